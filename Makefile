@@ -1,0 +1,34 @@
+# Everything lives in .venv; `make demo` and `make test` need nothing but Python 3.11, pip and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: setup check test bench demo clean help
+
+help:           ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/'
+
+setup: $(STAMP) ## create .venv with everything that tests and demo need
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+check: $(STAMP) ## lint, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: $(STAMP)  ## all tests, on all cores
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+
+bench: $(STAMP) ## the benchmarks: each prints ratios measured in one run
+	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+demo: $(STAMP)  ## keep a changing web site fresh for a minute, beside two other schedules
+	$(BIN)/afresh demo $(ARGS)
+
+clean:          ## remove the environment and all caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Which URLs exist and which hosts are ready."""

@@ -1,0 +1,63 @@
+"""What the engine asks of a scheduler."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from afresh.types import Beliefs, Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """The page to crawl at this tick, and why: its value against the price."""
+
+    slot: int
+    value: float
+    price: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a page is, or is not, about to be crawled."""
+
+    value: float  # what a crawl now would gain
+    price: float  # what a crawl has to gain to be chosen
+    due: float  # when the value will reach the price; infinity: not by itself
+    held_by: str  # "" or what keeps it back: "leased", "host busy", "host gap", "paused", "below price"
+
+
+class Scheduler(Protocol):
+    """Which page next, under a budget that is spent at a constant rate.
+
+    A page is a slot number, handed out by `add` and free again after `remove`. Between `next` and `finish` a page is
+    leased: it is not handed out twice, and comes back into play by itself when the lease ends. While a page of a host
+    is leased, no other page of that host is handed out; afterwards the host rests for its gap.
+
+    `now` never goes backwards. Ties are broken by the lower slot.
+    """
+
+    budget: float  # crawls (or cost) per second; may be set while running
+
+    @property
+    def price(self) -> float:
+        """Value of the crawls that are only just worth their budget, Λ of the papers."""
+
+    def add(self, beliefs: Beliefs, *, host: int, now: float, age: float = ..., signals: int = ...) -> int:
+        """Take a page in and return its slot; `age` seconds since its copy was current (infinity: no copy yet)."""
+
+    def update(self, slot: int, beliefs: Beliefs, now: float) -> None:
+        """Believe something else of the page from now on."""
+
+    def signal(self, slot: int, now: float, count: int = ...) -> None:
+        """A hint arrived that the page changed."""
+
+    def next(self, now: float) -> Pick | Wait:
+        """The most valuable page that may be crawled now, if the budget has a token; or when to ask again."""
+
+    def finish(self, slot: int, now: float, *, crawled: float | None, gap: float = ...) -> None:
+        """The order is done: the copy is as of `crawled` (None: the fetch failed), its host rests until now + gap."""
+
+    def remove(self, slot: int) -> None:
+        """Forget the page."""
+
+    def explain(self, slot: int, now: float) -> Explanation:
+        """Value, price, due time, and what holds the page back."""

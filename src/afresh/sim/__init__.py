@@ -1,0 +1,1 @@
+"""The loop, simulated: a synthetic web over real HTTP, worlds and scores."""

@@ -1,0 +1,163 @@
+"""The nouns that flow through afresh.
+
+Evidence comes in as `Signal`, `Request` and `Crawl`; it becomes `Beliefs` about a `Page`; the engine turns beliefs
+into an `Order`; carrying an order out gives a `Fetched`, comparing that with what is kept gives a `Verdict`, and the
+verdict closes the circle as a `Crawl`. What is kept is a `Copy`.
+
+Time is float seconds since 1970 (or since the start of a simulation), rates are per second, sizes are bytes.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """What came of one fetch; ordinary outcomes are values, never exceptions."""
+
+    NEW = "new"  # the first whole copy
+    CHANGED = "changed"  # another content than the kept copy's
+    UNCHANGED = "unchanged"  # the same content, or the server said so (304)
+    GONE = "gone"  # 404 or 410: the page is not there any more
+    MOVED = "moved"  # it lives at another address now
+    REFUSED = "refused"  # robots.txt, the address guard or the scope forbids it
+    BUSY = "busy"  # 429 or 503: the host asks to wait
+    FAILED = "failed"  # timeout, reset, truncated, too large, bad protocol, server error
+
+    @property
+    def refreshed(self) -> bool:
+        """Whether the kept copy was confirmed or replaced, so that its age starts again."""
+        return self in (Outcome.NEW, Outcome.CHANGED, Outcome.UNCHANGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A thing to keep a copy of, by its canonical URL."""
+
+    url: str
+    host: str
+    added: float = 0.0
+    importance: float | None = None  # request rate set by the operator; None: learned from requests
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A hint, from a named source, that a page may have changed."""
+
+    url: str
+    time: float
+    source: str = "ping"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Somebody asked for a page `count` times at about this moment."""
+
+    url: str
+    time: float
+    count: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Validators:
+    """What the server gave us to ask "has it changed since?" with, and the content's own fingerprint."""
+
+    etag: str = ""
+    last_modified: str = ""
+    fingerprint: int = 0  # 64 bits of the cleaned content; 0: none kept
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One whole copy; body, validators and times all belong to the same fetch."""
+
+    url: str
+    body: bytes
+    content_type: str
+    fetched: float  # when this body was downloaded
+    checked: float  # when it was last confirmed to be current
+    validators: Validators = field(default_factory=Validators)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What one attempt to get a page brought back. `reason` says in a word what went wrong, "" if nothing did."""
+
+    url: str
+    started: float
+    took: float
+    status: int = 0  # HTTP status; 0 if no answer arrived
+    body: bytes = b""
+    content_type: str = ""
+    validators: Validators = field(default_factory=Validators)
+    reason: str = ""
+    retry_after: float | None = None
+    location: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether the page really changed, and how much (0: not at all … 1: nothing in common)."""
+
+    outcome: Outcome
+    significance: float = 0.0
+    fingerprint: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """A finished crawl: the observation that teaches the engine, and one line of a page's history."""
+
+    url: str
+    time: float  # when the fetch began: content is as of then
+    outcome: Outcome
+    elapsed: float | None = None  # since the last crawl that refreshed the copy; None for the first
+    signals: int = 0  # signals heard since then
+    took: float = 0.0
+    status: int = 0
+    size: int = 0
+    significance: float = 0.0
+    reason: str = ""
+    fresh_probability: float | None = None  # what the engine had believed just before
+
+
+@dataclass(frozen=True, slots=True)
+class Beliefs:
+    """What is believed of a page: the inputs of its crawl value (symbols of the papers in brackets)."""
+
+    request_rate: float = 1.0  # μ
+    change_rate: float = 0.0  # Δ
+    recall: float = 0.0  # λ: share of changes that send a signal
+    false_rate: float = 0.0  # ν: signals that mean nothing
+    observations: int = 0  # crawls that taught us this
+
+    @property
+    def silent_rate(self) -> float:
+        """α = (1 − λ)Δ: changes that send no signal."""
+        return (1.0 - self.recall) * self.change_rate
+
+    @property
+    def signal_rate(self) -> float:
+        """γ = λΔ + ν: all signals."""
+        return self.recall * self.change_rate + self.false_rate
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Please fetch this page now; `value` and `price` say why it was chosen. Ends with `engine.finish`."""
+
+    slot: int
+    url: str
+    host: str
+    time: float
+    value: float = 0.0
+    price: float = 0.0
+    signals: int = 0  # heard before the order was given; later ones stay for the next crawl
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing may go now; ask again at `until` (infinity: only new evidence can change that)."""
+
+    until: float
+    reason: str = ""

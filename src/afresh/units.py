@@ -1,0 +1,135 @@
+"""The only place that knows other units: "10s", "2h", "64MiB", "100/day".
+
+Inside afresh, time is float seconds, rates are per second and sizes are bytes.
+"""
+
+import math
+import re
+
+from afresh.errors import ConfigError
+
+SECONDS = {
+    "ms": 0.001,
+    "s": 1.0,
+    "sec": 1.0,
+    "second": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "minute": 60.0,
+    "h": 3600.0,
+    "hour": 3600.0,
+    "d": 86400.0,
+    "day": 86400.0,
+    "w": 604800.0,
+    "week": 604800.0,
+    "y": 31557600.0,
+    "year": 31557600.0,
+}
+BYTES = {"": 1, "B": 1}
+for _power, _letter in enumerate("kMGT", start=1):
+    BYTES[f"{_letter}B"] = 1000**_power
+    BYTES[f"{_letter.upper()}iB"] = 1024**_power
+
+_NUMBER = r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*"
+_QUANTITY = re.compile(_NUMBER + r"([A-Za-z]*)\s*")
+_RATE = re.compile(_NUMBER + r"(?:/|per\s)\s*([0-9]*)\s*([A-Za-z]+)\s*")
+
+
+def _seconds_of(unit: str) -> float | None:
+    plain = unit.lower()
+    return SECONDS.get(plain) or SECONDS.get(plain.removesuffix("s"))
+
+
+def _finite(value: float, text: str) -> float:
+    if not math.isfinite(value):
+        raise ConfigError(f"{text!r} is too large.", hint="Give a smaller number.")
+    return value
+
+
+def duration(text: str | float) -> float:
+    """Seconds from text such as "10s", "1.5 h" or "2 days"; a plain number is taken as seconds.
+
+    >>> duration("2h"), duration("250ms"), duration(3)
+    (7200.0, 0.25, 3.0)
+    """
+    match = _QUANTITY.fullmatch(str(text))
+    seconds = _seconds_of(match[2] or "s") if match else None
+    if match is None or seconds is None:
+        raise ConfigError(f"{text!r} is not a duration.", hint='Write it like "10s", "5min", "2h" or "30d".')
+    return _finite(float(match[1]) * seconds, str(text))
+
+
+def rate(text: str | float) -> float:
+    """Events per second from text such as "10/s", "100/day" or "3 per 2h"; a plain number is per second.
+
+    >>> rate("100/day") * 86400, rate("10/s"), rate("1 per 2s")
+    (100.0, 10.0, 0.5)
+    """
+    plain = _QUANTITY.fullmatch(str(text))
+    if plain is not None and not plain[2]:
+        return _finite(float(plain[1]), str(text))
+    match = _RATE.fullmatch(str(text))
+    seconds = _seconds_of(match[3]) if match else None
+    span = float(match[2] or 1) if match else 0.0
+    if match is None or seconds is None or span == 0:
+        raise ConfigError(f"{text!r} is not a rate.", hint='Write it like "10/s", "600/min" or "5000/day".')
+    return _finite(float(match[1]) / (span * seconds), str(text))
+
+
+def size(text: str | float) -> int:
+    """Bytes from text such as "64MiB", "1.5 GB" or "4096"; a plain number is taken as bytes.
+
+    >>> size("64MiB"), size("1 kB"), size(10)
+    (67108864, 1000, 10)
+    """
+    match = _QUANTITY.fullmatch(str(text))
+    spellings = {name.lower(): count for name, count in BYTES.items()}
+    count = spellings.get(match[2].lower()) if match else None
+    if match is None or count is None:
+        raise ConfigError(f"{text!r} is not a size.", hint='Write it like "500kB", "64MiB" or "2GB".')
+    return int(_finite(float(match[1]) * count, str(text)))
+
+
+def _short(value: float) -> str:
+    """Three figures, and never an exponent."""
+    return f"{value:.0f}" if value >= 999.5 else f"{value:.3g}"
+
+
+def show_duration(seconds: float) -> str:
+    """A duration for people, in the largest unit that leaves a number of at least one.
+
+    >>> show_duration(5400), show_duration(0.25), show_duration(86400 * 3), show_duration(float("inf"))
+    ('1.5 h', '250 ms', '3 d', 'never')
+    """
+    if math.isinf(seconds):
+        return "never"
+    for name in ("y", "d", "h", "min", "s"):
+        if abs(seconds) >= SECONDS[name]:
+            return f"{_short(seconds / SECONDS[name])} {name}"
+    return f"{_short(seconds * 1000)} ms"
+
+
+def show_rate(per_second: float) -> str:
+    """A rate for people, per the shortest unit that leaves a number of at least one.
+
+    >>> show_rate(2.0), show_rate(3 / 3600), show_rate(0), show_rate(1 / 86400 / 90)
+    ('2/s', '3/h', '0/s', '4.06/y')
+    """
+    if per_second <= 0:
+        return "0/s"
+    for name in ("s", "min", "h", "d"):
+        if per_second * SECONDS[name] >= 1:
+            return f"{_short(per_second * SECONDS[name])}/{name}"
+    return f"{_short(per_second * SECONDS['y'])}/y"
+
+
+def show_size(count: float) -> str:
+    """A size for people.
+
+    >>> show_size(67108864), show_size(10)
+    ('64 MiB', '10 B')
+    """
+    for name in ("TiB", "GiB", "MiB", "KiB"):
+        if count >= BYTES[name]:
+            return f"{_short(count / BYTES[name])} {name}"
+    return f"{count:.0f} B"
