@@ -1,0 +1,141 @@
+"""The best that any policy of this kind can do under a budget: one price for all, and what follows from it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from afresh.value.arguments import blame
+from afresh.value.demand import Caps, Floats, Integers, Pages, fill, solve_hosts, solve_price
+from afresh.value.pages import check_floors, host_budgets, prepare_pages
+
+_SAMPLE = 20_000
+_EVERYTHING = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Optimum:
+    """The continuous optimum: crawl page i when its crawl value reaches price × cost, plus its host's price × cost."""
+
+    price: float  # Λ: what one more unit of budget would gain, in requests served fresh per unit of cost
+    freshness: float  # expected share of requests served fresh
+    rates: Floats  # crawls per second
+    staleness: Floats  # x = α·elapsed + b·signals at which the page is crawled; infinity: never
+    thresholds: Floats  # the same as effective age, ι = x/α seconds; infinity also where time alone never makes it due
+    page_freshness: Floats  # expected share of time that the copy is fresh
+    host_prices: Floats | None = None  # per host number: what one more unit of the host's own budget would gain
+
+
+def optimum(
+    *,
+    budget: float,
+    request_rate: ArrayLike,
+    change_rate: ArrayLike,
+    recall: ArrayLike = 0.0,
+    false_rate: ArrayLike = 0.0,
+    cost: ArrayLike = 1.0,
+    floor: ArrayLike = 0.0,
+    host: ArrayLike | None = None,
+    host_budget: ArrayLike | Mapping[int, float] | None = None,
+) -> Optimum:
+    """The thresholds and rates that serve the largest share of requests fresh for `budget` (cost per second).
+
+    A page is crawled when V reaches price·cost (Theorem 1); `floor` is the least crawl rate of a page. `host` numbers
+    each page's host from 0; `host_budget` is the most a host may cost per second: one number for all, one per host, or
+    a mapping from host number (others are free).
+
+    >>> best = optimum(budget=1.0, request_rate=[1.0, 1.0], change_rate=[0.1, 0.1])
+    >>> best.rates.round(6).tolist(), round(best.freshness, 4)
+    ([0.5, 0.5], 0.9063)
+    """
+    blame({"budget": budget})
+    if np.ndim(budget) != 0:
+        raise ValueError("budget must be one number")
+    named = {
+        "request_rate": request_rate,
+        "change_rate": change_rate,
+        "recall": recall,
+        "false_rate": false_rate,
+        "cost": cost,
+        "floor": floor,
+    }
+    pages, count = prepare_pages(named, host)
+    budgets = host_budgets(host_budget, pages.host)
+    check_floors(pages, count, float(budget), budgets)
+    return _solve(pages, count, float(budget), budgets)
+
+
+def _solve(pages: Pages, count: int, budget: float, budgets: Floats) -> Optimum:
+    x = np.zeros(count)
+    host_low, host_high = _host_prices(pages, budgets, x)
+    caps = Caps(budgets, host_high)
+    low, high = solve_price(pages, _EVERYTHING, budget, caps, x, _guess(pages, count, budget, caps, x))
+    rates, fresh = np.empty(count), np.empty(count)
+    fill(pages, low, host_low, x, rates, fresh)
+    if high > low or (host_high > host_low).any():
+        _spend_exactly(pages, budget, (high, host_high), caps, (x, rates, fresh))
+    price = math.exp(high)
+    weights = np.broadcast_to(pages.request_rate, count)
+    total = float(weights.sum())
+    thresholds = np.full(count, math.inf)
+    np.divide(x, pages.silent_rate, out=thresholds, where=np.broadcast_to(pages.silent_rate > 0, count))
+    return Optimum(
+        price=price,
+        freshness=float(weights @ fresh) / total if total > 0 else 1.0,
+        rates=rates,
+        staleness=x,
+        thresholds=thresholds,
+        page_freshness=fresh,
+        host_prices=np.maximum(np.exp(host_high) - price, 0.0) if budgets.size else None,
+    )
+
+
+def _host_prices(pages: Pages, budgets: Floats, x: Floats) -> tuple[Floats, Floats]:
+    """Each host's own price does not depend on the others: solve it first, alone."""
+    if not budgets.size:
+        return np.empty(0), np.empty(0)
+    hosts = np.broadcast_to(pages.host, x.size)
+    order = np.argsort(hosts, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(hosts, minlength=budgets.size))])
+    low, high = solve_hosts(pages, order, starts, budgets, x)
+    return low, high
+
+
+def _guess(pages: Pages, count: int, budget: float, caps: Caps, x: Floats) -> float:
+    """The price for a sample of the pages: a start from which a few passes over all of them suffice."""
+    if count < 4 * _SAMPLE or caps.budget.size:
+        return math.nan
+    # A fixed stride, coprime to the number of pages in effect, that has no rhythm in common with the caller's order.
+    sample = np.unique((np.arange(_SAMPLE, dtype=np.int64) * 2_654_435_761) % count)
+    low, _ = solve_price(pages, sample, budget * sample.size / count, caps, x, math.nan)
+    return low if math.isfinite(low) else math.nan
+
+
+def _spend_exactly(
+    pages: Pages, budget: float, prices: tuple[float, Floats], caps: Caps, answer: tuple[Floats, Floats, Floats]
+) -> None:
+    """Between two prices that are as good as equal the demand jumps: share the time out so that the budget is met.
+
+    A page's share of the objective is linear in its rate along such a jump, so the shares may be mixed.
+    """
+    x, rates, fresh = answer
+    other_x, other_rates, other_fresh = x.copy(), np.empty_like(rates), np.empty_like(fresh)
+    fill(pages, *prices, other_x, other_rates, other_fresh)
+    more, less = pages.cost * rates, pages.cost * other_rates
+    hosts: Integers = np.broadcast_to(pages.host, x.size)
+    share = np.zeros(x.size)  # of the time at the lower price
+    free = np.ones(x.size, dtype=bool)
+    for h in np.flatnonzero(caps.log_price > prices[0]):
+        mine = hosts == h
+        free &= ~mine
+        budget -= caps.budget[h]
+        share[mine] = _share(more[mine].sum(), less[mine].sum(), caps.budget[h])
+    share[free] = _share(more[free].sum(), less[free].sum(), budget)
+    for low_side, high_side in ((rates, other_rates), (fresh, other_fresh)):
+        np.copyto(low_side, np.where(share > 0, low_side, high_side) * share + high_side * (1 - share), where=share < 1)
+
+
+def _share(more: float, less: float, wanted: float) -> float:
+    return min(max((wanted - less) / (more - less), 0.0), 1.0) if more > less else 1.0
