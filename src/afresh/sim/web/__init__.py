@@ -7,7 +7,9 @@ the people whose requests meet fresh or stale copies.
 
 from afresh.sim.web.changes import Process, Timeline
 from afresh.sim.web.ledger import Client, Counts, Ledger, Score
+from afresh.sim.web.live import run, serve_forever
 from afresh.sim.web.options import ROUGH, SiteOptions
+from afresh.sim.web.pings import Pinger
 from afresh.sim.web.readers import Readers
 from afresh.sim.web.render import Mark, read_mark
 from afresh.sim.web.resolve import LoopbackResolver
@@ -22,6 +24,7 @@ __all__ = [
     "Ledger",
     "LoopbackResolver",
     "Mark",
+    "Pinger",
     "Process",
     "Readers",
     "Score",
@@ -30,4 +33,6 @@ __all__ = [
     "SiteOptions",
     "Timeline",
     "read_mark",
+    "run",
+    "serve_forever",
 ]

@@ -29,6 +29,7 @@ class Announcer:
         member: NDArray[np.bool_],
         storm_rate: float,
         host_of: NDArray[np.int32],
+        gone_at: NDArray[np.float64],
     ) -> None:
         self.timeline = timeline
         self.recall = recall
@@ -38,9 +39,10 @@ class Announcer:
         self.all_false_rate: NDArray[np.float64] = false_rate + storm_rates[host_of]
         self.delay = delay  # mean seconds from change to announcement
         self.host_of = host_of
+        self.gone_at = gone_at  # nothing is announced of a deleted page
         self._key = dice.key(seed, stream)
-        self._delay_key = dice.key(seed, (stream << 8) + Stream.PING_DELAY)
-        self.false = Timeline(seed, false_rate, stream=(stream << 8) + Stream.PING_FALSE)
+        self._delay_key = dice.key(seed, (stream << 8) + Stream.DELAY)
+        self.false = Timeline(seed, false_rate, stream=(stream << 8) + Stream.FALSE)
         self.storms = Timeline(seed, storm_rates, stream=(stream << 8) + Stream.STORM)
 
     def announced(self, page: int, version: int) -> bool:
@@ -93,7 +95,7 @@ class Announcer:
                 if t0 <= moment < t1:
                     found.append((moment, True))
             version += 1
-        return sorted(found)
+        return sorted(item for item in found if item[0] < self.gone_at[page])
 
 
 class Listing:
@@ -119,4 +121,5 @@ class Listing:
                 heapq.heappush(self._waiting, (moment + self._of.delay_of(page, version), page))
         while self._waiting and self._waiting[0][0] <= t:
             found.append(heapq.heappop(self._waiting))
-        return sorted(found)
+        gone_at = self._of.gone_at
+        return sorted(item for item in found if item[0] < gone_at[item[1]])

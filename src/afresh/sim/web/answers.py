@@ -17,6 +17,7 @@ from afresh.sim.web.render import Noise
 from afresh.sim.web.site import GONE, Site
 from afresh.sim.web.validators import http_date, offer, unchanged
 
+Answered = tuple[web.StreamResponse, bool]  # the answer, and whether all of it left
 _HTML = "text/html; charset=utf-8"
 
 
@@ -37,32 +38,44 @@ class PageAnswers:
         self.asked = [0] * site.options.pages  # requests for each page so far
         self._faults = faults.Faults(site.options)
         self._latency_key = dice.key(site.options.seed, Stream.LATENCY)
+        hosts = np.arange(site.options.hosts)
+        # Log-normal with mean 1, so that the set latency is the mean over hosts.
+        self._pace = np.exp(0.5 * dice.normal_many(dice.key(site.options.seed, Stream.HOST_PACE), hosts) - 0.125)
 
     async def answer(self, request: web.BaseRequest, client: Client, page: int) -> web.StreamResponse:
-        """Answer one GET or HEAD."""
+        """Answer one GET or HEAD. In the end each request is one of full, not modified, error, head or broken."""
         number = self.asked[page] = self.asked[page] + 1
         client.counts.requests += 1
-        if self.site.options.latency > 0:
-            await self.pause(self._latency(page, number))
+        whole = False
+        try:
+            if self.site.options.latency > 0:
+                await self.pause(self._latency(page, number))
+            response, whole = await self._answer(request, client, page, number)
+        finally:  # also when the client left and the answer was called off
+            client.counts.broken += not whole
+        return response
+
+    async def _answer(self, request: web.BaseRequest, client: Client, page: int, number: int) -> Answered:
         t = self.clock()
         version = self.site.version(page, t)
         fault = self._faults.choose(page, number)
         if fault in ("error", "busy"):
             return await self._refuse(request, client, self._refusal(fault, t))
         if fault == "reset":
-            client.counts.broken += 1
             faults.reset(request)
-            return web.Response()
+            return web.Response(), False
         if version == GONE:
-            return await self._gone(request, client, page, t)
+            response = web.Response(status=410, text="This page is gone.\n", headers={"Date": self._date(t)})
+            answered = await self._refuse(request, client, response)
+            if answered[1]:
+                self.ledger.handed(client, page, GONE, self.clock())
+            return answered
         return await self._present(request, client, page, version, t, number=number, fault=fault)
 
     def _latency(self, page: int, number: int) -> float:
         """Each host has its own pace, and half of each wait is luck."""
-        host = int(self.site.host_of[page])
-        pace = float(np.exp(0.5 * dice.normal_many(self._latency_key, host)[0] - 0.125))
-        luck = dice.uniform(self._latency_key, page, number + 2)
-        return self.site.options.latency * pace * (0.5 + luck)
+        pace = float(self._pace[self.site.host_of[page]])
+        return self.site.options.latency * pace * (0.5 + dice.uniform(self._latency_key, page, number))
 
     def _date(self, t: float) -> str:
         return http_date(floor(self.epoch + t))
@@ -74,24 +87,14 @@ class PageAnswers:
         headers["Retry-After"] = f"{self.site.options.retry_after:.0f}"
         return web.Response(status=503, text="Too busy, come back later.\n", headers=headers)
 
-    async def _refuse(self, request: web.BaseRequest, client: Client, response: web.Response) -> web.Response:
-        if await self._send(request, response):
-            client.counts.errors += 1
-        else:
-            client.counts.broken += 1
-        return response
-
-    async def _gone(self, request: web.BaseRequest, client: Client, page: int, t: float) -> web.Response:
-        response = web.Response(status=410, text="This page is gone.\n", headers={"Date": self._date(t)})
-        before = client.counts.errors
-        await self._refuse(request, client, response)
-        if client.counts.errors > before:
-            self.ledger.handed(client, page, GONE, self.clock())
-        return response
+    async def _refuse(self, request: web.BaseRequest, client: Client, response: web.Response) -> Answered:
+        whole = await self._send(request, response)
+        client.counts.errors += whole
+        return response, whole
 
     async def _present(
         self, request: web.BaseRequest, client: Client, page: int, version: int, t: float, *, number: int, fault: str
-    ) -> web.StreamResponse:
+    ) -> Answered:
         offered = offer(self.site, page, version, t, epoch=self.epoch, request=number)
         headers = {"Date": self._date(t)}
         if offered.etag:
@@ -101,70 +104,37 @@ class PageAnswers:
         conditions = request.headers
         same, honest = unchanged(offered, conditions.get("If-None-Match"), conditions.get("If-Modified-Since"))
         if same and not fault:
-            return await self._not_modified(request, client, page, version, headers, honest=honest)
+            response = web.Response(status=304, headers=headers)
+            whole = await self._send(request, response)
+            client.counts.not_modified += whole
+            if whole and honest:  # a lying 304 leaves the client with whatever it held
+                self.ledger.handed(client, page, version, self.clock())
+            return response, whole
         headers["Content-Type"] = _HTML
         body = self.site.body(page, version, port=self.port, moment=Noise(t, number))
         if request.method == "HEAD":
             response = web.Response(body=body, headers=headers)
-            if await self._send(request, response):
-                client.counts.heads += 1
-            return response
-        if fault:
-            return await self._broken(request, client, page, version, headers, body, fault)
-        response = web.Response(body=body, headers=headers)
-        self._book(client, page, version, len(body), await self._send(request, response))
-        return response
-
-    async def _not_modified(
-        self,
-        request: web.BaseRequest,
-        client: Client,
-        page: int,
-        version: int,
-        headers: dict[str, str],
-        *,
-        honest: bool,
-    ) -> web.Response:
-        response = web.Response(status=304, headers=headers)
-        if not await self._send(request, response):
-            client.counts.broken += 1
-            return response
-        client.counts.not_modified += 1
-        if honest:  # a lying 304 leaves the client with whatever it held
+            whole = await self._send(request, response)
+            client.counts.heads += whole
+            return response, whole
+        answered = await self._full(request, headers, body, fault)
+        if answered[1]:
+            client.counts.full += 1
+            client.counts.bytes_sent += len(body)
             self.ledger.handed(client, page, version, self.clock())
-        return response
+        return answered
 
-    async def _broken(
-        self,
-        request: web.BaseRequest,
-        client: Client,
-        page: int,
-        version: int,
-        headers: dict[str, str],
-        body: bytes,
-        fault: str,
-    ) -> web.StreamResponse:
-        response, options = web.StreamResponse(headers=headers), self.site.options
+    async def _full(self, request: web.BaseRequest, headers: dict[str, str], body: bytes, fault: str) -> Answered:
+        options = self.site.options
+        if not fault:
+            response = web.Response(body=body, headers=headers)
+            return response, await self._send(request, response)
+        stream = web.StreamResponse(headers=headers)
         if fault == "drip":
-            try:
-                await faults.drip(request, response, body, self.pause, options.drip_seconds)
-                self._book(client, page, version, len(body), await self._sent(request))
-            except (ConnectionError, asyncio.CancelledError):
-                client.counts.broken += 1
-                raise
-            return response
-        client.counts.broken += 1
-        client.counts.bytes_sent += len(body) // 2
-        await faults.cut(request, response, body, self.pause, options.stall_seconds if fault == "stall" else 0.0)
-        return response
-
-    def _book(self, client: Client, page: int, version: int, size: int, whole: bool) -> None:
-        if not whole:
-            client.counts.broken += 1
-            return
-        client.counts.full += 1
-        client.counts.bytes_sent += size
-        self.ledger.handed(client, page, version, self.clock())
+            await faults.drip(request, stream, body, self.pause, options.drip_seconds)
+            return stream, await self._sent(request)
+        await faults.cut(request, stream, body, self.pause, options.stall_seconds if fault == "stall" else 0.0)
+        return stream, False
 
     async def _send(self, request: web.BaseRequest, response: web.Response) -> bool:
         """Send the answer; whether all of it left."""

@@ -135,9 +135,11 @@ class Timeline:
         return bisect_right(self._until(page, t), t)
 
     def change_time(self, page: int, version: int) -> float:
-        """When the page took this version; version 0 is older than the site's start."""
+        """When the page takes this version (infinity: never); version 0 is older than the site's start."""
         if version <= 0:
             return float(self._start[page])
+        if self.rates[page] == 0:
+            return inf
         times = self._times[page]
         while len(times) < version:
             times = self._extend(page)

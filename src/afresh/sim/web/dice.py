@@ -29,15 +29,15 @@ class Stream(IntEnum):
     FAULT = 8
     LATENCY = 9
     SITEMAP = 10
-    SITEMAP_FALSE = 11
     PING = 12
-    PING_FALSE = 13
-    PING_DELAY = 14
+    FALSE = 13
+    DELAY = 14
     STORM = 15
     VALIDATOR = 16
     GONE = 17
     KEY = 18
     QUALITY = 19
+    HOST_PACE = 20
 
 
 def _mix(x: int) -> int:

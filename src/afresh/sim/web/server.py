@@ -14,7 +14,7 @@ from afresh.errors import ConfigError
 from afresh.sim.web import control
 from afresh.sim.web.answers import PageAnswers
 from afresh.sim.web.documents import Documents
-from afresh.sim.web.ledger import Ledger
+from afresh.sim.web.ledger import Client, Ledger
 from afresh.sim.web.site import Site
 
 Clock = Callable[[], float]
@@ -54,6 +54,7 @@ class Server:
         self.port = port
         self.epoch = time.time() - clock() if epoch is None else epoch
         self.plays: dict[tuple[str, str], Play] = {}  # (host name, path) → what to do there instead
+        self._folders: list[tuple[str, str, Play]] = []  # the same for all paths that start so
         self._stopping = asyncio.Event()
         self._runner: web.ServerRunner | None = None
         self._pages = PageAnswers(site, self.ledger, clock=clock, epoch=self.epoch, pause=self.pause)
@@ -94,11 +95,20 @@ class Server:
     def play(self, url: str, action: Play) -> None:
         """Answer this address (any path on any host name) by `action(request)` from now on.
 
-        The action returns a response, or writes to `request.transport` whatever it likes and returns None: hostile
-        answers are played this way.
+        A * at the end stands for any rest, which makes traps without end. The action returns a response, or writes to
+        `request.transport` whatever it likes and returns None: hostile answers are played this way.
         """
         host, _, path = url.removeprefix("http://").partition("/")
-        self.plays[host.partition(":")[0].lower(), f"/{path}"] = action
+        name = host.partition(":")[0].lower()
+        if path.endswith("*"):
+            self._folders.append((name, f"/{path[:-1]}", action))
+        else:
+            self.plays[name, f"/{path}"] = action
+
+    def _played(self, name: str, path: str) -> Play | None:
+        if (action := self.plays.get((name, path))) is not None:
+            return action
+        return next((action for host, start, action in self._folders if host == name and path.startswith(start)), None)
 
     async def pause(self, seconds: float) -> None:
         """Wait, but not longer than the server runs."""
@@ -108,15 +118,19 @@ class Server:
         except TimeoutError:
             return
 
+    def _client(self, request: web.BaseRequest) -> Client:
+        return self.ledger.client(client_name(request.headers.get("User-Agent")))
+
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         name = request.headers.get("Host", "").lower().partition(":")[0]
         path = request.raw_path
-        if self.plays and (action := self.plays.get((name, path))) is not None:
+        if (self.plays or self._folders) and (action := self._played(name, path)) is not None:
+            self._client(request).counts.other_requests += 1
             return await action(request) or web.Response()
         host = self.site.host_number(name)
         if host is None:
             return control.answer(self, request, name)
-        client = self.ledger.client(client_name(request.headers.get("User-Agent")))
+        client = self._client(request)
         page = self.site.page_at(host, path)
         if request.method not in ("GET", "HEAD"):
             client.counts.other_requests += 1

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.sim.web import dice
+from afresh.sim.web import dice, draw
 from afresh.sim.web.announce import Announcer
 from afresh.sim.web.changes import Process, Timeline
 from afresh.sim.web.dice import Stream
-from afresh.sim.web.options import KINDS, Kind, SiteOptions
+from afresh.sim.web.options import Kind, SiteOptions
 from afresh.sim.web.render import QUIET, Noise, Renderer
 
 GONE = -2  # the version of a deleted page
@@ -31,17 +31,15 @@ class Site:
     def __init__(self, options: SiteOptions | None = None) -> None:
         self.options = options = options or SiteOptions()
         self._layout = dice.key(options.seed, Stream.LAYOUT)
-        count, hosts = options.pages, options.hosts
-        self.host_kinds = self._draw_kinds()
-        self.hosts = self._name_hosts()
-        self.first_page = self._deal_pages()
-        self.host_of: NDArray[np.int32] = np.repeat(
-            np.arange(hosts, dtype=np.int32), np.diff(np.append(self.first_page, count))
-        )
-        self.change_rate = self._draw_change_rates()
-        self.request_rate = self._draw_request_rates()
+        self.host_kinds = draw.host_kinds(options)
+        self.hosts = draw.host_names(self.host_kinds)
+        self.first_page = draw.first_pages(options)
+        sizes = np.diff(np.append(self.first_page, options.pages))
+        self.host_of: NDArray[np.int32] = np.repeat(np.arange(options.hosts, dtype=np.int32), sizes)
+        self.change_rate = draw.change_rates(options, self.host_kinds, self.host_of)
+        self.request_rate = draw.request_rates(options, self.change_rate)
         self.timeline = self._timeline()
-        self.gone_at = self._draw_deletions()
+        self.gone_at = draw.deletions(options, self.first_page)
         self.renderer = Renderer(options.seed)
         self.sitemap = self._announcer(Stream.SITEMAP, options.sitemap_share, "sitemap")
         self.pings = self._announcer(Stream.PING, options.ping_share, "ping")
@@ -49,57 +47,6 @@ class Site:
         self._paths = self._name_pages()
         self._host_number = {name: number for number, name in enumerate(self.hosts)}
         self._page_at = {(int(self.host_of[page]), path): page for page, path in enumerate(self._paths)}
-
-    # How the site is drawn ------------------------------------------------------------------------------------
-
-    def _draw_kinds(self) -> list[Kind]:
-        """A kind for each host, in the set shares as nearly as whole hosts allow."""
-        names = [name for name, share in self.options.kinds if share > 0]
-        shares = np.array([share for _, share in self.options.kinds if share > 0], dtype=np.float64)
-        due = np.cumsum(shares / shares.sum()) * self.options.hosts
-        ends = np.floor(due + 0.5).astype(int)
-        order = np.argsort(dice.uniform_many(self._layout, np.arange(self.options.hosts), 0), kind="stable")
-        kinds = [KINDS[names[-1]]] * self.options.hosts
-        for rank, host in enumerate(order.tolist()):
-            kinds[host] = KINDS[names[min(int(np.searchsorted(ends, rank, side="right")), len(names) - 1)]]
-        return kinds
-
-    def _name_hosts(self) -> list[str]:
-        seen: dict[str, int] = {}
-        names = []
-        for kind in self.host_kinds:
-            seen[kind.name] = number = seen.get(kind.name, 0) + 1
-            names.append(f"{kind.name}-{number:02d}.localhost")
-        return names
-
-    def _deal_pages(self) -> NDArray[np.int64]:
-        """The first page of each host: a few large hosts, many small ones, none empty."""
-        hosts, spare = self.options.hosts, self.options.pages - self.options.hosts
-        weights = np.exp(dice.normal_many(self._layout, np.arange(hosts), 1))
-        ends = np.floor(np.cumsum(weights) / weights.sum() * spare + 1e-9).astype(np.int64)
-        ends[-1] = spare
-        return np.concatenate([[0], ends[:-1]]) + np.arange(hosts)
-
-    def _draw_change_rates(self) -> NDArray[np.float64]:
-        options = self.options
-        typical = np.array([1.0 / kind.change_interval for kind in self.host_kinds])[self.host_of]
-        spread = np.exp(options.rate_spread * dice.normal_many(self._layout, np.arange(options.pages), 2))
-        return np.asarray(typical * spread * options.change_factor / options.day)
-
-    def _draw_request_rates(self) -> NDArray[np.float64]:
-        """Zipf over ranks; the ranks lean to the quickly changing pages as far as the correlation says."""
-        options = self.options
-        pages = np.arange(options.pages)
-        rank = np.empty(options.pages)
-        rank[np.argsort(self.change_rate, kind="stable")] = (pages + 0.5) / options.pages
-        # Any monotone score will do for ranking: the normal score of the change rate's rank, mixed with pure luck.
-        score = np.sqrt(3.0) * (2.0 * rank - 1.0)
-        lean = options.popularity_correlation
-        luck = dice.normal_many(self._layout, pages, 3)
-        order = np.argsort(-(lean * score + np.sqrt(1.0 - lean * lean) * luck), kind="stable")
-        rates = np.empty(options.pages)
-        rates[order] = (pages + 1.0) ** -options.zipf
-        return np.asarray(rates / rates.sum() * options.requests)
 
     def _timeline(self) -> Timeline:
         options = self.options
@@ -113,14 +60,6 @@ class Site:
             day=options.day,
             phases=zones[self.host_of],
         )
-
-    def _draw_deletions(self) -> NDArray[np.float64]:
-        options, pages = self.options, np.arange(self.options.pages)
-        stream = dice.key(options.seed, Stream.GONE)
-        moments = dice.uniform_many(stream, pages, 1) * options.gone_within * options.day
-        gone = dice.uniform_many(stream, pages, 0) < options.gone_share
-        gone[self.first_page] = False  # a host keeps its front page
-        return np.where(gone, moments, np.inf)
 
     def _announcer(self, stream: Stream, host_share: float, prefix: str) -> Announcer:
         options = self.options
@@ -148,6 +87,7 @@ class Site:
             member=member,
             storm_rate=options.storms_per_day / options.day,
             host_of=self.host_of,
+            gone_at=self.gone_at,
         )
 
     def _draw_manners(self) -> None:
@@ -255,6 +195,15 @@ class Site:
         if gone >= t1:
             return self.timeline.changes(page, t0, t1)
         return [t for t in self.timeline.changes(page, t0, t1) if t < gone] + ([gone] if gone >= t0 else [])
+
+    def signals(self, t0: float, t1: float) -> list[tuple[float, int]]:
+        """All pings in [t0, t1), as (time, page), in order."""
+        found = [
+            (moment, page)
+            for page in np.flatnonzero(self.pings.member[self.host_of]).tolist()
+            for moment, _ in self.pings.between(page, t0, t1)
+        ]
+        return sorted(found)
 
     def links(self, page: int) -> list[int]:
         """The pages that a page links to: its children in the host's tree, some neighbours, rarely other hosts.

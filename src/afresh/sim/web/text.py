@@ -67,6 +67,7 @@ _WORDS: dict[str, dict[str, str]] = {
         "following the standard notation",
     },
 }
+_LISTS = {kind: {part: text.split(",") for part, text in words.items()} for kind, words in _WORDS.items()}
 _FRAMES = (
     "{Who} {did} the {what} {how} {why}.",
     "{How}, {who} {did} the {what} and the {what2}, {why}.",
@@ -86,10 +87,10 @@ class _Choice:
     """Words of a kind, chosen by the digits of one random number."""
 
     def __init__(self, kind: str, number: int) -> None:
-        words, self._number = _WORDS[kind], number
+        words, self._number = _LISTS[kind], number
         self.fields: dict[str, str] = {}
         for part in ("who", "did", "what", "how", "why"):
-            options = words[part].split(",")
+            options = words[part]
             for name in (part, f"{part}2"):
                 self.fields[name] = options[self._next(len(options))]
             self.fields[part.capitalize()] = _capital(self.fields[part])
