@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.store import Memory, PageState, Record, Sqlite, Store
@@ -46,7 +46,7 @@ operations = st.lists(
 
 
 @given(operations=operations, keep_crawls=st.integers(1, 4))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None)
 def test_any_interleaving_leaves_what_the_model_says(
     tmp_path_factory: pytest.TempPathFactory, operations: list[tuple[str, list[int]]], keep_crawls: int
 ) -> None:

@@ -36,17 +36,17 @@ def unsigned(number: int) -> int:
 
 
 def pack(body: bytes, compressor: zstandard.ZstdCompressor) -> Packed:
-    """Compress a body; the compressor is an argument because making one for each costs more than small bodies."""
+    """Compress a body; the compressor is an argument because making one for each costs as much as a small body."""
     return Packed(len(body), signed(xxhash.xxh3_64_intdigest(body)), compressor.compress(body))
 
 
-def unpack(packed: Packed) -> bytes:
+def unpack(packed: Packed, decompressor: zstandard.ZstdDecompressor) -> bytes:
     """The body, proven whole; ValueError says what is wrong with it."""
     try:
         # Asked before unpacking, so that a spoilt header cannot make us reserve all the memory there is.
         if zstandard.frame_content_size(packed.frame) != packed.size:
             raise ValueError("the body's size is not what was stored")
-        body = zstandard.ZstdDecompressor().decompress(packed.frame)
+        body = decompressor.decompress(packed.frame)
     except zstandard.ZstdError as error:
         raise ValueError(f"the body cannot be unpacked: {error}") from error
     if len(body) != packed.size or signed(xxhash.xxh3_64_intdigest(body)) != packed.checksum:

@@ -16,6 +16,7 @@ from afresh.store.schema import APPLICATION_ID
 MAGIC = b"SQLite format 3\x00"
 HEADER_BYTES = 100
 APPLICATION_ID_AT = 68  # in the header, four bytes, big end first
+PAGE_SIZE_AT = 16  # two bytes; 1 stands for 65536
 
 
 def ensure(path: Path, build: Callable[[Path], None], *, create: bool) -> None:
@@ -27,7 +28,9 @@ def ensure(path: Path, build: Callable[[Path], None], *, create: bool) -> None:
         raise StoreError(f"The folder {path.parent} does not exist.", hint=f"Create it: mkdir -p '{path.parent}'")
     if not path.exists():
         if not create:
-            raise StoreError(f"There is no store at {path}.", hint="Check the path, or create one with: afresh init")
+            raise StoreError(
+                f"There is no store at {path}.", hint="Check the path, or add a first page: afresh add URL"
+            )
         _refuse_orphan(path)
         _create(path, build)
     require_store(path)
@@ -53,6 +56,15 @@ def require_store(path: Path) -> None:
         raise not_a_store(path)
     if struct.unpack_from(">I", header, APPLICATION_ID_AT)[0] != APPLICATION_ID:
         raise not_a_store(path, "it is a SQLite database of another program")
+    # SQLite reads a page that is cut short as if zeros followed. While there is a journal that may still be put right.
+    page_size = struct.unpack_from(">H", header, PAGE_SIZE_AT)[0]
+    if size % (65536 if page_size == 1 else page_size or 1) and not _has_journal(path):
+        raise damaged(path, "the file is cut short")
+
+
+def _has_journal(path: Path) -> bool:
+    journal = Path(f"{path}-wal")
+    return journal.exists() and journal.stat().st_size > 0
 
 
 def _refuse_orphan(path: Path) -> None:

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -24,6 +25,7 @@ from afresh.types import Copy, Crawl, Page
 CHUNK = 1_000  # rows read at a time: large enough to be fast, small enough to hold no lock for long
 ADD_CHUNK = 20_000  # pages added in one transaction, a fraction of a second, so that a running crawler hardly waits
 CHECK_SECONDS = 1.0  # spent at most on looking for damage when a store is claimed
+CACHE_BYTES = 32 << 20  # of each of the two connections: the upper levels of the trees of ten million pages
 JOURNAL_BYTES = 64 << 20  # the journal is cut back to this after a large batch
 
 
@@ -56,7 +58,9 @@ class Sqlite:
         self.patience = patience
         self._scripts = steps() if scripts is None else scripts
         self._write_lock, self._read_lock = threading.RLock(), threading.RLock()
+        # Neither may serve two threads at once: the first is under the write lock, the other under the read lock.
         self._compressor = zstandard.ZstdCompressor(level=LEVEL)
+        self._decompressor = zstandard.ZstdDecompressor()
         self._claim: Claim | None = None
         with translated(self.path):
             ensure(self.path, self._build, create=create)
@@ -84,6 +88,7 @@ class Sqlite:
             connection.pragma("synchronous", "FULL")
             connection.pragma("journal_size_limit", JOURNAL_BYTES)
             connection.pragma("cell_size_check", True)
+            connection.pragma("cache_size", -CACHE_BYTES // 1024)
         except BaseException:
             connection.close()
             raise
@@ -211,7 +216,8 @@ class Sqlite:
         if not found:
             return None
         try:
-            body = unpack(Packed(*found[0][-3:]))
+            with self._read_lock:
+                body = unpack(Packed(*found[0][-3:]), self._decompressor)
         except ValueError as error:
             raise damaged(self.path, f"copy of {url}: {error}") from error
         return rows.copy_from(found[0], body)
@@ -254,9 +260,10 @@ class Sqlite:
 
     def close(self) -> None:
         """Let go of everything; the store may be opened again. A second call does nothing."""
-        with self._write_lock, self._read_lock, translated(self.path):
-            self._reader.close()
-            self._writer.close()
-            if self._claim is not None:
-                self._claim.release()
-                self._claim = None
+        with self._write_lock, self._read_lock, translated(self.path), ExitStack() as last:
+            # Each is let go of even if the one before it fails: the claim must not outlive the store.
+            claim, self._claim = self._claim, None
+            if claim is not None:
+                last.callback(claim.release)
+            last.callback(self._writer.close)
+            last.callback(self._reader.close)

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 
 from afresh.errors import StoreError
-from afresh.store.faults import transaction
+from afresh.store.faults import damaged, transaction
 
 APPLICATION_ID = 0x61667265  # "afre": what tells an afresh store from any other SQLite file
 
@@ -26,6 +26,8 @@ def version(connection: apsw.Connection) -> int:
 def require_known(connection: apsw.Connection, path: Path, newest: int) -> int:
     """The database's version, which must not be newer than this program."""
     have = version(connection)
+    if have < 0:
+        raise damaged(path, f"it says that its schema is version {have}")
     if have > newest:
         raise StoreError(
             f"The store {path} was written by a newer afresh (schema {have}, this one knows {newest}).",
