@@ -1,1 +1,19 @@
-"""Keep copies and history: what was acknowledged survives, and a copy is whole or absent."""
+"""Keep copies and history: what was acknowledged survives, and a copy is whole or absent.
+
+A store is opened, claimed by the one runner, and read for its pages' states. From then on the runner writes what each
+finished crawl leaves (the crawl, the page's new state, the copy if there is a new one, the host's state), in batches.
+Others read meanwhile, and add pages. `Sqlite` keeps it all in one file, `Memory` until the program ends.
+
+>>> from afresh.types import Page
+>>> with Memory() as kept:
+...     kept.add([Page("https://example.org/", "example.org")])
+...     [number for number, state in kept.states()]
+1
+[1]
+"""
+
+from afresh.store.base import HostState, PageState, Record, Store, Totals
+from afresh.store.memory import Memory
+from afresh.store.sqlite import Sqlite
+
+__all__ = ["HostState", "Memory", "PageState", "Record", "Sqlite", "Store", "Totals"]

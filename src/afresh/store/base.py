@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from afresh.types import Beliefs, Copy, Crawl, Page, Validators
 
@@ -34,12 +35,34 @@ class HostState:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Everything one finished crawl leaves behind; stored whole or not at all."""
+    """Everything one finished crawl leaves behind; stored whole or not at all.
 
-    crawl: Crawl
+    A record without a crawl keeps a page's state alone: a signal that must not be lost, a rate learned from requests.
+    All parts speak of one page, and a new copy's times and validators are the state's.
+    """
+
+    crawl: Crawl | None
     state: PageState
     copy: Copy | None = None  # None: the kept copy stays
     host: HostState | None = None
+
+    def __post_init__(self) -> None:
+        state, copy, url = self.state, self.copy, self.state.page.url
+        if (self.crawl and self.crawl.url != url) or (copy and copy.url != url):
+            raise ValueError(f"crawl, state and copy must be of one page, {url}")
+        if copy and (copy.fetched, copy.checked, copy.validators) != (state.fetched, state.checked, state.validators):
+            raise ValueError(f"fetched, checked and validators must be the same in state and copy of {url}")
+        # A database has no NaN (SQLite makes it NULL), and a NaN belief would spoil the schedule after every restart.
+        if any(number != number for number in self._numbers()):
+            raise ValueError(f"the record of {url} has a time, rate or probability that is not a number")
+
+    def _numbers(self) -> Iterator[float | None]:
+        crawl, state, beliefs = self.crawl, self.state, self.state.beliefs
+        yield from (state.fetched, state.checked, self.host.ready if self.host else None)
+        if crawl:
+            yield from (crawl.time, crawl.elapsed, crawl.took, crawl.significance, crawl.fresh_probability)
+        if beliefs:
+            yield from (beliefs.request_rate, beliefs.change_rate, beliefs.recall, beliefs.false_rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +71,8 @@ class Totals:
 
     pages: int = 0
     copies: int = 0
-    crawls: int = 0
-    changes: int = 0
+    crawls: int = 0  # ever written, also those that have left the bounded history
+    changes: int = 0  # crawls among them that found another content
     body_bytes: int = 0  # before compression
     stored_bytes: int = 0  # after
 
@@ -59,6 +82,7 @@ class Store(Protocol):
 
     One process runs on a store at a time (`claim`); others read, and may add pages, while it does. `write` returns
     when its records are durable: what it acknowledged survives a kill at any moment, and a copy is whole or absent.
+    Any method may be called from any thread. A store that is closed, damaged or full raises StoreError.
     """
 
     def claim(self) -> None:
@@ -67,20 +91,28 @@ class Store(Protocol):
     def add(self, pages: Iterable[Page]) -> int:
         """Take pages in that are not there yet; how many were new."""
 
-    def states(self, *, after: int = ...) -> Iterator[tuple[int, PageState]]:
-        """Every page with its number, in the order in which they were added, beginning behind number `after`."""
+    def states(self, *, after: int = 0) -> Iterator[tuple[int, PageState]]:
+        """Every page with its number, in the order in which they were added, beginning behind number `after`.
+
+        The first number is 1. Pages that are added meanwhile, by whomever, come at the end; no lock is held between
+        two of them, so the consumer may be slow.
+        """
 
     def state(self, url: str) -> PageState | None:
         """One page, or None if it is not kept."""
 
     def copy(self, url: str) -> Copy | None:
-        """The current copy, or None."""
+        """The current copy, or None; `checked` is the page's. StoreError if the body is not what was stored."""
 
-    def history(self, url: str, limit: int = ...) -> list[Crawl]:
-        """The latest crawls of a page, newest first."""
+    def history(self, url: str, limit: int = 20) -> list[Crawl]:
+        """The latest crawls of a page, newest first; a store keeps a bounded number of them."""
 
     def write(self, records: Iterable[Record]) -> None:
-        """Make a batch of finished crawls durable, all of them or none."""
+        """Make a batch of finished crawls durable, all of them or none; claims the store if that was not done.
+
+        What `add` said of a page (host, time, importance) stays; `fetched` follows the copies that are really there.
+        StoreError if a page is not kept.
+        """
 
     def hosts(self) -> Iterator[HostState]:
         """Every host that has a state."""
@@ -89,10 +121,18 @@ class Store(Protocol):
         """A named value of the runner's (its price, its start), or None."""
 
     def put(self, values: dict[str, str]) -> None:
-        """Set named values, durably."""
+        """Set named values, durably; claims the store if that was not done."""
 
     def totals(self) -> Totals:
         """Counts over the whole store."""
 
     def close(self) -> None:
-        """Let go of everything; the store may be opened again."""
+        """Let go of everything; the store may be opened again. A second call does nothing."""
+
+    def __enter__(self) -> Self:
+        """The store itself."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""

@@ -1,0 +1,158 @@
+"""A store that forgets everything when the program ends: for tests, simulations and short runs."""
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from types import TracebackType
+from typing import Self
+
+from afresh.errors import StoreError
+from afresh.store.base import HostState, PageState, Record, Totals
+from afresh.types import Copy, Crawl, Outcome, Page
+
+
+@dataclass(slots=True)
+class _Kept:
+    """All about one page."""
+
+    state: PageState
+    crawls: deque[Crawl]
+    copy: Copy | None = None
+
+
+class Memory:
+    """A store in dictionaries; see `afresh.store.base.Store` for what each method promises.
+
+    Bodies are kept as they are, so both byte totals are the same. Nothing outlives the object, and no other process
+    can see it, so there is nobody to claim it from.
+    """
+
+    def __init__(self, *, keep_crawls: int = 100) -> None:
+        if keep_crawls < 1:
+            raise ValueError(f"keep_crawls must be at least 1, not {keep_crawls}")
+        self.keep_crawls = keep_crawls
+        self._pages: dict[str, _Kept] = {}
+        self._urls: list[str] = []  # the page with number n is at n − 1
+        self._hosts: dict[str, HostState] = {}
+        self._named: dict[str, str] = {}
+        self._totals = Totals()
+        self._lock = threading.RLock()
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreError("The store in memory is closed.", hint="Make a new one.")
+
+    def claim(self) -> None:
+        """Nothing to do: no other process can see this store."""
+        self._require_open()
+
+    def add(self, pages: Iterable[Page]) -> int:
+        """Take pages in that are not there yet; how many were new."""
+        self._require_open()
+        new = 0
+        for page in pages:
+            with self._lock:
+                if page.url not in self._pages:
+                    self._pages[page.url] = _Kept(PageState(page), deque(maxlen=self.keep_crawls))
+                    self._urls.append(page.url)
+                    new += 1
+        return new
+
+    def write(self, records: Iterable[Record]) -> None:
+        """Keep a batch of finished crawls, all of them or none."""
+        self._require_open()
+        batch = list(records)
+        with self._lock:
+            # Asked before anything is touched, so that a refused batch leaves no trace.
+            for record in batch:
+                if record.state.page.url not in self._pages:
+                    raise StoreError(
+                        f"The page {record.state.page.url} is not in the store, so its crawl cannot be kept.",
+                        hint="Add the page first.",
+                    )
+            for record in batch:
+                self._write_one(record)
+
+    def _write_one(self, record: Record) -> None:
+        kept, totals, crawl, copy = self._pages[record.state.page.url], self._totals, record.crawl, record.copy
+        if crawl:
+            kept.crawls.append(crawl)
+            changed = crawl.outcome is Outcome.CHANGED
+            totals = replace(totals, crawls=totals.crawls + 1, changes=totals.changes + changed)
+        if copy:
+            size = totals.body_bytes + len(copy.body) - (len(kept.copy.body) if kept.copy else 0)
+            totals = replace(totals, copies=totals.copies + (kept.copy is None), body_bytes=size, stored_bytes=size)
+            kept.copy = copy
+        fetched = kept.copy.fetched if kept.copy else None
+        kept.state = replace(record.state, page=kept.state.page, fetched=fetched)
+        if record.host:
+            self._hosts[record.host.host] = record.host
+        self._totals = totals
+
+    def put(self, values: dict[str, str]) -> None:
+        """Set named values."""
+        self._require_open()
+        with self._lock:
+            self._named.update(values)
+
+    def states(self, *, after: int = 0) -> Iterator[tuple[int, PageState]]:
+        """Every page with its number, in the order in which they were added, beginning behind number `after`."""
+        self._require_open()
+        number = max(after, 0)
+        while number < len(self._urls):
+            number += 1
+            yield number, self._pages[self._urls[number - 1]].state
+
+    def state(self, url: str) -> PageState | None:
+        """One page, or None if it is not kept."""
+        self._require_open()
+        kept = self._pages.get(url)
+        return kept.state if kept else None
+
+    def copy(self, url: str) -> Copy | None:
+        """The current copy, or None."""
+        self._require_open()
+        with self._lock:
+            kept = self._pages.get(url)
+            if kept is None or kept.copy is None:
+                return None
+            checked = kept.state.checked
+            return replace(kept.copy, checked=kept.copy.fetched if checked is None else checked)
+
+    def history(self, url: str, limit: int = 20) -> list[Crawl]:
+        """The latest crawls of a page, newest first."""
+        self._require_open()
+        with self._lock:
+            kept = self._pages.get(url)
+            return list(islice(reversed(kept.crawls), max(limit, 0))) if kept else []
+
+    def hosts(self) -> Iterator[HostState]:
+        """Every host that has a state."""
+        self._require_open()
+        with self._lock:
+            return iter(sorted(self._hosts.values(), key=lambda host: host.host))
+
+    def get(self, name: str) -> str | None:
+        """A named value of the runner's, or None."""
+        self._require_open()
+        return self._named.get(name)
+
+    def totals(self) -> Totals:
+        """Counts over the whole store."""
+        self._require_open()
+        return replace(self._totals, pages=len(self._urls))
+
+    def close(self) -> None:
+        """Let go of everything. A second call does nothing."""
+        self._closed = True

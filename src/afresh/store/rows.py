@@ -1,0 +1,141 @@
+"""The nouns as rows of the SQLite schema, and back; every SQL statement that names their columns."""
+
+from typing import Any
+
+from afresh.store.base import HostState, PageState, Record
+from afresh.store.body import Packed, signed, unsigned
+from afresh.types import Beliefs, Copy, Crawl, Outcome, Page, Validators
+
+Row = tuple[Any, ...]
+
+ADD_PAGE = "INSERT INTO pages (url, host, added, importance) VALUES (?, ?, ?, ?) ON CONFLICT (url) DO NOTHING"
+
+STATE_COLUMNS = """number, url, host, added, importance, request_rate, change_rate, recall, false_rate, observations,
+  etag, last_modified, fingerprint, fetched, checked, signals, crawls, changes, failures, learned"""
+STATES_AFTER = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? ORDER BY number LIMIT ?"  # noqa: S608
+STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE url = ?"  # noqa: S608
+
+FIND_PAGE = "SELECT number, written, fetched IS NOT NULL, body_bytes, stored_bytes FROM pages WHERE url = ?"
+SET_STATE = """UPDATE pages SET request_rate = ?, change_rate = ?, recall = ?, false_rate = ?, observations = ?,
+  etag = ?, last_modified = ?, fingerprint = ?, checked = ?, signals = ?, crawls = ?, changes = ?, failures = ?,
+  learned = ?, written = ?, fetched = coalesce(?, fetched), body_bytes = ?, stored_bytes = ? WHERE number = ?"""
+
+SET_COPY = """INSERT OR REPLACE INTO copies
+  (page, content_type, fetched, etag, last_modified, fingerprint, size, checksum, body)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+# One statement, so that page and copy are seen at one moment.
+COPY_OF = """SELECT url, content_type, copies.fetched, coalesce(checked, copies.fetched), copies.etag,
+  copies.last_modified, copies.fingerprint, size, checksum, body
+  FROM pages JOIN copies ON page = number WHERE url = ?"""
+URLS_OF_COPIES = "SELECT url FROM copies JOIN pages ON number = page ORDER BY page"
+
+ADD_CRAWL = """INSERT INTO crawls (page, nth, time, outcome, elapsed, signals, took, status, size, significance,
+  reason, fresh_probability) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+TRIM_CRAWLS = "DELETE FROM crawls WHERE page = ? AND nth <= ?"
+HISTORY_OF = """SELECT url, time, outcome, elapsed, crawls.signals, took, status, size, significance, reason,
+  fresh_probability FROM pages JOIN crawls ON page = number WHERE url = ? ORDER BY nth DESC LIMIT ?"""
+
+SET_HOST = "INSERT OR REPLACE INTO hosts (host, ready, failures) VALUES (?, ?, ?)"
+HOSTS_FROM = "SELECT host, ready, failures FROM hosts WHERE host >= ? ORDER BY host LIMIT ?"
+SET_NAMED = "INSERT OR REPLACE INTO named (name, value) VALUES (?, ?)"
+GET_NAMED = "SELECT value FROM named WHERE name = ?"
+
+TOTALS = "SELECT pages, copies, crawls, changes, body_bytes, stored_bytes FROM totals"
+ADD_TOTALS = """UPDATE totals SET pages = pages + ?, copies = copies + ?, crawls = crawls + ?, changes = changes + ?,
+  body_bytes = body_bytes + ?, stored_bytes = stored_bytes + ?"""
+COUNTED = """SELECT (SELECT count(*) FROM pages), (SELECT count(*) FROM copies), (SELECT sum(written) FROM pages),
+  (SELECT sum(size) FROM copies), (SELECT sum(length(body)) FROM copies)"""
+
+
+def text(value: str) -> str | bytes:
+    """Text that may have come from the network: as a blob where it is not valid Unicode, which SQLite demands."""
+    if value.isascii():
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogatepass")
+    return value
+
+
+def untext(value: str | bytes) -> str:
+    """The text again."""
+    return value if isinstance(value, str) else value.decode("utf-8", "surrogatepass")
+
+
+def page_row(page: Page) -> Row:
+    """What `ADD_PAGE` takes."""
+    return page.url, page.host, page.added, page.importance
+
+
+def state_row(state: PageState) -> Row:
+    """The first part of what `SET_STATE` takes."""
+    known = state.beliefs
+    return (
+        *((known.request_rate, known.change_rate, known.recall, known.false_rate) if known else (None,) * 4),
+        known.observations if known else None,
+        *validators_row(state.validators),
+        state.checked,
+        state.signals,
+        state.crawls,
+        state.changes,
+        state.failures,
+        state.learned,
+    )
+
+
+def state_from(row: Row) -> tuple[int, PageState]:
+    """A page's number and state, from a row of `STATE_COLUMNS`."""
+    number, url, host, added, importance, request_rate, change_rate, recall, false_rate, observations = row[:10]
+    etag, last_modified, fingerprint, fetched, checked, signals, crawls, changes, failures, learned = row[10:]
+    beliefs = None
+    if request_rate is not None:
+        beliefs = Beliefs(request_rate, change_rate, recall, false_rate, observations)
+    page = Page(url, host, added, importance)
+    validators = validators_from(etag, last_modified, fingerprint)
+    return number, PageState(page, beliefs, validators, fetched, checked, signals, crawls, changes, failures, learned)
+
+
+def validators_row(validators: Validators) -> Row:
+    """The three columns of the validators."""
+    return text(validators.etag), text(validators.last_modified), signed(validators.fingerprint)
+
+
+def validators_from(etag: str | bytes, last_modified: str | bytes, fingerprint: int) -> Validators:
+    """The validators from their three columns."""
+    return Validators(untext(etag), untext(last_modified), unsigned(fingerprint))
+
+
+def copy_row(number: int, copy: Copy, packed: Packed) -> Row:
+    """What `SET_COPY` takes."""
+    return number, text(copy.content_type), copy.fetched, *validators_row(copy.validators), *packed
+
+
+def copy_from(row: Row, body: bytes) -> Copy:
+    """A copy from a row of `COPY_OF` and its body, unpacked."""
+    url, content_type, fetched, checked, etag, last_modified, fingerprint, *_ = row
+    return Copy(url, body, untext(content_type), fetched, checked, validators_from(etag, last_modified, fingerprint))
+
+
+def crawl_row(number: int, nth: int, crawl: Crawl) -> Row:
+    """What `ADD_CRAWL` takes."""
+    head = number, nth, crawl.time, crawl.outcome.value, crawl.elapsed, crawl.signals, crawl.took, crawl.status
+    return *head, crawl.size, crawl.significance, text(crawl.reason), crawl.fresh_probability
+
+
+def crawl_from(row: Row) -> Crawl:
+    """A crawl from a row of `HISTORY_OF`."""
+    url, time, outcome, elapsed, signals, took, status, size, significance, reason, fresh_probability = row
+    tail = elapsed, signals, took, status, size, significance, untext(reason), fresh_probability
+    return Crawl(url, time, Outcome(outcome), *tail)
+
+
+def host_row(host: HostState) -> Row:
+    """What `SET_HOST` takes."""
+    return host.host, host.ready, host.failures
+
+
+def counts_of(record: Record) -> tuple[int, int]:
+    """What a record adds to the totals: crawls and changes."""
+    crawl = record.crawl
+    return (0, 0) if crawl is None else (1, int(crawl.outcome is Outcome.CHANGED))

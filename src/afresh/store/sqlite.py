@@ -1,0 +1,269 @@
+"""The default store: one SQLite file, one writer, any number of readers."""
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import apsw
+import zstandard
+
+from afresh.errors import StoreError
+from afresh.store import rows
+from afresh.store.base import HostState, PageState, Record, Totals
+from afresh.store.body import LEVEL, Packed, pack, unpack
+from afresh.store.faults import damaged, transaction, translated
+from afresh.store.files import Claim, ensure
+from afresh.store.schema import migrate, require_known, steps
+from afresh.types import Copy, Crawl, Page
+
+CHUNK = 1_000  # rows read at a time: large enough to be fast, small enough to hold no lock for long
+ADD_CHUNK = 20_000  # pages added in one transaction, a fraction of a second, so that a running crawler hardly waits
+CHECK_SECONDS = 1.0  # spent at most on looking for damage when a store is claimed
+CACHE_BYTES = 32 << 20  # of each of the two connections: the upper levels of the trees of ten million pages
+JOURNAL_BYTES = 64 << 20  # the journal is cut back to this after a large batch
+
+
+class Sqlite:
+    """A store in one file; see `afresh.store.base.Store` for what each method promises.
+
+    One connection writes and one reads, each under its own lock, so that a write in a worker thread never holds up a
+    read. Everything that one crawl leaves goes into one transaction of one file with `synchronous=FULL`.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        create: bool = True,
+        keep_crawls: int = 100,
+        patience: float = 10.0,
+        scripts: Sequence[str] | None = None,
+    ) -> None:
+        """Open the store at `path`, or make a new one there if `create`.
+
+        `keep_crawls` of each page stay in the history; `patience` is how many seconds to wait for another process's
+        write; `scripts` are the schema's steps, if not the product's own.
+        """
+        if keep_crawls < 1:
+            raise ValueError(f"keep_crawls must be at least 1, not {keep_crawls}")
+        # The real path: SQLite puts its journal beside the real file, and the claim must be one for all its names.
+        self.path = Path(path).expanduser().resolve()
+        self.keep_crawls = keep_crawls
+        self.patience = patience
+        self._scripts = steps() if scripts is None else scripts
+        self._write_lock, self._read_lock = threading.RLock(), threading.RLock()
+        # Neither may serve two threads at once: the first is under the write lock, the other under the read lock.
+        self._compressor = zstandard.ZstdCompressor(level=LEVEL)
+        self._decompressor = zstandard.ZstdDecompressor()
+        self._claim: Claim | None = None
+        with translated(self.path):
+            ensure(self.path, self._build, create=create)
+            self._writer = self._connect(self.path)
+            try:
+                self._upgrade()
+                self._reader = self._connect(self.path)
+            except BaseException:
+                self._writer.close()
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _connect(self, path: Path, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
+        connection = apsw.Connection(str(path), flags=flags)
+        try:
+            connection.set_busy_timeout(round(self.patience * 1000))
+            # FULL: a commit is on the disk when it returns, not at the next checkpoint.
+            connection.pragma("synchronous", "FULL")
+            connection.pragma("journal_size_limit", JOURNAL_BYTES)
+            connection.pragma("cell_size_check", True)
+            connection.pragma("cache_size", -CACHE_BYTES // 1024)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _build(self, path: Path) -> None:
+        connection = self._connect(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+        try:
+            # Stays in the file's header, so that nobody ever has to change it while others have the store open.
+            connection.pragma("journal_mode", "wal")
+            migrate(connection, self.path, self._scripts)
+        finally:
+            connection.close()
+
+    def _upgrade(self) -> None:
+        if require_known(self._writer, self.path, len(self._scripts)) < len(self._scripts):
+            # A runner of an older version would be lost in the new schema.
+            claim = Claim(self.path)
+            try:
+                migrate(self._writer, self.path, self._scripts)
+            finally:
+                claim.release()
+
+    def claim(self) -> None:
+        """Become the one process that runs on this store; StoreLocked if there is another."""
+        with self._write_lock, translated(self.path):
+            self._writer.cache_stats()  # an error if the store is closed
+            if self._claim is None:
+                claim = Claim(self.path)
+                try:
+                    self._look_for_damage(CHECK_SECONDS)
+                except BaseException:
+                    claim.release()
+                    raise
+                self._claim = claim
+
+    def _look_for_damage(self, seconds: float) -> None:
+        """Check the file's structure, as far as that gets in the time; bodies are proven whole when they are read."""
+        deadline = time.monotonic() + seconds
+        with self._read_lock:
+            self._reader.set_progress_handler(lambda: time.monotonic() > deadline, 1_000)
+            try:
+                found = self._reader.execute("PRAGMA quick_check(1)").fetchall()
+            except apsw.InterruptError:
+                return
+            finally:
+                self._reader.set_progress_handler(None)
+        if found != [("ok",)]:
+            raise damaged(self.path, str(found[0][0]).replace("\n", " "))
+
+    def add(self, pages: Iterable[Page]) -> int:
+        """Take pages in that are not there yet, in batches that are each whole or absent; how many were new."""
+        new, source = 0, iter(pages)
+        # Collected outside the transaction: the source may be slow, and nobody can write while it is open.
+        while batch := [rows.page_row(page) for page in islice(source, ADD_CHUNK)]:
+            with self._write_lock, translated(self.path), transaction(self._writer):
+                before = self._writer.total_changes()
+                self._writer.executemany(rows.ADD_PAGE, batch)
+                added = self._writer.total_changes() - before
+                self._writer.execute(rows.ADD_TOTALS, (added, 0, 0, 0, 0, 0))
+            new += added
+        return new
+
+    def write(self, records: Iterable[Record]) -> None:
+        """Make a batch of finished crawls durable, all of them or none; claims the store if that was not done."""
+        batch = list(records)
+        with self._write_lock:
+            self.claim()
+            # Compressed before the transaction begins, to keep that short.
+            packed = [pack(record.copy.body, self._compressor) if record.copy else None for record in batch]
+            with translated(self.path), transaction(self._writer):
+                counts = [self._write_one(record, body) for record, body in zip(batch, packed, strict=True)]
+                self._writer.execute(rows.ADD_TOTALS, tuple(map(sum, zip((0,) * 6, *counts, strict=True))))
+
+    def _write_one(self, record: Record, packed: Packed | None) -> tuple[int, int, int, int, int, int]:
+        """Write one record inside the batch's transaction; what it adds to the totals."""
+        execute, state, crawl, copy = self._writer.execute, record.state, record.crawl, record.copy
+        found = execute(rows.FIND_PAGE, (state.page.url,)).fetchone()
+        if found is None:
+            raise StoreError(
+                f"The page {state.page.url} is not in the store {self.path}, so its crawl cannot be kept.",
+                hint="Add the page first.",
+            )
+        number, written, had_copy, body_bytes, stored_bytes = found
+        if crawl:
+            written += 1
+            execute(rows.ADD_CRAWL, rows.crawl_row(number, written, crawl))
+            if written > self.keep_crawls:
+                execute(rows.TRIM_CRAWLS, (number, written - self.keep_crawls))
+        fetched, body, stored = None, body_bytes, stored_bytes
+        if copy and packed:
+            execute(rows.SET_COPY, rows.copy_row(number, copy, packed))
+            fetched, body, stored = copy.fetched, packed.size, len(packed.frame)
+        execute(rows.SET_STATE, (*rows.state_row(state), written, fetched, body, stored, number))
+        if record.host:
+            execute(rows.SET_HOST, rows.host_row(record.host))
+        copies = int(copy is not None and not had_copy)
+        return 0, copies, *rows.counts_of(record), body - body_bytes, stored - stored_bytes
+
+    def put(self, values: dict[str, str]) -> None:
+        """Set named values, durably; claims the store if that was not done."""
+        with self._write_lock:
+            self.claim()
+            with translated(self.path), transaction(self._writer):
+                self._writer.executemany(rows.SET_NAMED, [(name, rows.text(value)) for name, value in values.items()])
+
+    def _read(self, statement: str, values: rows.Row = ()) -> list[rows.Row]:
+        with self._read_lock, translated(self.path):
+            return self._reader.execute(statement, values).fetchall()
+
+    def states(self, *, after: int = 0) -> Iterator[tuple[int, PageState]]:
+        """Every page with its number, in the order in which they were added, beginning behind number `after`."""
+        while found := self._read(rows.STATES_AFTER, (after, CHUNK)):
+            yield from map(rows.state_from, found)
+            after = found[-1][0]
+
+    def state(self, url: str) -> PageState | None:
+        """One page, or None if it is not kept."""
+        found = self._read(rows.STATE_OF, (url,))
+        return rows.state_from(found[0])[1] if found else None
+
+    def copy(self, url: str) -> Copy | None:
+        """The current copy, or None; StoreError if the body is not what was stored."""
+        found = self._read(rows.COPY_OF, (url,))
+        if not found:
+            return None
+        try:
+            with self._read_lock:
+                body = unpack(Packed(*found[0][-3:]), self._decompressor)
+        except ValueError as error:
+            raise damaged(self.path, f"copy of {url}: {error}") from error
+        return rows.copy_from(found[0], body)
+
+    def history(self, url: str, limit: int = 20) -> list[Crawl]:
+        """The latest crawls of a page, newest first."""
+        return [rows.crawl_from(row) for row in self._read(rows.HISTORY_OF, (url, max(limit, 0)))]
+
+    def hosts(self) -> Iterator[HostState]:
+        """Every host that has a state."""
+        first = ""  # also a host's name: that of local files
+        while found := self._read(rows.HOSTS_FROM, (first, CHUNK)):
+            yield from (HostState(*row) for row in found)
+            first = found[-1][0] + "\0"  # the very next name that there could be
+
+    def get(self, name: str) -> str | None:
+        """A named value of the runner's, or None."""
+        found = self._read(rows.GET_NAMED, (name,))
+        return rows.untext(found[0][0]) if found else None
+
+    def totals(self) -> Totals:
+        """Counts over the whole store, kept up with every write."""
+        return Totals(*self._read(rows.TOTALS)[0])
+
+    def problems(self) -> Iterator[str]:
+        """Everything that is wrong with the file, read from end to end: structure, counts and every copy."""
+        for (line,) in self._read("PRAGMA integrity_check"):
+            if line != "ok":
+                yield line
+        totals = self.totals()
+        counted = tuple(number or 0 for number in self._read(rows.COUNTED)[0])
+        kept = totals.pages, totals.copies, totals.crawls, totals.body_bytes, totals.stored_bytes
+        if counted != kept:
+            yield f"the totals are {kept}, counted are {counted}"
+        for url in [row[0] for row in self._read(rows.URLS_OF_COPIES)]:
+            try:
+                self.copy(url)
+            except StoreError as error:
+                yield error.message
+
+    def close(self) -> None:
+        """Let go of everything; the store may be opened again. A second call does nothing."""
+        with self._write_lock, self._read_lock, translated(self.path), ExitStack() as last:
+            # Each is let go of even if the one before it fails: the claim must not outlive the store.
+            claim, self._claim = self._claim, None
+            if claim is not None:
+                last.callback(claim.release)
+            last.callback(self._writer.close)
+            last.callback(self._reader.close)

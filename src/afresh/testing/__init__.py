@@ -1,0 +1,8 @@
+"""Batteries that every implementation of an interface must pass, yours included.
+
+A battery raises AssertionError with a sentence that says which promise was broken.
+"""
+
+from afresh.testing.store import check_store
+
+__all__ = ["check_store"]

@@ -1,0 +1,267 @@
+"""The battery for stores: every promise of `afresh.store.base.Store` that one process can see kept."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from afresh.errors import StoreError, StoreLocked
+from afresh.store.base import HostState, PageState, Record, Store, Totals
+from afresh.testing.store_model import StoreModel, page, random_record, record, require, require_same
+from afresh.types import Copy, Crawl, Outcome, Page, Validators
+
+
+def check_store(
+    make: Callable[[], Store],
+    again: Callable[[Store], Store] | None = None,
+    *,
+    keep_crawls: int = 5,
+    seed: int = 0,
+    steps: int = 100,
+) -> None:
+    """Put stores through everything that `Store` promises.
+
+    `make` gives a new empty store that keeps `keep_crawls` crawls of a page; `again`, for stores that last, opens
+    what a store has open a second time. `seed` and `steps` steer the random walk at the end.
+    """
+    for check in (_starts_empty, _adds_in_order, _keeps_what_add_said, _refuses_whole_batches, _streams):
+        with make() as store:
+            check(store)
+    for bounded in (_bounds_history, _keeps_odd_values, _keeps_the_copy, _keeps_state_alone):
+        with make() as store:
+            bounded(store, StoreModel(keep_crawls))
+    with make() as store:
+        _walks(store, StoreModel(keep_crawls), random.Random(seed), steps)  # noqa: S311 - not a secret
+    _serves_threads(make)
+    _closes(make)
+    if again:
+        _lasts(make, again, keep_crawls)
+
+
+def _starts_empty(store: Store) -> None:
+    StoreModel(1).compare(store)
+    require_same("state of a strange page", store.state("https://nowhere.example/"), None)
+    require_same("copy of a strange page", store.copy("https://nowhere.example/"), None)
+    require_same("history of a strange page", store.history("https://nowhere.example/"), [])
+    require_same("a strange name", store.get("nothing"), None)
+    store.write([])
+    store.put({})
+    require_same("totals() of an empty store", store.totals(), Totals())
+
+
+def _adds_in_order(store: Store) -> None:
+    model, pages = StoreModel(1), [page(nth) for nth in (5, 3, 9, 3)]
+    require_same("add()", store.add(iter(pages)), 3)
+    require_same("add() of known pages and a new one", store.add([*pages, page(1)]), 1)
+    model.add([*pages, page(1)])
+    model.compare(store)
+    shown = list(store.states())
+    for at, (number, _) in enumerate(shown):
+        require_same(f"states(after={number})", list(store.states(after=number)), shown[at + 1 :])
+
+
+def _keeps_what_add_said(store: Store) -> None:
+    told = replace(page(1), importance=2.5)
+    store.add([told])
+    store.add([page(1)])
+    other = PageState(replace(page(1), host="other.example", added=99.0))
+    store.write([record(other, Outcome.FAILED, 1.0)])
+    state = store.state(told.url)
+    require_same("the page of a state", state and state.page, told)
+
+
+def _refuses_whole_batches(store: Store) -> None:
+    model = StoreModel(1)
+    for taker in (store, model):
+        taker.add([page(1), page(2)])
+    good = record(PageState(page(1)), Outcome.NEW, 1.0, b"body")
+    strange = record(PageState(page(3)), Outcome.NEW, 1.0, b"body")
+    try:
+        store.write([good, strange])
+        raise AssertionError("a crawl of a page that is not kept must be refused")
+    except StoreError:
+        model.compare(store)
+
+    def breaks() -> Iterator[Record]:
+        yield good
+        raise RuntimeError("the source of the records broke")
+
+    with suppress(RuntimeError):
+        store.write(breaks())
+    model.compare(store)
+    # And the refusal has not spoilt the store.
+    store.write([good])
+    model.write([good])
+    model.compare(store)
+
+
+def _streams(store: Store) -> None:
+    store.add([page(1), page(2)])
+    urls = []
+    for _, state in store.states():
+        urls.append(state.page.url)
+        # The consumer may write and add in between, and what comes meanwhile is seen.
+        store.write([record(state, Outcome.NEW, 1.0, b"x")])
+        if len(urls) == 2:
+            store.add([page(3)])
+    require_same("states() while pages are added", urls, [page(nth).url for nth in (1, 2, 3)])
+
+
+def _bounds_history(store: Store, model: StoreModel) -> None:
+    for taker in (store, model):
+        taker.add([page(1), page(2)])
+    for nth in range(2 * model.keep_crawls + 1):
+        batch = [record(model.states[page(1).url], Outcome.CHANGED, float(nth), bytes(nth))]
+        for taker in (store, model):
+            taker.write(batch)
+    model.compare(store)
+    require_same("history(limit=1)", len(store.history(page(1).url, limit=1)), 1)
+    require_same("history(limit=0)", store.history(page(1).url, limit=0), [])
+
+
+def _keeps_odd_values(store: Store, model: StoreModel) -> None:
+    odd = "nul \0 half \udc80 \ud800 emoji 🙂 quote ' \" \n"
+    strange = [Page("https://ü.example/🙂?'\"", "", -1.5, 0.0), Page("x", "h\0", 1e300, 1e-300), Page("", "")]
+    for taker in (store, model):
+        taker.add(strange)
+    for nth, body in enumerate((b"", b"\0" * 3_000_000, random.Random(7).randbytes(100_000))):  # noqa: S311
+        state = model.states[strange[nth].url]
+        validators = Validators(odd, odd[::-1], (0, 2**63, 2**64 - 1)[nth])
+        state = replace(
+            state, validators=validators, fetched=2.0, checked=2.5, learned=bytes(range(256)), signals=2**40
+        )
+        url, host = state.page.url, HostState(state.page.host, float("inf"), 3)
+        crawl = Crawl(url, 2.0, Outcome.FAILED, 0.1 + 0.2, 5, 1e-9, 999, 2**40, 0.3, odd, 0.0)
+        batch = [Record(crawl, state, Copy(url, body, odd, 2.0, 2.5, validators), host)]
+        for taker in (store, model):
+            taker.write(batch)
+    model.named = {"": "", "price": "0.1", odd[:4]: odd}
+    store.put(model.named)
+    store.put({"price": "0.2"})
+    model.named["price"] = "0.2"
+    model.compare(store)
+
+
+def _keeps_the_copy(store: Store, model: StoreModel) -> None:
+    for taker in (store, model):
+        taker.add([page(1)])
+    bodies = {Outcome.NEW: b"first", Outcome.CHANGED: b"second, longer"}
+    for time, outcome in enumerate((Outcome.FAILED, Outcome.NEW, Outcome.UNCHANGED, Outcome.GONE, Outcome.CHANGED)):
+        batch = [record(model.states[page(1).url], outcome, float(time), bodies.get(outcome))]
+        for taker in (store, model):
+            taker.write(batch)
+        model.compare(store)
+    # A state that claims a copy which is not there is not believed.
+    for taker in (store, model):
+        taker.add([page(2)])
+    lie = replace(PageState(page(2)), fetched=1.0)
+    store.write([record(lie, Outcome.FAILED, 9.0)])
+    state = store.state(page(2).url)
+    require_same("fetched without a copy", state and state.fetched, None)
+
+
+def _keeps_state_alone(store: Store, model: StoreModel) -> None:
+    for taker in (store, model):
+        taker.add([page(1)])
+    batch = [record(PageState(page(1)), Outcome.NEW, 1.0, b"body")]
+    heard = Record(None, replace(batch[0].state, signals=3))
+    for taker in (store, model):
+        taker.write(batch)
+        taker.write([heard])
+    model.compare(store)
+
+
+def _walks(store: Store, model: StoreModel, rng: random.Random, steps: int) -> None:
+    """Do random things to store and model, and compare them now and then."""
+    for step in range(steps):
+        if not model.states or rng.random() < 0.3:
+            pages = [page(rng.randrange(30)) for _ in range(rng.randrange(5))]
+            require_same("add()", store.add(pages), model.add(pages))
+        elif rng.random() < 0.1:
+            value = {rng.choice("abc"): str(step)}
+            store.put(value)
+            model.named.update(value)
+        else:
+            batch = [random_record(model, rng, float(step)) for _ in range(rng.randrange(6))]
+            store.write(batch)
+            model.write(batch)
+        if rng.random() < 0.2:
+            model.compare(store)
+    model.compare(store)
+
+
+def _serves_threads(make: Callable[[], Store]) -> None:
+    """One thread writes while others read: every state and copy they see belongs to one crawl."""
+    broken: list[str] = []
+    with make() as store:
+        store.add([page(1)])
+        store.write([record(PageState(page(1)), Outcome.NEW, 0.0, b"0.0")])
+        done = threading.Event()
+
+        def look() -> None:
+            while not done.is_set() and not broken:
+                copy, state = store.copy(page(1).url), store.state(page(1).url)
+                if copy is None or copy.body != str(copy.fetched).encode() or copy.fetched != copy.checked:
+                    broken.append(f"a reader saw a mixed copy: {copy}")
+                elif state is None or state.learned != str(state.fetched).encode() or state.fetched != state.checked:
+                    broken.append(f"a reader saw a mixed state: {state}")
+
+        readers = [threading.Thread(target=look) for _ in range(2)]
+        for reader in readers:
+            reader.start()
+        for nth in range(1, 50):
+            store.write([record(PageState(page(1)), Outcome.CHANGED, float(nth), str(float(nth)).encode())])
+        done.set()
+        for reader in readers:
+            reader.join()
+    require(not broken, broken[0] if broken else "")
+
+
+def _closes(make: Callable[[], Store]) -> None:
+    store = make()
+    store.add([page(1)])
+    store.close()
+    store.close()
+    uses: list[Callable[[], object]] = [
+        store.claim,
+        store.totals,
+        lambda: store.add([page(2)]),
+        lambda: store.write([]),
+        lambda: store.put({"a": "b"}),
+        lambda: list(store.states()),
+        lambda: list(store.hosts()),
+        lambda: store.copy(page(1).url),
+    ]
+    for use in uses:
+        try:
+            use()
+        except StoreError:
+            continue
+        raise AssertionError("a closed store must refuse to work")
+
+
+def _lasts(make: Callable[[], Store], again: Callable[[Store], Store], keep_crawls: int) -> None:
+    """What was written is there when the store is opened again, and only one may run on it."""
+    model, first = StoreModel(keep_crawls), make()
+    first.claim()
+    first.claim()
+    with again(first) as second:
+        for use in (second.claim, lambda: second.write([]), lambda: second.put({"a": "b"})):
+            try:
+                use()
+            except StoreLocked as error:
+                require(bool(error.hint), "StoreLocked must give a hint")
+                continue
+            raise AssertionError("two runners on one store")
+        # But pages may be added and read, and each sees the other's at once.
+        require_same("add() beside a runner", second.add([page(1), page(2)]), 2)
+        model.add([page(1), page(2)])
+        model.compare(first)
+        _walks(first, model, random.Random(1), 30)  # noqa: S311
+        model.compare(second)
+        first.close()
+        second.claim()
+    with again(first) as third:
+        model.compare(third)
+        third.claim()

@@ -1,0 +1,111 @@
+"""What a store must hold, said as plainly as possible: the oracle beside which stores are tried."""
+
+import random
+import zlib
+from dataclasses import dataclass, field, replace
+
+from afresh.store.base import HostState, PageState, Record, Store, Totals
+from afresh.types import Beliefs, Copy, Crawl, Outcome, Page, Validators
+
+
+def require(holds: bool, sentence: str) -> None:
+    """An assertion that stays when Python runs optimised."""
+    if not holds:
+        raise AssertionError(sentence)
+
+
+def require_same(what: str, shown: object, expected: object) -> None:
+    """Require that a store shows what is expected."""
+    require(shown == expected, f"{what} gave\n  {shown!r}\nand should have given\n  {expected!r}")
+
+
+@dataclass
+class StoreModel:
+    """Dictionaries that take what a store takes, and say what it must show."""
+
+    keep_crawls: int
+    states: dict[str, PageState] = field(default_factory=dict)
+    copies: dict[str, Copy] = field(default_factory=dict)
+    crawls: dict[str, list[Crawl]] = field(default_factory=dict)
+    hosts: dict[str, HostState] = field(default_factory=dict)
+    named: dict[str, str] = field(default_factory=dict)
+
+    def add(self, pages: list[Page]) -> int:
+        """Take in the pages that are new."""
+        before = len(self.states)
+        for page in pages:
+            self.states.setdefault(page.url, PageState(page))
+        return len(self.states) - before
+
+    def write(self, records: list[Record]) -> None:
+        """Take in finished crawls of pages that are there."""
+        for record in records:
+            url = record.state.page.url
+            if record.copy:
+                self.copies[url] = record.copy
+            if record.crawl:
+                self.crawls.setdefault(url, []).append(record.crawl)
+            if record.host:
+                self.hosts[record.host.host] = record.host
+            fetched = self.copies[url].fetched if url in self.copies else None
+            self.states[url] = replace(record.state, page=self.states[url].page, fetched=fetched)
+
+    def copy(self, url: str) -> Copy | None:
+        """The current copy, confirmed when the page was."""
+        kept, checked = self.copies.get(url), self.states[url].checked
+        return replace(kept, checked=kept.fetched if checked is None else checked) if kept else None
+
+    def totals(self) -> Totals:
+        """Counted one by one."""
+        every = [crawl for crawls in self.crawls.values() for crawl in crawls]
+        changes = sum(crawl.outcome is Outcome.CHANGED for crawl in every)
+        size = sum(len(copy.body) for copy in self.copies.values())
+        return Totals(len(self.states), len(self.copies), len(every), changes, size)
+
+    def compare(self, store: Store) -> None:
+        """Require that a store shows exactly this."""
+        shown = list(store.states())
+        require_same("states()", [state for _, state in shown], list(self.states.values()))
+        numbers = [number for number, _ in shown]
+        require(numbers == sorted(set(numbers)) and min(numbers, default=1) >= 1, f"numbers must rise: {numbers}")
+        for url, state in self.states.items():
+            require_same(f"state({url!r})", store.state(url), state)
+            require_same(f"copy({url!r})", store.copy(url), self.copy(url))
+            newest = self.crawls.get(url, [])[::-1][: self.keep_crawls]
+            require_same(f"history({url!r})", store.history(url, limit=self.keep_crawls + 1), newest)
+        require_same("hosts()", {host.host: host for host in store.hosts()}, self.hosts)
+        for name, value in self.named.items():
+            require_same(f"get({name!r})", store.get(name), value)
+        require_same("totals()", replace(store.totals(), stored_bytes=0), self.totals())
+
+
+def page(nth: int) -> Page:
+    """A page to play with."""
+    return Page(f"https://host{nth % 3}.example/{nth}", f"host{nth % 3}.example", added=float(nth))
+
+
+def record(state: PageState, outcome: Outcome, time: float, body: bytes | None = None) -> Record:
+    """What a crawl of a page in this state leaves behind; with a body if there is a new copy."""
+    url, validators = state.page.url, state.validators
+    if body is not None:
+        validators = Validators(f'"{time}"', "", zlib.crc32(body))
+    new = PageState(
+        state.page,
+        Beliefs(1.0, 1 / (1 + time), 0.5, 0.25, state.crawls),
+        validators,
+        state.fetched if body is None else time,
+        time if outcome.refreshed else state.checked,
+        crawls=state.crawls + 1,
+        changes=state.changes + (outcome is Outcome.CHANGED),
+        failures=0 if outcome.refreshed else state.failures + 1,
+        learned=f"{time}".encode(),
+    )
+    copy = None if body is None else Copy(url, body, "text/html", time, time, validators)
+    return Record(Crawl(url, time, outcome, size=len(body or b"")), new, copy, HostState(state.page.host, time + 1))
+
+
+def random_record(model: StoreModel, rng: random.Random, time: float) -> Record:
+    """A crawl of some page of the model's."""
+    outcome = rng.choice(list(Outcome))
+    body = rng.randbytes(rng.randrange(200)) if outcome in (Outcome.NEW, Outcome.CHANGED) else None
+    return record(model.states[rng.choice(list(model.states))], outcome, time, body)

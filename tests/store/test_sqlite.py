@@ -1,0 +1,79 @@
+"""What only the SQLite store promises: bounded memory, bounded waits, and a check that ends in time."""
+
+import threading
+import time
+import tracemalloc
+from pathlib import Path
+
+from afresh.store import PageState, Sqlite, sqlite
+from afresh.testing.store_model import page, record
+from afresh.types import Outcome
+
+
+def test_states_are_streamed(tmp_path: Path) -> None:
+    with Sqlite(tmp_path / "s.db") as store:
+        assert store.add(page(nth) for nth in range(20_000)) == 20_000
+        tracemalloc.start()
+        try:
+            assert sum(1 for _ in store.states()) == 20_000
+            streamed = tracemalloc.get_traced_memory()[1]
+            kept = list(store.states())
+            whole = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+        assert len(kept) == 20_000
+        assert streamed < whole / 5
+
+
+def test_a_large_import_is_taken_in_several_transactions(tmp_path: Path) -> None:
+    """So that a runner in another process gets its turn, and a slow source holds nobody up."""
+    with Sqlite(tmp_path / "s.db") as store, Sqlite(tmp_path / "s.db", patience=0.2) as runner:
+        runner.add([page(0)])
+
+        def source() -> object:
+            for nth in range(1, 2 * sqlite.ADD_CHUNK):
+                if nth == sqlite.ADD_CHUNK + 10:
+                    assert runner.totals().pages == sqlite.ADD_CHUNK + 1
+                    runner.write([record(PageState(page(0)), Outcome.NEW, 1.0, b"body")])
+                yield page(nth)
+
+        assert store.add(source()) == 2 * sqlite.ADD_CHUNK - 1  # type: ignore[arg-type]
+        assert runner.totals().pages == 2 * sqlite.ADD_CHUNK
+
+
+def test_reading_does_not_wait_for_writing_in_another_thread(tmp_path: Path) -> None:
+    with Sqlite(tmp_path / "s.db") as store, Sqlite(tmp_path / "s.db") as other:
+        store.add([page(1)])
+        began, end = threading.Event(), threading.Event()
+
+        def slow() -> object:
+            began.set()
+            end.wait(10)
+            yield record(PageState(page(1)), Outcome.NEW, 1.0, b"body")
+
+        # Another process's transaction keeps the writing thread waiting inside `write`.
+        other._writer.execute("BEGIN IMMEDIATE")
+        writer = threading.Thread(target=lambda: store.write(slow()))  # type: ignore[arg-type]
+        writer.start()
+        assert began.wait(10)
+        end.set()
+        time.sleep(0.05)
+        assert writer.is_alive()
+        assert store.copy(page(1).url) is None
+        assert store.totals().pages == 1
+        assert writer.is_alive()
+        other._writer.execute("ROLLBACK")
+        writer.join(10)
+        assert store.copy(page(1).url)
+
+
+def test_the_check_for_damage_ends_in_time(tmp_path: Path) -> None:
+    with Sqlite(tmp_path / "s.db") as store:
+        store.add(page(nth) for nth in range(50_000))
+        began = time.perf_counter()
+        store._look_for_damage(60.0)
+        whole = time.perf_counter() - began
+        began = time.perf_counter()
+        store._look_for_damage(0.0)
+        assert time.perf_counter() - began < whole / 2
+        assert store.totals().pages == 50_000  # and nothing stays interrupted
