@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup check test bench demo clean help
+.PHONY: setup check test bench demo docs clean help
 
 help:           ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/'
@@ -32,3 +32,6 @@ demo: $(STAMP)  ## keep a changing web site fresh for a minute, beside two other
 
 clean:          ## remove the environment and all caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+docs: $(STAMP)  ## write the generated pages again
+	$(BIN)/python -c "from afresh.config import reference; open('docs/settings.md', 'w').write(reference())"

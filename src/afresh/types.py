@@ -161,3 +161,12 @@ class Wait:
 
     until: float
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """What must be remembered of a host to stay polite, also after a restart."""
+
+    host: str
+    ready: float = 0.0  # not before this moment
+    failures: int = 0  # in a row, up to now

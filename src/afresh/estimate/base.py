@@ -11,17 +11,23 @@ class Estimator(Protocol):
     Pages are the scheduler's slot numbers. Nothing here reads a clock.
     """
 
-    def add(self, slot: int, *, host: int, now: float, importance: float | None = ...) -> Beliefs:
-        """Start to learn about a page; what is believed of it before any crawl."""
+    def add(self, slot: int, *, now: float, importance: float | None = ..., learned: bytes = ...) -> None:
+        """Start to learn about a page, or go on from what `learned` of it before."""
 
     def crawled(self, slot: int, *, elapsed: float, signals: int, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
 
-    def signalled(self, slot: int, now: float) -> None:
+    def signalled(self, slot: int, count: int = ...) -> None:
         """A hint arrived."""
 
-    def requested(self, slot: int, now: float, count: float = ...) -> None:
+    def requested(self, slot: int, count: float = ...) -> None:
         """Somebody asked for the page."""
 
     def beliefs(self, slot: int, now: float) -> Beliefs:
         """What is believed of the page now."""
+
+    def learned(self, slot: int) -> bytes:
+        """All that was learned of the page, for `add` after a restart; at most a few hundred bytes."""
+
+    def remove(self, slot: int) -> None:
+        """Forget the page."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from afresh.types import Beliefs, Wait
+from afresh.types import Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Explanation:
     value: float  # what a crawl now would gain
     price: float  # what a crawl has to gain to be chosen
     due: float  # when the value will reach the price; infinity: not by itself
-    held_by: str  # "" or what keeps it back: "leased", "host busy", "host gap", "paused", "below price"
+    held_by: str  # "" or what keeps it back: "leased", "host busy", "host resting", "put off", "below the price"
 
 
 class Scheduler(Protocol):
@@ -41,11 +41,32 @@ class Scheduler(Protocol):
     def price(self) -> float:
         """Value of the crawls that are only just worth their budget, Λ of the papers."""
 
-    def add(self, beliefs: Beliefs, *, host: int, now: float, age: float = ..., signals: int = ...) -> int:
+    def add(
+        self,
+        *,
+        request_rate: float,
+        change_rate: float,
+        recall: float = ...,
+        false_rate: float = ...,
+        cost: float = ...,
+        host: int = ...,
+        now: float,
+        age: float = ...,
+        signals: int = ...,
+    ) -> int:
         """Take a page in and return its slot; `age` seconds since its copy was current (infinity: no copy yet)."""
 
-    def update(self, slot: int, beliefs: Beliefs, now: float) -> None:
-        """Believe something else of the page from now on."""
+    def update(
+        self,
+        slot: int,
+        *,
+        now: float,
+        request_rate: float | None = ...,
+        change_rate: float | None = ...,
+        recall: float | None = ...,
+        false_rate: float | None = ...,
+    ) -> None:
+        """Believe something else of the page from now on; what is not given stays."""
 
     def signal(self, slot: int, now: float, count: int = ...) -> None:
         """A hint arrived that the page changed."""
@@ -53,8 +74,23 @@ class Scheduler(Protocol):
     def next(self, now: float) -> Pick | Wait:
         """The most valuable page that may be crawled now, if the budget has a token; or when to ask again."""
 
-    def finish(self, slot: int, now: float, *, crawled: float | None, gap: float = ...) -> None:
-        """The order is done: the copy is as of `crawled` (None: the fetch failed), its host rests until now + gap."""
+    def finish(
+        self,
+        slot: int,
+        now: float,
+        *,
+        crawled: float | None,
+        changed: bool = ...,
+        gap: float = ...,
+        put_off: float = ...,
+    ) -> None:
+        """The order is done: the copy is as of `crawled` (None: nothing was refreshed) and had or had not changed.
+
+        Its host rests for `gap` seconds, and the page itself is not handed out again for `put_off` seconds.
+        """
+
+    def host_rests(self, host: int, until: float) -> None:
+        """Hand out no page of this host before `until`."""
 
     def remove(self, slot: int) -> None:
         """Forget the page."""

@@ -12,8 +12,8 @@ Others read meanwhile, and add pages. `Sqlite` keeps it all in one file, `Memory
 [1]
 """
 
-from afresh.store.base import HostState, PageState, Record, Store, Totals
+from afresh.store.base import PageState, Record, Store, Totals
 from afresh.store.memory import Memory
 from afresh.store.sqlite import Sqlite
 
-__all__ = ["HostState", "Memory", "PageState", "Record", "Sqlite", "Store", "Totals"]
+__all__ = ["Memory", "PageState", "Record", "Sqlite", "Store", "Totals"]

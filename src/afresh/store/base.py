@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
-from afresh.types import Beliefs, Copy, Crawl, Page, Validators
+from afresh.types import Beliefs, Copy, Crawl, HostState, Page, Validators
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,15 +22,6 @@ class PageState:
     changes: int = 0
     failures: int = 0  # in a row, up to now
     learned: bytes = b""  # the estimator's own memory of the page, opaque to the store
-
-
-@dataclass(frozen=True, slots=True)
-class HostState:
-    """What must be remembered of a host to stay polite after a restart."""
-
-    host: str
-    ready: float = 0.0  # not before this moment
-    failures: int = 0  # in a row, up to now
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Self
 
 from afresh.errors import StoreError
-from afresh.store.base import HostState, PageState, Record, Totals
-from afresh.types import Copy, Crawl, Outcome, Page
+from afresh.store.base import PageState, Record, Totals
+from afresh.types import Copy, Crawl, HostState, Outcome, Page
 
 
 @dataclass(slots=True)

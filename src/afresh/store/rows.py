@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from afresh.store.base import HostState, PageState, Record
+from afresh.store.base import PageState, Record
 from afresh.store.body import Packed, signed, unsigned
-from afresh.types import Beliefs, Copy, Crawl, Outcome, Page, Validators
+from afresh.types import Beliefs, Copy, Crawl, HostState, Outcome, Page, Validators
 
 Row = tuple[Any, ...]
 

@@ -15,12 +15,12 @@ import zstandard
 
 from afresh.errors import StoreError
 from afresh.store import rows
-from afresh.store.base import HostState, PageState, Record, Totals
+from afresh.store.base import PageState, Record, Totals
 from afresh.store.body import LEVEL, Packed, pack, unpack
 from afresh.store.faults import damaged, transaction, translated
 from afresh.store.files import Claim, ensure
 from afresh.store.schema import migrate, require_known, steps
-from afresh.types import Copy, Crawl, Page
+from afresh.types import Copy, Crawl, HostState, Page
 
 CHUNK = 1_000  # rows read at a time: large enough to be fast, small enough to hold no lock for long
 ADD_CHUNK = 20_000  # pages added in one transaction, a fraction of a second, so that a running crawler hardly waits

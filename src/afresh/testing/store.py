@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from afresh.errors import StoreError, StoreLocked
-from afresh.store.base import HostState, PageState, Record, Store, Totals
+from afresh.store.base import PageState, Record, Store, Totals
 from afresh.testing.store_model import StoreModel, page, random_record, record, require, require_same
-from afresh.types import Copy, Crawl, Outcome, Page, Validators
+from afresh.types import Copy, Crawl, HostState, Outcome, Page, Validators
 
 
 def check_store(

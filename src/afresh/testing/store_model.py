@@ -4,8 +4,8 @@ import random
 import zlib
 from dataclasses import dataclass, field, replace
 
-from afresh.store.base import HostState, PageState, Record, Store, Totals
-from afresh.types import Beliefs, Copy, Crawl, Outcome, Page, Validators
+from afresh.store.base import PageState, Record, Store, Totals
+from afresh.types import Beliefs, Copy, Crawl, HostState, Outcome, Page, Validators
 
 
 def require(holds: bool, sentence: str) -> None:

@@ -1,0 +1,61 @@
+"""The command line: `afresh COMMAND`.
+
+Every command has `--help` with an example; bad input gets one sentence and a hint on standard error and exit code 2;
+`--json` where a program may want to read along. Heavy imports happen inside the commands, so that `--help` is instant.
+"""
+
+import os
+import sys
+
+import typer
+
+from afresh.cli import pages, play, running, showing
+from afresh.cli.terminal import plain
+from afresh.errors import AfreshError
+
+app = typer.Typer(
+    name="afresh",
+    help="Keep copies of things that change elsewhere as fresh as a limited budget allows.\n\n"
+    "Exit codes: 0 done, 1 a fault in afresh itself, 2 bad input (one sentence and a hint say what).",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("init")(pages.init)
+app.command("add")(pages.add)
+app.command("run")(running.run)
+app.command("status")(showing.status)
+app.command("show")(showing.show)
+app.command("web")(play.web)
+app.command("demo")(play.demo)
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+) -> None:
+    """Keep copies of things that change elsewhere as fresh as a limited budget allows.
+
+    Exit codes: 0 done, 1 a fault in afresh itself, 2 bad input (one sentence and a hint say what).
+    """
+    if version:
+        from afresh import __version__
+
+        typer.echo(f"afresh {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; the door for `afresh` in the shell."""
+    try:
+        app()
+    except AfreshError as error:
+        print(f"afresh: {plain(error.message)}", file=sys.stderr)  # noqa: T201
+        if error.hint:
+            print(f"  hint: {plain(error.hint)}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader of our output (head, less) has seen enough; leave quietly, as other tools do.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

@@ -1,0 +1,161 @@
+"""Commands to try things out: demo and web."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.live import Live
+from rich.table import Table
+
+from afresh.cli.terminal import as_json, console
+from afresh.errors import ConfigError
+from afresh.units import duration, rate, show_rate
+
+if TYPE_CHECKING:
+    from afresh.demo import DemoOptions, Result, Standing
+
+NAMES = {"afresh": "afresh", "uniform": "uniform", "nutch": "Nutch's adaptive rule"}
+
+
+def demo(
+    seconds: Annotated[str, typer.Option(help="How long to crawl.")] = "60s",
+    pages: Annotated[int, typer.Option(help="Size of the web site.")] = 1000,
+    budget: Annotated[str, typer.Option(help="Crawl rate of each schedule.")] = "50/s",
+    seed: Annotated[int, typer.Option(help="The site's seed: another seed, another site.")] = 1,
+    json: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file as well.")] = None,
+) -> None:
+    """Keep copies of a changing web site fresh for a minute, beside two other schedules, and show who did best.
+
+    The site is synthetic, served over real HTTP on loopback, and a day of its life passes every second. It knows every
+    change it makes and counts for every reader whether the copy that each crawler holds is current.
+
+    Example: afresh demo --pages 500 --budget 20/s --seed 7
+    """
+    console.print("Setting up a synthetic web site and three crawlers ...")
+    from afresh.demo import Demo, DemoOptions
+
+    options = DemoOptions(seconds=duration(seconds), pages=pages, budget=rate(budget), seed=seed)
+    if json is not None:
+        _write(json, "")  # say now, and not after a minute, that it cannot be written
+    console.print(
+        f"{options.pages:,} pages, 2,000 readers a second, {show_rate(options.budget)} crawls for every schedule.\n"
+        f"A second here is a day of the site's life. The first {options.learning:.0f} s are not scored.\n"
+    )
+    with _progress(options) as show:
+        contest = Demo(options, show)
+        result = asyncio.run(contest.run())
+    _print_result(result, options)
+    if json is not None:
+        _write(json, as_json(result) + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="Choose another file.") from None
+
+
+@contextmanager
+def _progress(options: "DemoOptions") -> Iterator[Callable[["Standing"], None]]:
+    """Show how they stand: a table that renews itself, or in a file or pipe a line every five seconds."""
+    if console.is_terminal:
+        with Live(console=console, transient=True, auto_refresh=False) as live:
+            yield lambda standing: live.update(_table(standing, options), refresh=True)
+        return
+    last = -5.0
+
+    def lines(standing: "Standing") -> None:
+        nonlocal last
+        if standing.elapsed - last >= 5:
+            last = standing.elapsed
+            console.print(_line(standing))
+
+    yield lines
+
+
+def _line(standing: "Standing") -> str:
+    parts = [
+        f"{line.name}: {line.crawls} crawls, {line.not_modified} not modified, {line.changes} changes, "
+        f"fresh {_percent(line.fresh) if line.fresh is not None else _percent(line.fresh_now) + ' (not scored)'}"
+        for line in standing.lines
+    ]
+    return f"{standing.elapsed:4.0f} s  " + " | ".join(parts)
+
+
+def _table(standing: "Standing", options: "DemoOptions") -> Table:
+    phase = "learning" if standing.elapsed < options.learning else "scoring"
+    table = Table(title=f"{standing.elapsed:.0f} of {options.seconds:.0f} s ({phase})", title_justify="left")
+    for name in ("schedule", "budget", "crawls", "304s", "changes found", "fresh now", "requests served fresh"):
+        table.add_column(name, justify="left" if name == "schedule" else "right")
+    for line in standing.lines:
+        table.add_row(
+            NAMES[line.name],
+            show_rate(options.budget),
+            f"{line.crawls:,}",
+            f"{line.not_modified:,}",
+            f"{line.changes:,}",
+            _percent(line.fresh_now),
+            "-" if line.fresh is None else _percent(line.fresh),
+        )
+    return table
+
+
+def _print_result(result: "Result", options: "DemoOptions") -> None:
+    table = Table(title="Share of requests served fresh, counted by the site", title_justify="left")
+    for name in ("schedule", "served fresh", "of the ceiling", "crawls", "304s", "changes found"):
+        table.add_column(name, justify="left" if name == "schedule" else "right")
+    for name, label in NAMES.items():
+        share, counts = getattr(result, name), result.counts[name]
+        table.add_row(
+            label,
+            _percent(share),
+            _percent(share / result.ceiling),
+            f"{counts.get('requests', 0):,}",
+            f"{counts.get('not_modified', 0):,}",
+            f"{counts['changes_found']:,}",
+        )
+    table.add_section()
+    table.add_row("ceiling", _percent(result.ceiling), "100.0 %", "", "", "")
+    console.print(table)
+    console.print(
+        f"Counted over {result.requests:,} readers' requests in the last {options.seconds - options.learning:.0f} s.\n"
+        "The ceiling is what the best schedule that knows every rate serves fresh in the long run: none can beat it."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def web(
+    pages: Annotated[int, typer.Option(help="Number of pages.")] = 1000,
+    hosts: Annotated[int, typer.Option(help="Number of host names.")] = 20,
+    port: Annotated[int, typer.Option(help="Port on loopback; 0 for any free one.")] = 8700,
+    seed: Annotated[int, typer.Option(help="Everything follows from it.")] = 0,
+    day: Annotated[str, typer.Option(help="How long a day of the site's life lasts.")] = "1d",
+    rough: Annotated[bool, typer.Option("--rough", help="With latency, errors, broken answers and lies.")] = False,
+    ping: Annotated[str | None, typer.Option(help="Send pings about changes to this URL.", show_default=False)] = None,
+    urls: Annotated[Path | None, typer.Option(help="Write the URLs of all pages to this file.")] = None,
+) -> None:
+    """Serve a synthetic web on loopback, to try afresh or to size a machine before touching the real one.
+
+    Give the crawler `allow_private = true` under [fetch]; then add the URLs and run. The site counts what every client
+    asks for and how fresh its copies are: see http://localhost:8700/_site/ while it runs. Ends with Ctrl-C.
+
+    Example: afresh web --pages 5000 --hosts 100 --day 60s --urls urls.txt
+    """
+    from afresh.sim.web import ROUGH, Site, SiteOptions
+    from afresh.sim.web.live import run
+
+    options = SiteOptions(pages=pages, hosts=hosts, seed=seed, day=duration(day))
+    if rough:
+        options = replace(options, **ROUGH)  # type: ignore[arg-type]
+    if urls is not None:
+        site = Site(options)
+        _write(urls, "".join(f"{site.url(page, port)}\n" for page in range(pages)))
+    run(options, port=port, ping_url=ping or "", status=console.print)

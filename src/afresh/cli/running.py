@@ -1,0 +1,143 @@
+"""The command that crawls: run."""
+
+import asyncio
+import signal
+import sys
+import time
+from collections import Counter, deque
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+import typer
+
+from afresh.cli.options import ConfigFile, StoreFile
+from afresh.cli.terminal import as_json, console, errors
+from afresh.config import Config
+from afresh.errors import InputError
+from afresh.units import duration, rate, show_rate
+
+
+def run(
+    budget: Annotated[str | None, typer.Option(help='Crawl rate such as "10/s"; overrides the settings.')] = None,
+    seconds: Annotated[str | None, typer.Option(help='Stop by itself after this long, such as "90s".')] = None,
+    config: ConfigFile = None,
+    store: StoreFile = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON line for every crawl that is stored.")] = False,
+) -> None:
+    """Keep the pages in the store fresh until stopped (Ctrl-C or SIGTERM).
+
+    A crawl is reported when it is safely stored. Stopping lets fetches under way finish; starting again goes on where
+    it was.
+
+    Example: afresh run --budget 5/s
+    """
+    from afresh.cli.build import open_store, settings
+
+    read = settings(config, store)
+    if budget is not None:
+        read = replace(read, crawl=replace(read.crawl, budget=rate(budget)))
+    limit = duration(seconds) if seconds is not None else None
+    with open_store(read, create=False) as kept:
+        totals = kept.totals()
+        if not totals.pages:
+            raise InputError("There are no pages to keep fresh.", hint="Add some: afresh add https://example.com/")
+        from afresh.cli.build import engine_for, fetcher_for
+        from afresh.daemon import Daemon
+
+        progress = Progress(read, as_json_lines=json)
+        engine = engine_for(read, totals.pages)
+
+        async def crawl() -> None:
+            fetcher = fetcher_for(read)
+            daemon = Daemon(
+                engine=engine,
+                fetcher=fetcher,
+                store=kept,
+                concurrency=read.crawl.concurrency,
+                grace=read.crawl.grace,
+                listeners=[progress.hear],
+            )
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, daemon.stop)
+            if limit is not None:
+                loop.call_later(limit, daemon.stop)
+            shower = asyncio.create_task(progress.show())
+            try:
+                await daemon.run()
+            finally:
+                shower.cancel()
+                await fetcher.close()
+
+        asyncio.run(crawl())
+        progress.close()
+
+
+@dataclass
+class Progress:
+    """Listens to the daemon, counts, and shows: a line that renews itself, or JSON lines, or a line now and then."""
+
+    config: Config
+    as_json_lines: bool
+    began: float = field(default_factory=time.monotonic)
+    pages: int = 0
+    under_way: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    not_modified: int = 0
+    recent: deque[float] = field(default_factory=deque)
+    released: int = 0
+
+    def hear(self, event: object) -> None:
+        """Count an event of the daemon's."""
+        from afresh.daemon import Finished, Ordered, Started, Stopped, Stored
+
+        match event:
+            case Started(pages):
+                self.pages = pages
+            case Ordered():
+                self.under_way += 1
+                self.recent.append(time.monotonic())
+            case Finished(crawl):
+                self.under_way -= 1
+                self.outcomes[crawl.outcome] += 1
+                self.not_modified += crawl.status == 304
+            case Stored(crawls) if self.as_json_lines:
+                for crawl in crawls:
+                    sys.stdout.write(as_json(crawl) + "\n")
+                sys.stdout.flush()
+            case Stopped(released):
+                self.released = released
+
+    async def show(self) -> None:
+        """Show how it goes until cancelled."""
+        if self.as_json_lines:
+            return
+        if not console.is_terminal:
+            while True:
+                await asyncio.sleep(10)
+                console.print(self.line())
+        with console.status(self.line()) as status:
+            while True:
+                await asyncio.sleep(0.25)
+                status.update(self.line())
+
+    def line(self) -> str:
+        """One line on how it goes."""
+        horizon = time.monotonic() - 10
+        while self.recent and self.recent[0] < horizon:
+            self.recent.popleft()
+        span = min(10.0, max(time.monotonic() - self.began, 0.1))
+        crawls = sum(self.outcomes.values())
+        counts = self.outcomes
+        failed = counts["failed"] + counts["busy"] + counts["refused"]
+        return (
+            f"{self.pages} pages, budget {show_rate(self.config.crawl.budget)}, now {len(self.recent) / span:.3g}/s: "
+            f"{crawls} crawls, {self.not_modified} not modified, {counts['new']} new, {counts['changed']} changed, "
+            f"{counts['gone']} gone, {failed} failed, {self.under_way} under way"
+        )
+
+    def close(self) -> None:
+        """The last line."""
+        released = f"; {self.released} given back unfinished" if self.released else ""
+        # Programs read standard output; the summary is for people.
+        errors.print(f"Stopped. {self.line()}{released}.")

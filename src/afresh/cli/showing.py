@@ -1,0 +1,237 @@
+"""Commands that tell what is kept and why: status and show."""
+
+import math
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from afresh.cli.options import ConfigFile, Json, StoreFile
+from afresh.cli.terminal import as_json, console, moment, now, plain
+from afresh.errors import InputError
+from afresh.store import PageState, Store
+from afresh.types import Beliefs, Crawl
+from afresh.units import show_duration, show_rate, show_size
+
+ALIVE = 5.0  # a runner writes a sign of life several times a second; older ones mean that it is gone
+
+
+def status(config: ConfigFile = None, store: StoreFile = None, json: Json = False) -> None:
+    """How the collection is: pages, copies, crawls, and how many copies are believed to be fresh.
+
+    Example: afresh status --json
+    """
+    from afresh.cli.build import open_store, settings
+
+    with open_store(settings(config, store), create=False) as kept:
+        facts = _status(kept, now())
+    if json:
+        typer.echo(as_json(facts))
+        return
+    running = "running" if facts["running"] else "not running"
+    console.print(f"{facts['pages']} pages, {facts['copies']} copies ({running})")
+    console.print(f"crawls       {facts['crawls']}, of which {facts['changes']} found a change")
+    console.print(f"bodies       {show_size(facts['body_bytes'])}, stored in {show_size(facts['stored_bytes'])}")
+    if facts["budget"] is not None:
+        console.print(f"budget       {show_rate(facts['budget'])}")
+        console.print(f"price        {facts['price']:.4g} (expected fresh requests that a crawl must gain)")
+    if facts["expected_freshness"] is not None:
+        console.print(f"freshness    {facts['expected_freshness']:.1%} of requests would find a fresh copy (believed)")
+
+
+def _status(kept: Store, when: float) -> dict[str, Any]:
+    alive = _number(kept.get("alive"))
+    weight = fresh = 0.0
+    for _, state in kept.states():
+        believed = state.beliefs or Beliefs()
+        weight += believed.request_rate
+        fresh += believed.request_rate * _fresh_probability(state, when)
+    return {
+        **asdict(kept.totals()),
+        "running": alive is not None and when - alive < ALIVE,
+        "budget": _number(kept.get("budget")),
+        "price": _number(kept.get("price")),
+        "expected_freshness": fresh / weight if weight else None,
+    }
+
+
+def show(
+    url: Annotated[str, typer.Argument(help="A page that is kept.")],
+    body: Annotated[
+        bool, typer.Option("--body", help="Write the copy's body to standard output, nothing else.")
+    ] = False,
+    history: Annotated[int, typer.Option(help="How many of its latest crawls to list.", min=0, max=1000)] = 10,
+    config: ConfigFile = None,
+    store: StoreFile = None,
+    json: Json = False,
+) -> None:
+    """Everything about one page: copy, history, beliefs, crawl value, price, when it is due and why.
+
+    Example: afresh show https://example.com/
+    """
+    from afresh.cli.build import open_store, settings
+    from afresh.frontier import canonical
+
+    address = canonical(url)
+    with open_store(settings(config, store), create=False) as kept:
+        state = kept.state(address)
+        if state is None:
+            raise InputError(f"{address} is not kept.", hint=f"Add it: afresh add {address}")
+        if body:
+            _write_body(kept, address)
+            return
+        facts = _facts(kept, state, now(), history)
+    typer.echo(as_json(facts)) if json else _print(facts)
+
+
+def _write_body(kept: Store, url: str) -> None:
+    import sys
+
+    copy = kept.copy(url)
+    if copy is None:
+        raise InputError(f"There is no copy of {url} yet.", hint="Let `afresh run` fetch it first.")
+    sys.stdout.buffer.write(copy.body)
+
+
+def _facts(kept: Store, state: PageState, when: float, history: int) -> dict[str, Any]:
+    url = state.page.url
+    copy = kept.copy(url)
+    host = next((host for host in kept.hosts() if host.host == state.page.host), None)
+    facts: dict[str, Any] = {
+        "url": url,
+        "importance": state.page.importance,
+        "copy": None
+        if copy is None
+        else {
+            "size": len(copy.body),
+            "content_type": copy.content_type,
+            "fetched": copy.fetched,
+            "checked": copy.checked,
+            "etag": copy.validators.etag,
+            "last_modified": copy.validators.last_modified,
+            "fresh_probability": _fresh_probability(state, when),
+        },
+        "crawls": state.crawls,
+        "changes": state.changes,
+        "failures": state.failures,
+        "signals": state.signals,
+        "beliefs": None if state.beliefs is None else asdict(state.beliefs),
+        "host_ready": host.ready if host and host.ready > when else None,
+        "history": [asdict(crawl) for crawl in kept.history(url, history)],
+        **_decision(state, _number(kept.get("price")), when),
+    }
+    facts["why"] = _why(facts, when)
+    return facts
+
+
+def _decision(state: PageState, price: float | None, when: float) -> dict[str, Any]:
+    """Value, price and due time, by the scheduler's own rule."""
+    from afresh.schedule import Greedy, Plain
+
+    believed = state.beliefs
+    if believed is None:
+        return {"value": None, "price": price, "due": when, "held_by": ""}
+    scheduler = Plain(Greedy(), budget=1.0)
+    scheduler.price = price or 0.0
+    slot = scheduler.add(
+        request_rate=believed.request_rate,
+        change_rate=believed.change_rate,
+        recall=believed.recall,
+        false_rate=believed.false_rate,
+        now=when,
+        age=math.inf if state.checked is None else max(when - state.checked, 0.0),
+        signals=state.signals,
+    )
+    explained = scheduler.explain(slot, when)
+    return {"value": explained.value, "price": price, "due": explained.due, "held_by": explained.held_by}
+
+
+def _why(facts: dict[str, Any], when: float) -> str:
+    """The decision in a sentence or two."""
+    believed = facts["beliefs"]
+    if believed is None:
+        return "It was never crawled; it waits for its first turn."
+    parts = [
+        f"it is believed to change {show_rate(believed['change_rate'])} (from {believed['observations']} checks)",
+        f"and to be wanted {show_rate(believed['request_rate'])}",
+    ]
+    if facts["copy"]:
+        parts.append(
+            f"the copy is {show_duration(when - facts['copy']['checked'])} old with {facts['signals']} signals"
+        )
+        parts.append(f"so it is fresh with probability {facts['copy']['fresh_probability']:.2f}")
+    else:
+        parts.append("there is no copy yet")
+    reason = "; ".join(parts)
+    if facts["price"] is None:
+        return f"No runner has set a price yet; {reason}."
+    if facts["failures"]:
+        reason += f"; its last {facts['failures']} fetches failed, so it is tried again later"
+    if facts["value"] >= facts["price"]:
+        wait = " It waits until its host is ready." if facts["host_ready"] else ""
+        return f"A crawl now gains {facts['value']:.3g}, at least the price {facts['price']:.3g}: {reason}.{wait}"
+    if math.isinf(facts["due"]):
+        return f"A crawl can gain at most {facts['value']:.3g}, below the price {facts['price']:.3g}: {reason}."
+    return (
+        f"A crawl now gains {facts['value']:.3g}, below the price {facts['price']:.3g}, which it reaches in "
+        f"{show_duration(facts['due'] - when)}: {reason}."
+    )
+
+
+def _print(facts: dict[str, Any]) -> None:
+    when = now()
+    console.print(plain(facts["url"], 2100))
+    copy = facts["copy"]
+    if copy is None:
+        console.print("copy        none yet")
+    else:
+        kind = plain(copy["content_type"], 60) or "of unknown kind"
+        console.print(f"copy        {show_size(copy['size'])}, {kind}, fetched {moment(copy['fetched'])}")
+        console.print(f"            last known to be current {moment(copy['checked'])}")
+        console.print(f"            fresh now with probability {copy['fresh_probability']:.3f}")
+        console.print(
+            f"validators  ETag {plain(copy['etag'], 80) or 'none'}, Last-Modified {plain(copy['last_modified'], 40) or 'none'}"
+        )
+    if believed := facts["beliefs"]:
+        console.print(
+            f"beliefs     changes {show_rate(believed['change_rate'])}, wanted {show_rate(believed['request_rate'])}, "
+            f"signals: recall {believed['recall']:.2f}, false {show_rate(believed['false_rate'])}"
+        )
+        price = "not set yet" if facts["price"] is None else f"{facts['price']:.4g}"
+        console.print(f"value       {facts['value']:.4g} (price {price})")
+    due = "now" if facts["due"] <= when else "not by itself" if math.isinf(facts["due"]) else moment(facts["due"])
+    console.print(f"due         {due}")
+    console.print(f"why         {facts['why']}", soft_wrap=True)
+    console.print(
+        f"history     {facts['crawls']} crawls, {facts['changes']} changes, {facts['failures']} failures in a row"
+    )
+    for line in facts["history"]:
+        crawl = Crawl(**line)
+        reason = f" ({plain(crawl.reason, 60)})" if crawl.reason else ""
+        size = f", {show_size(crawl.size)}" if crawl.size else ""
+        console.print(
+            f"            {moment(crawl.time)}  {crawl.outcome}{reason}, status {crawl.status or 'none'}{size}, "
+            f"took {show_duration(crawl.took)}"
+        )
+
+
+def _fresh_probability(state: PageState, when: float) -> float:
+    """How likely the copy is to be current, from what the store holds; 0 where nothing is known."""
+    from afresh.value import freshness
+
+    believed = state.beliefs
+    if state.checked is None or believed is None:
+        return 0.0
+    return float(
+        freshness(
+            max(when - state.checked, 0.0),
+            state.signals,
+            change_rate=believed.change_rate,
+            recall=believed.recall,
+            false_rate=believed.false_rate,
+        )
+    )
+
+
+def _number(text: str | None) -> float | None:
+    return None if text is None else float(text)

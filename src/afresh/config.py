@@ -1,0 +1,200 @@
+"""Settings: the only place that knows TOML. afresh starts with none of them.
+
+Each table of `afresh.toml` is one frozen dataclass; each field has its default, the way it is read, and one sentence of
+help. An unknown key is an error that names the nearest known one. To add a setting: add a field here, use it where the
+objects are built (`afresh.cli`), and run `make docs`.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, cast
+
+from afresh.errors import ConfigError
+from afresh.units import duration, rate, size
+
+DEFAULT_PATH = Path("afresh.toml")
+
+
+def _setting(default: str | float | bool, read: Callable[[Any], Any], help: str) -> Any:  # noqa: A002
+    """A field that is written as `default` in the file and read by `read`."""
+    return field(default=read(default), metadata={"written": default, "read": read, "help": help})
+
+
+def _number(lowest: float) -> Callable[[Any], float]:
+    def read(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= lowest:
+            raise ConfigError(f"{value!r} is not a number of at least {lowest:g}.", hint=f"Write {lowest:g} or more.")
+        return float(value)
+
+    return read
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ConfigError(f"{value!r} is not a whole number of at least 1.", hint="Write 1 or more.")
+    return value
+
+
+def _yes_or_no(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{value!r} is neither true nor false.", hint="Write true or false, without quotes.")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.isprintable():
+        raise ConfigError(f"{value!r} is not a line of text.", hint='Write it in quotes: "like this".')
+    return value
+
+
+def _path(value: Any) -> Path:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise ConfigError(f"{value!r} is not a file name.", hint='Write it in quotes: "afresh.db".')
+    return Path(value).expanduser()
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Where copies and history are kept."""
+
+    path: Path = _setting("afresh.db", _path, "The file that holds pages, copies, history and beliefs.")
+    history: int = _setting(100, _count, "How many of its latest crawls are kept of each page.")
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlSettings:
+    """How much is crawled."""
+
+    budget: float = _setting("1/s", rate, "Crawls at a constant rate; never exceeded in any second.")
+    concurrency: int = _setting(64, _count, "How many fetches may be under way at once.")
+    grace: float = _setting("10s", duration, "How long fetches under way may take to finish after a stop signal.")
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    """How pages are fetched."""
+
+    contact: str = _setting("", _text, "A URL or address that site owners find in the User-Agent line.")
+    timeout: float = _setting("60s", duration, "Deadline for one whole fetch, redirects included.")
+    max_body: int = _setting("16MiB", size, "Largest body, after inflation; larger ones count as failed.")
+    max_redirects: int = _setting(5, _count, "How many redirects are followed.")
+    allow_private: bool = _setting(False, _yes_or_no, "Also fetch from private and loopback addresses.")
+
+
+@dataclass(frozen=True, slots=True)
+class PolitenessSettings:
+    """How long a host is left alone between fetches."""
+
+    factor: float = _setting(10.0, _number(0), "A host rests this many times as long as its last answer took,")
+    shortest_gap: float = _setting("1s", duration, "but at least this long,")
+    longest_gap: float = _setting("5min", duration, "and at most this long.")
+    first_back_off: float = _setting("10s", duration, "Rest after a failure; it doubles with each failure in a row,")
+    longest_back_off: float = _setting("1h", duration, "up to this; also the longest Retry-After that is obeyed.")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All settings, one attribute a table."""
+
+    store: StoreSettings = field(default_factory=StoreSettings)
+    crawl: CrawlSettings = field(default_factory=CrawlSettings)
+    fetch: FetchSettings = field(default_factory=FetchSettings)
+    politeness: PolitenessSettings = field(default_factory=PolitenessSettings)
+
+
+def load(path: Path | None = None) -> Config:
+    """The settings in a file; without a path, those in ./afresh.toml if it is there, else the defaults.
+
+    A relative store path is meant from the folder that the file is in.
+    """
+    if path is None:
+        if not DEFAULT_PATH.exists():
+            return Config()
+        path = DEFAULT_PATH
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(
+            f"The settings in {path} cannot be read: {reason}.", hint="Write a new file with `afresh init`."
+        ) from None
+    config = parse(text, where=str(path))
+    place = path.parent / config.store.path
+    return Config(StoreSettings(place, config.store.history), config.crawl, config.fetch, config.politeness)
+
+
+def parse(text: str, where: str = "the settings") -> Config:
+    """The settings in a TOML text.
+
+    >>> parse('[crawl]\\nbudget = "600/min"').crawl.budget
+    10.0
+    """
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{where} is not valid TOML: {error}.", hint="Compare it with `afresh init`.") from None
+    known = {each.name: each.default_factory for each in fields(Config)}
+    read: dict[str, Any] = {}
+    for name, values in tables.items():
+        if name not in known or not isinstance(values, dict):
+            raise _unknown(f"[{name}]", [f"[{table}]" for table in known], where)
+        read[name] = _parse_table(name, cast(type, known[name]), values, where)
+    return Config(**read)
+
+
+def _parse_table(name: str, table: type, values: dict[str, Any], where: str) -> object:
+    known = {each.name: each for each in fields(table)}
+    read: dict[str, Any] = {}
+    for key, value in values.items():
+        if key not in known:
+            raise _unknown(f"{name}.{key}", [f"{name}.{each}" for each in known], where)
+        try:
+            read[key] = known[key].metadata["read"](value)
+        except ConfigError as error:
+            raise ConfigError(f"{name}.{key} in {where}: {error.message}", hint=error.hint) from None
+    return table(**read)
+
+
+def _unknown(name: str, known: list[str], where: str) -> ConfigError:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+    hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known)}."
+    return ConfigError(f"There is no setting {name} ({where}).", hint=hint)
+
+
+def template() -> str:
+    """A commented `afresh.toml` with every setting at its default."""
+    lines = ["# Settings of afresh. Every line that is commented out shows the default.", ""]
+    for table in fields(Config):
+        settings = cast(type, table.default_factory)
+        lines += [f"# {settings.__doc__}", f"[{table.name}]"]
+        for each in fields(settings):
+            lines += [f"# {each.metadata['help']}", f"# {each.name} = {_toml(each.metadata['written'])}"]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def reference() -> str:
+    """The page docs/settings.md."""
+    lines = [
+        "# Settings",
+        "",
+        "All settings of `afresh.toml`; this page is made from `afresh/config.py` by `make docs`. None is needed:",
+        "`afresh init` writes a file in which every one stands commented out at its default.",
+        "",
+    ]
+    for table in fields(Config):
+        settings = cast(type, table.default_factory)
+        lines += [f"## [{table.name}]", "", str(settings.__doc__), "", "| setting | default | |", "|---|---|---|"]
+        for each in fields(settings):
+            lines.append(f"| `{each.name}` | `{_toml(each.metadata['written'])}` | {each.metadata['help']} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _toml(value: str | float | bool) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else f"{value:g}"

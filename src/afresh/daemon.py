@@ -1,0 +1,252 @@
+"""The loop, live: asyncio and the wall clock around the pure engine.
+
+It takes the pages out of the store, asks the engine for orders at the pace of the budget, carries each out as a task of
+its own, and writes what came of them in batches. A crawl is acknowledged (`Stored`) once its batch is durable.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from afresh.detect import compare
+from afresh.engine import Engine
+from afresh.fetch import Fetcher
+from afresh.store import PageState, Record, Store
+from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Verdict, Wait
+
+LONGEST_SLEEP = 0.5  # so that new evidence, a changed budget and the store's new pages are noticed soon
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The daemon is up, with this many pages."""
+
+    pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A fetch begins."""
+
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A fetch came back and was understood; it is not yet durable."""
+
+    crawl: Crawl
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """These crawls are durable now."""
+
+    crawls: tuple[Crawl, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The daemon is down; this many fetches were given back unfinished."""
+
+    released: int
+
+
+Event = Started | Ordered | Finished | Stored | Stopped
+Listener = Callable[[Event], None]
+
+
+class SteadyClock:
+    """Wall time that never jumps: read once, then carried on by the monotonic clock.
+
+    A step of the system's clock, by an hour say, must neither starve the crawler nor make it burst.
+    """
+
+    def __init__(self) -> None:
+        self._offset = time.time() - time.monotonic()
+
+    def __call__(self) -> float:
+        """Seconds since 1970."""
+        return time.monotonic() + self._offset
+
+
+class Daemon:
+    """Runs an engine against the world until it is told to stop.
+
+    Invariants: a page is fetched by one task at a time; every record of a batch is durable before it is acknowledged;
+    after `run` returns, nothing is under way and all that was finished is stored.
+    """
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        fetcher: Fetcher,
+        store: Store,
+        clock: Callable[[], float] | None = None,
+        concurrency: int = 64,
+        grace: float = 10.0,
+        write_every: float = 0.2,
+        listeners: Sequence[Listener] = (),
+    ) -> None:
+        self.engine = engine
+        self.fetcher = fetcher
+        self.store = store
+        self.clock = clock or SteadyClock()
+        self.concurrency = concurrency
+        self.grace = grace
+        self.write_every = write_every
+        self.listeners = list(listeners)
+        self._stopping = asyncio.Event()
+        self._settled = asyncio.Event()  # nothing is under way any more
+        self._wake = asyncio.Event()
+        self._under_way: dict[asyncio.Task[None], Order] = {}
+        self._unwritten: list[Record] = []
+        self._newest: dict[str, PageState] = {}  # states that are not durable yet
+        self._last_page = 0
+
+    def stop(self) -> None:
+        """Give no more orders; let what is under way finish."""
+        self._stopping.set()
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Crawl until `stop`; StoreError if the store can no longer be written."""
+        self.store.claim()
+        self._restore_hosts()
+        self._take_in_pages()
+        self._tell(Started(len(self.engine)))
+        keeper = asyncio.create_task(self._keep_store())
+        try:
+            while not self._stopping.is_set() and not keeper.done():
+                await self._step()
+        finally:
+            released = await self._settle()
+            self._settled.set()
+            await keeper  # writes the rest, and raises what it could not write
+        self._tell(Stopped(released))
+
+    async def _step(self) -> None:
+        """Give one order, or sleep until there may be one."""
+        if len(self._under_way) >= self.concurrency:
+            await self._sleep(LONGEST_SLEEP)
+            return
+        decision = self.engine.next(self.clock())
+        if isinstance(decision, Wait):
+            await self._sleep(min(decision.until - self.clock(), LONGEST_SLEEP))
+            return
+        self._tell(Ordered(decision))
+        task = asyncio.create_task(self._carry_out(decision))
+        self._under_way[task] = decision
+        task.add_done_callback(self._carried_out)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep, but no longer than until something happens."""
+        self._wake.clear()
+        if seconds > 0 and not self._stopping.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), seconds)
+        else:
+            await asyncio.sleep(0)
+
+    def _carried_out(self, task: asyncio.Task[None]) -> None:
+        order = self._under_way.pop(task)
+        self._wake.set()
+        if task.cancelled():
+            self.engine.release(order, self.clock())
+        elif error := task.exception():
+            # A fault of ours, not of the page's: give the order back, then let everybody see it.
+            self.engine.release(order, self.clock())
+            asyncio.get_running_loop().call_exception_handler(
+                {"message": f"the crawl of {order.url} failed", "exception": error}
+            )
+
+    async def _carry_out(self, order: Order) -> None:
+        before = self._newest.get(order.url) or self.store.state(order.url)
+        if before is None:
+            self.engine.remove(order.url)  # somebody took it out of the store
+            return
+        fetched = await self.fetcher.fetch(order.url, before.validators)
+        verdict = compare(before.validators, fetched)
+        crawl = self.engine.finish(order, fetched, verdict, self.clock())
+        self._keep(before, crawl, fetched, verdict)
+        self._tell(Finished(crawl))
+
+    def _keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict) -> None:
+        """Queue what the crawl leaves behind."""
+        url, now = crawl.url, self.clock()
+        after = replace(
+            before,
+            beliefs=self.engine.beliefs(url, now),
+            signals=self.engine.signals(url),
+            crawls=before.crawls + 1,
+            changes=before.changes + (crawl.outcome is Outcome.CHANGED),
+            failures=self.engine.failures(url),
+            learned=self.engine.learned(url),
+        )
+        copy = None
+        if crawl.outcome.refreshed:
+            after = replace(after, checked=crawl.time)
+            if fetched.status != 304:
+                validators = replace(fetched.validators, fingerprint=verdict.fingerprint)
+                after = replace(after, fetched=crawl.time, validators=validators)
+                copy = Copy(url, fetched.body, fetched.content_type, crawl.time, crawl.time, validators)
+        self._newest[url] = after
+        self._unwritten.append(Record(crawl, after, copy, self.engine.hosts.state(after.page.host)))
+
+    async def _keep_store(self) -> None:
+        """Write batches, and take in pages that others added, until the end and all is written."""
+        while not self._settled.is_set():
+            await self._write_batch()
+            self._take_in_pages()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._settled.wait(), self.write_every)
+        await self._write_batch()
+
+    async def _write_batch(self) -> None:
+        batch, self._unwritten = self._unwritten, []
+        now = self.clock()
+        values = {"price": repr(self.engine.scheduler.price), "budget": repr(self.engine.scheduler.budget)}
+        if batch:
+            await asyncio.to_thread(self.store.write, batch)
+            self._tell(Stored(tuple(record.crawl for record in batch if record.crawl)))
+        await asyncio.to_thread(self.store.put, values | {"alive": repr(now)})
+        for record in batch:
+            if self._newest.get(record.state.page.url) is record.state:
+                del self._newest[record.state.page.url]
+
+    def _take_in_pages(self) -> None:
+        now = self.clock()
+        for number, state in self.store.states(after=self._last_page):
+            self.engine.add(
+                state.page,
+                now,
+                current=state.checked,
+                signals=state.signals,
+                failures=state.failures,
+                learned=state.learned,
+            )
+            self._last_page = number
+            self._wake.set()
+
+    def _restore_hosts(self) -> None:
+        for host in self.store.hosts():
+            self.engine.hosts.restore(host)
+            self.engine.scheduler.host_rests(self.engine.hosts.number(host.host), host.ready)
+
+    async def _settle(self) -> int:
+        """Wait for what is under way, up to the grace time; give the rest back."""
+        tasks = set(self._under_way)
+        if not tasks:
+            return 0
+        _, late = await asyncio.wait(tasks, timeout=self.grace)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return len(late)
+
+    def _tell(self, event: Event) -> None:
+        for listener in self.listeners:
+            listener(event)

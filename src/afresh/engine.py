@@ -1,0 +1,216 @@
+"""The loop, pure: evidence in, orders out. It reads no clock; every runner, live or simulated, drives these lines.
+
+1. `observe` takes a signal or a request and updates what is believed of the page.
+2. `next` hands out the most valuable page among the hosts that are ready, or says when to ask again.
+3. The runner carries the order out, compares what it fetched with what is kept, and calls `finish`.
+4. `finish` learns from the outcome and returns it as a `Crawl`, which the runner stores.
+"""
+
+from dataclasses import dataclass
+
+from afresh.estimate import Estimator
+from afresh.frontier import Hosts
+from afresh.schedule import Explanation, Scheduler
+from afresh.types import Beliefs, Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
+from afresh.value import freshness
+
+DAY = 86400.0
+FIRST_RETRY = 60.0  # a page that failed is put off by this, and by twice as much every time it fails again
+LONGEST_RETRY = 30 * DAY
+
+
+@dataclass(slots=True)
+class _Tracked:
+    """What the engine itself remembers of a page."""
+
+    page: Page
+    current: float | None  # the copy is as of this moment; None: there is none
+    signals: int = 0  # heard since then
+    failures: int = 0  # in a row, up to now
+
+
+class Engine:
+    """Decides which copy to refresh next, and learns from what comes of it.
+
+    Invariants: every order ends in exactly one `finish` or `release`; a page is known by its URL to the outside and by
+    its slot inside; `now` never goes backwards.
+    """
+
+    def __init__(self, *, scheduler: Scheduler, estimator: Estimator, hosts: Hosts | None = None) -> None:
+        self.scheduler = scheduler
+        self.estimator = estimator
+        self.hosts = hosts or Hosts()
+        self._slots: dict[str, int] = {}
+        self._tracked: dict[int, _Tracked] = {}
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __contains__(self, url: str) -> bool:
+        return url in self._slots
+
+    def add(
+        self,
+        page: Page,
+        now: float,
+        *,
+        current: float | None = None,
+        signals: int = 0,
+        failures: int = 0,
+        learned: bytes = b"",
+    ) -> None:
+        """Keep a page fresh from now on, going on from what was known of it; a page that is kept already stays."""
+        if page.url in self._slots:
+            return
+        host = self.hosts.number(page.host)
+        slot = self.scheduler.add(
+            request_rate=0.0,
+            change_rate=0.0,
+            host=host,
+            now=now,
+            age=float("inf") if current is None else max(now - current, 0.0),
+            signals=signals,
+        )
+        self._slots[page.url] = slot
+        self._tracked[slot] = _Tracked(page, current, signals, failures)
+        self.estimator.add(slot, now=now, importance=page.importance, learned=learned)
+        self._believe(slot, now)
+
+    def remove(self, url: str) -> None:
+        """Forget a page."""
+        slot = self._slots.pop(url)
+        del self._tracked[slot]
+        self.scheduler.remove(slot)
+        self.estimator.remove(slot)
+
+    def observe(self, evidence: Signal | Request) -> bool:
+        """Take in a hint or a request; False if the page is not one of ours."""
+        slot = self._slots.get(evidence.url)
+        if slot is None:
+            return False
+        if isinstance(evidence, Signal):
+            self._tracked[slot].signals += 1
+            self.estimator.signalled(slot)
+            self.scheduler.signal(slot, evidence.time)
+        else:
+            self.estimator.requested(slot, evidence.count)
+        self._believe(slot, evidence.time)
+        return True
+
+    def next(self, now: float) -> Order | Wait:
+        """The crawl that gains most now, or when to ask again."""
+        pick = self.scheduler.next(now)
+        if isinstance(pick, Wait):
+            return pick
+        tracked = self._tracked[pick.slot]
+        return Order(
+            slot=pick.slot,
+            url=tracked.page.url,
+            host=tracked.page.host,
+            time=now,
+            value=pick.value,
+            price=pick.price,
+            signals=tracked.signals,
+        )
+
+    def finish(self, order: Order, fetched: Fetched, verdict: Verdict, now: float) -> Crawl:
+        """Learn from a crawl that was carried out; the record of it."""
+        tracked = self._tracked[order.slot]
+        crawl = self._record(tracked, order, fetched, verdict)
+        outcome = verdict.outcome
+        if outcome.refreshed:
+            if crawl.elapsed is not None and outcome is not Outcome.NEW:
+                changed = outcome is Outcome.CHANGED
+                self.estimator.crawled(order.slot, elapsed=crawl.elapsed, signals=order.signals, changed=changed)
+            tracked.current = fetched.started
+            tracked.signals -= order.signals
+            tracked.failures = 0
+        else:
+            tracked.failures += 1
+        gap = self.hosts.answered(order.host, outcome, now=now, took=fetched.took, retry_after=fetched.retry_after)
+        self.scheduler.finish(
+            order.slot,
+            now,
+            crawled=fetched.started if outcome.refreshed else None,
+            changed=outcome is Outcome.CHANGED,
+            gap=gap,
+            put_off=_put_off(outcome, tracked.failures),
+        )
+        self._believe(order.slot, now)
+        return crawl
+
+    def release(self, order: Order, now: float) -> None:
+        """Take back an order that was not carried out: the page is in play again, as if it had not been given."""
+        self.scheduler.finish(order.slot, now, crawled=None)
+
+    def beliefs(self, url: str, now: float) -> Beliefs:
+        """What is believed of a page."""
+        return self.estimator.beliefs(self._slots[url], now)
+
+    def fresh_probability(self, url: str, now: float) -> float:
+        """How likely the copy of a page is to be current; 0 where there is none."""
+        slot = self._slots[url]
+        tracked = self._tracked[slot]
+        if tracked.current is None:
+            return 0.0
+        believed = self.estimator.beliefs(slot, now)
+        return float(
+            freshness(
+                max(now - tracked.current, 0.0),
+                tracked.signals,
+                change_rate=believed.change_rate,
+                recall=believed.recall,
+                false_rate=believed.false_rate,
+            )
+        )
+
+    def explain(self, url: str, now: float) -> Explanation:
+        """Value, price, due time of a page, and what holds it back."""
+        return self.scheduler.explain(self._slots[url], now)
+
+    def failures(self, url: str) -> int:
+        """How often the page has failed in a row, up to now."""
+        return self._tracked[self._slots[url]].failures
+
+    def signals(self, url: str) -> int:
+        """How many signals a page has sent since its copy was current."""
+        return self._tracked[self._slots[url]].signals
+
+    def learned(self, url: str) -> bytes:
+        """What the estimator remembers of a page, for `add` after a restart."""
+        return self.estimator.learned(self._slots[url])
+
+    def _believe(self, slot: int, now: float) -> None:
+        believed = self.estimator.beliefs(slot, now)
+        self.scheduler.update(
+            slot,
+            now=now,
+            request_rate=believed.request_rate,
+            change_rate=believed.change_rate,
+            recall=believed.recall,
+            false_rate=believed.false_rate,
+        )
+
+    def _record(self, tracked: _Tracked, order: Order, fetched: Fetched, verdict: Verdict) -> Crawl:
+        known = tracked.current is not None
+        return Crawl(
+            url=order.url,
+            time=fetched.started,
+            outcome=verdict.outcome,
+            elapsed=max(fetched.started - tracked.current, 0.0) if tracked.current is not None else None,
+            signals=order.signals,
+            took=fetched.took,
+            status=fetched.status,
+            size=len(fetched.body),
+            significance=verdict.significance,
+            reason=verdict.reason,
+            fresh_probability=self.fresh_probability(order.url, fetched.started) if known else None,
+        )
+
+
+def _put_off(outcome: Outcome, failures: int) -> float:
+    """How long a page that could not be refreshed is left alone."""
+    if outcome.refreshed or outcome is Outcome.BUSY:
+        return 0.0  # a busy host rests as a whole
+    first = DAY if outcome in (Outcome.GONE, Outcome.REFUSED) else FIRST_RETRY
+    return min(first * 2.0 ** min(failures - 1, 40), LONGEST_RETRY)

@@ -1,0 +1,163 @@
+"""The plain estimator: the whole posterior of a page's change rate, on a grid, with a prior that all pages share.
+
+It is exact where it can be and small enough to read: P(changed) = 1 − exp(−(α·elapsed + b·signals)), with α from a
+grid of silent rates for every page and b, what one signal is worth, from a grid for all pages together. The prior over
+α starts broad and becomes the average of what the pages turned out to be (empirical Bayes), so a page never crawled is
+believed to be like the others.
+"""
+
+import struct
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.types import Beliefs
+
+Floats = npt.NDArray[np.float64]
+
+DECADES = 5.0  # the grid reaches this far to either side of the typical rate
+POINTS = 41
+PRIOR_SPREAD = 1.0  # decades; the standard deviation of the first guess
+PRIOR_PAGES = 2.0  # how many pages' worth the first guess weighs
+SHORTEST_WATCH = 0.01  # typical intervals; a first signal right after the start does not mean signals without end
+SIGNAL_WEIGHTS = np.concatenate([[0.0], np.geomspace(0.05, 10.0, 20)])
+_HEADER = struct.Struct("<4d")
+
+
+@dataclass(slots=True)
+class _Page:
+    added: float
+    importance: float | None
+    requests: float = 0.0
+    signals: float = 0.0
+    observations: int = 0
+    likelihood: Floats = field(default_factory=lambda: np.zeros(POINTS))  # log, of each silent rate
+    posterior: Floats | None = None  # what this page last gave to the shared prior
+
+
+class Grid:
+    """Change rate, signal quality and request rate of each page.
+
+    `typical_rate` is the first guess of how often a page changes: any guess within a few orders of magnitude will do,
+    such as the rate at which the budget could visit every page.
+    """
+
+    def __init__(self, *, typical_rate: float = 1 / 86400) -> None:
+        self.typical_rate = typical_rate
+        self.rates = typical_rate * np.logspace(-DECADES, DECADES, POINTS)
+        guess = np.exp(-0.5 * (np.linspace(-DECADES, DECADES, POINTS) / PRIOR_SPREAD) ** 2)
+        self._mass = PRIOR_PAGES * guess / guess.sum()  # the prior, as a number of pages at each rate
+        self._signal_likelihood = -0.5 * (SIGNAL_WEIGHTS / 5.0) ** 2  # log; a mild doubt that signals say much
+        self._signal_weight = self._mean_signal_weight()
+        self._pages: dict[int, _Page] = {}
+        self._requests = 0.0
+        self._first = float("inf")
+
+    def add(self, slot: int, *, now: float, importance: float | None = None, learned: bytes = b"") -> None:
+        """Start to learn about a page, or go on from what `learned` of it before."""
+        page = _Page(added=now, importance=importance)
+        if learned:
+            self._restore(page, learned)
+        self._pages[slot] = page
+        self._first = min(self._first, page.added)
+        self._requests += page.requests
+        if page.observations:
+            self._share(page)
+
+    def _restore(self, page: _Page, learned: bytes) -> None:
+        if len(learned) != _HEADER.size + 4 * POINTS:
+            return  # written by another estimator: start again rather than misread it
+        page.added, page.requests, page.signals, observations = _HEADER.unpack_from(learned)
+        page.observations = int(observations)
+        page.likelihood = np.frombuffer(learned, "<f4", offset=_HEADER.size).astype(np.float64)
+
+    def learned(self, slot: int) -> bytes:
+        """All that was learned of the page, for `add` after a restart."""
+        page = self._pages[slot]
+        head = _HEADER.pack(page.added, page.requests, page.signals, page.observations)
+        return head + page.likelihood.astype("<f4").tobytes()
+
+    def crawled(self, slot: int, *, elapsed: float, signals: int, changed: bool) -> None:
+        """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
+        page = self._pages[slot]
+        if signals:
+            silent = self._silent_rate(page) * elapsed
+            self._signal_likelihood += _log_probability(silent + SIGNAL_WEIGHTS * signals, changed)
+            self._signal_likelihood -= self._signal_likelihood.max()
+            self._signal_weight = self._mean_signal_weight()
+        page.likelihood += _log_probability(self.rates * elapsed + self._signal_weight * signals, changed)
+        page.likelihood -= page.likelihood.max()
+        page.observations += 1
+        self._share(page)
+
+    def signalled(self, slot: int, count: int = 1) -> None:
+        """A hint arrived."""
+        self._pages[slot].signals += count
+
+    def requested(self, slot: int, count: float = 1.0) -> None:
+        """Somebody asked for the page."""
+        self._pages[slot].requests += count
+        self._requests += count
+
+    def beliefs(self, slot: int, now: float) -> Beliefs:
+        """What is believed of the page now."""
+        page = self._pages[slot]
+        watched = max(now - page.added, 0.0)
+        # The signal rate γ is counted; b = log(γ/ν) then splits it into false signals and signalled changes.
+        signal_rate = page.signals / (watched + SHORTEST_WATCH / self.typical_rate)
+        false_rate = signal_rate * float(np.exp(-self._signal_weight))
+        change_rate = self._silent_rate(page) + signal_rate - false_rate
+        return Beliefs(
+            request_rate=self._request_rate(page, now),
+            change_rate=change_rate,
+            recall=(signal_rate - false_rate) / change_rate,
+            false_rate=false_rate,
+            observations=page.observations,
+        )
+
+    def remove(self, slot: int) -> None:
+        """Forget the page."""
+        page = self._pages.pop(slot)
+        self._requests -= page.requests
+        if page.posterior is not None:
+            self._mass -= page.posterior
+
+    def _share(self, page: _Page) -> None:
+        """Let the page's posterior take its place in the prior of all."""
+        posterior = self._posterior(page)
+        if page.posterior is not None:
+            self._mass -= page.posterior
+        self._mass += posterior
+        page.posterior = posterior
+
+    def _posterior(self, page: _Page) -> Floats:
+        # The prior is what the others are like: a page that took part in its own prior would count its crawls twice.
+        others = self._mass if page.posterior is None else self._mass - page.posterior
+        weight: Floats = np.maximum(others, 1e-12) * np.exp(page.likelihood)
+        return np.asarray(weight / weight.sum())
+
+    def _silent_rate(self, page: _Page) -> float:
+        """The geometric mean: an arithmetic one would be ruled by the far tail of what is not yet excluded."""
+        return float(np.exp(self._posterior(page) @ np.log(self.rates)))
+
+    def _mean_signal_weight(self) -> float:
+        weight = np.exp(self._signal_likelihood - self._signal_likelihood.max())
+        return float(weight @ SIGNAL_WEIGHTS / weight.sum())
+
+    def _request_rate(self, page: _Page, now: float) -> float:
+        """Counted requests, drawn towards the average page by one request's worth; all equal while none was seen."""
+        if page.importance is not None:
+            return page.importance
+        span = now - self._first
+        average = self._requests / (len(self._pages) * span) if span > 0 else 0.0
+        if average <= 0:
+            return 1.0
+        return (page.requests + 1.0) / (max(now - page.added, 0.0) + 1.0 / average)
+
+
+def _log_probability(x: Floats, changed: bool) -> Floats:
+    """log of 1 − exp(−x) if it changed, of exp(−x) if not; bounded, so that one odd crawl cannot rule a rate out."""
+    if changed:
+        return np.maximum(np.log(-np.expm1(-np.maximum(x, 1e-12))), -12.0)
+    return np.maximum(-x, -12.0)

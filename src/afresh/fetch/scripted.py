@@ -1,0 +1,27 @@
+"""A fetcher that answers from a script: for tests and examples, and it ships so that users' tests can use it too."""
+
+from collections.abc import Callable
+
+from afresh.types import Fetched, Validators
+
+
+class Scripted:
+    """Answers every URL by calling `answer(url, known)`; keeps the list of what was asked.
+
+    >>> import asyncio
+    >>> scripted = Scripted(lambda url, known: Fetched(url, started=0.0, took=0.0, status=404))
+    >>> asyncio.run(scripted.fetch("http://example.com/", Validators())).status, scripted.asked
+    (404, ['http://example.com/'])
+    """
+
+    def __init__(self, answer: Callable[[str, Validators], Fetched]) -> None:
+        self.answer = answer
+        self.asked: list[str] = []
+
+    async def fetch(self, url: str, known: Validators) -> Fetched:
+        """Look the answer up."""
+        self.asked.append(url)
+        return self.answer(url, known)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""

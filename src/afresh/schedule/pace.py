@@ -1,0 +1,68 @@
+"""The constant rate: when the budget has a token, and that no second ever holds more than its share."""
+
+from collections import deque
+from math import ceil, inf, ulp
+
+from afresh.types import Wait
+
+# Ticks missed by less than this (a timer that fires late) are caught up; longer gaps are lost, not saved up.
+CATCH_UP = 0.05
+
+
+class Pace:
+    """Hands out one token every 1/budget seconds, and never a burst.
+
+    Two rules together. Tokens fall due on a grid with steps of cost/budget, and one that could not be taken is lost
+    rather than saved, but for the little lateness of a timer. And of any n = ⌈budget⌉ + 1 tokens, the first and the
+    last are at least n − 1 steps apart, so that no window of one second ever holds more than ⌈budget⌉ crawls.
+
+    >>> pace = Pace(2.0)
+    >>> pace.take(0.0)
+    >>> pace.wait(0.1), pace.wait(0.5)
+    (Wait(until=0.5, reason='budget'), None)
+    """
+
+    def __init__(self, budget: float) -> None:
+        self._due = -inf
+        self._taken: deque[float] = deque()
+        self.budget = budget
+
+    @property
+    def budget(self) -> float:
+        """Tokens (or cost) per second."""
+        return self._budget
+
+    @budget.setter
+    def budget(self, budget: float) -> None:
+        if not budget >= 0 or budget == inf:
+            raise ValueError(f"budget must be a finite rate of at least 0, not {budget}")
+        self._budget = budget
+        self._window = max(1, ceil(budget))
+        while len(self._taken) > self._window:
+            self._taken.popleft()
+
+    def ready_at(self) -> float:
+        """The earliest moment at which a token can be taken."""
+        if self._budget == 0:
+            return inf
+        if len(self._taken) < self._window:
+            return self._due
+        return max(self._due, self._taken[0] + self._window / self._budget)
+
+    def wait(self, now: float) -> Wait | None:
+        """None if a token can be taken now, else when to come back."""
+        ready = self.ready_at()
+        # A caller that slept exactly until `ready` must not fail for the rounding of a sum of floats: forgive a few
+        # units in the last place of the clock, and a millionth of a step.
+        if ready == inf or now + 4 * ulp(now) + 1e-6 / self._budget < ready:
+            return Wait(ready, "budget")
+        return None
+
+    def take(self, now: float, cost: float = 1.0) -> None:
+        """Take the token that `wait` said is there."""
+        now = max(now, self.ready_at())
+        on_grid = now - self._due <= CATCH_UP
+        self._due = (self._due if on_grid else now) + cost / self._budget
+        self._taken.append(now)
+        if len(self._taken) > self._window:
+            self._taken.popleft()

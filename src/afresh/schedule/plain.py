@@ -1,0 +1,241 @@
+"""The plain scheduler: at every tick, look at every page and take the best.
+
+It is the specification of the fast one: O(pages) a decision, nothing remembered, nothing approximated. Which page is
+"best" is a `Rule`, so that the crawl value and other people's rules run on the very same machine.
+"""
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from afresh.schedule.base import Explanation, Pick
+from afresh.schedule.pace import Pace
+from afresh.types import Wait
+
+Floats = npt.NDArray[np.float64]
+
+PAGE = np.dtype(
+    [
+        ("request_rate", "f8"),
+        ("change_rate", "f8"),
+        ("recall", "f8"),
+        ("false_rate", "f8"),
+        ("cost", "f8"),
+        ("host", "i8"),
+        ("added", "f8"),
+        ("current", "f8"),  # the copy is as of this moment; −∞: there is none
+        ("signals", "i8"),  # heard since then
+        ("signals_at_lease", "i8"),
+        ("lease_ends", "f8"),  # −∞: not leased
+        ("not_before", "f8"),
+        ("active", "?"),
+    ]
+)
+
+
+class Rule(Protocol):
+    """Says how urgent each page is; the page with the highest urgency goes first."""
+
+    def urgency(self, pages: npt.NDArray[np.void], now: float) -> Floats:
+        """One number a page, in a unit of the rule's own; never NaN, and at most 0 for a page not worth a crawl."""
+
+    def due(self, slot: int, page: np.void, *, price: float, now: float) -> float:
+        """When the page's urgency will reach `price` if nothing happens to it; infinity: never."""
+
+    def added(self, slot: int, page: np.void, now: float) -> None:
+        """A page was taken in."""
+
+    def crawled(self, slot: int, page: np.void, *, now: float, changed: bool) -> None:
+        """A crawl refreshed the copy; called before the page's own age is reset."""
+
+
+class Plain:
+    """The argmax over all pages of a rule's urgency, among the hosts that are ready, at a constant rate.
+
+    Invariants: a leased page is not handed out; a host has at most one page leased; a removed slot is handed out again
+    by `add` and by nothing else.
+    """
+
+    def __init__(self, rule: Rule, *, budget: float, lease: float = 120.0) -> None:
+        self.rule = rule
+        self.lease = lease
+        self._pace = Pace(budget)
+        self._pages = np.zeros(0, PAGE)
+        self._count = 0
+        self._free: list[int] = []
+        self._host_busy_until = np.full(0, -np.inf)
+        self._host_rests_until = np.full(0, -np.inf)
+        self._price = 0.0
+        self._picks = 0
+
+    @property
+    def budget(self) -> float:
+        """Crawls (or cost) per second; may be set while running."""
+        return self._pace.budget
+
+    @budget.setter
+    def budget(self, budget: float) -> None:
+        self._pace.budget = budget
+
+    @property
+    def price(self) -> float:
+        """The urgency at which pages have lately been picked: what a crawl must be worth to be chosen."""
+        return self._price
+
+    @price.setter
+    def price(self, price: float) -> None:
+        self._price, self._picks = price, max(self._picks, 1)
+
+    def __len__(self) -> int:
+        return self._count - len(self._free)
+
+    def add(
+        self,
+        *,
+        request_rate: float,
+        change_rate: float,
+        recall: float = 0.0,
+        false_rate: float = 0.0,
+        cost: float = 1.0,
+        host: int = 0,
+        now: float,
+        age: float = float("inf"),
+        signals: int = 0,
+    ) -> int:
+        """Take a page in and return its slot; `age` seconds since its copy was current (infinity: no copy yet)."""
+        slot = self._free.pop() if self._free else self._grow()
+        self._pages[slot] = (
+            *(request_rate, change_rate, recall, false_rate, cost, host, now, now - age, signals),
+            *(0, -np.inf, -np.inf, True),
+        )
+        self._reach_host(host)
+        self.rule.added(slot, self._pages[slot], now)
+        return slot
+
+    def _grow(self) -> int:
+        if self._count == len(self._pages):
+            more = np.zeros(max(64, len(self._pages)), PAGE)
+            self._pages = np.concatenate([self._pages, more])
+        self._count += 1
+        return self._count - 1
+
+    def _reach_host(self, host: int) -> None:
+        missing = host + 1 - len(self._host_busy_until)
+        if missing > 0:
+            more = np.full(max(missing, len(self._host_busy_until)), -np.inf)
+            self._host_busy_until = np.concatenate([self._host_busy_until, more])
+            self._host_rests_until = np.concatenate([self._host_rests_until, more])
+
+    def update(
+        self,
+        slot: int,
+        *,
+        now: float,
+        request_rate: float | None = None,
+        change_rate: float | None = None,
+        recall: float | None = None,
+        false_rate: float | None = None,
+    ) -> None:
+        """Believe something else of the page from now on; what is not given stays."""
+        page = self._pages[slot]
+        given = {"request_rate": request_rate, "change_rate": change_rate, "recall": recall, "false_rate": false_rate}
+        for name, value in given.items():
+            if value is not None:
+                page[name] = value
+
+    def signal(self, slot: int, now: float, count: int = 1) -> None:
+        """A hint arrived that the page changed."""
+        self._pages[slot]["signals"] += count
+
+    def next(self, now: float) -> Pick | Wait:
+        """The most urgent page that may be crawled now, if the budget has a token; or when to ask again."""
+        if wait := self._pace.wait(now):
+            return wait
+        pages = self._pages[: self._count]
+        free_at = self._free_at(pages)
+        may_go = pages["active"] & (free_at <= now)
+        if not may_go.any():
+            waiting = free_at[pages["active"]]
+            return Wait(float(waiting.min()) if len(waiting) else float("inf"), "hosts" if len(waiting) else "no pages")
+        urgency = np.where(may_go, self.rule.urgency(pages, now), -np.inf)
+        slot = int(np.argmax(urgency))
+        best = float(urgency[slot])
+        if best <= 0:
+            # Nothing is worth a crawl yet; values move with time, so look again at the next tick.
+            return Wait(now + 1.0 / self.budget, "nothing to gain")
+        self._pace.take(now, float(pages[slot]["cost"]))
+        self._lease(slot, now)
+        self._learn_price(best)
+        return Pick(slot, best, self._price)
+
+    def _free_at(self, pages: npt.NDArray[np.void]) -> Floats:
+        """When each page may go, by its own lease and delay and by its host's."""
+        hosts = np.maximum(self._host_busy_until, self._host_rests_until)[pages["host"]]
+        own = np.maximum(pages["lease_ends"], pages["not_before"])
+        return np.asarray(np.maximum(hosts, own), dtype=np.float64)
+
+    def _lease(self, slot: int, now: float) -> None:
+        page = self._pages[slot]
+        page["lease_ends"] = now + self.lease
+        page["signals_at_lease"] = page["signals"]
+        self._host_busy_until[page["host"]] = now + self.lease
+
+    def _learn_price(self, value: float) -> None:
+        """Follow the picked values, over about as many picks as a quarter of the pages take."""
+        self._picks += 1
+        self._price += (value - self._price) / min(self._picks, max(20, len(self) // 4))
+
+    def finish(
+        self,
+        slot: int,
+        now: float,
+        *,
+        crawled: float | None,
+        changed: bool = False,
+        gap: float = 0.0,
+        put_off: float = 0.0,
+    ) -> None:
+        """The order is done: the copy is as of `crawled` (None: nothing was refreshed); its host rests for `gap`."""
+        page = self._pages[slot]
+        if crawled is not None:
+            self.rule.crawled(slot, page, now=crawled, changed=changed)
+            page["current"] = crawled
+            # Hints heard after the fetch began may be about a change that came too late for it.
+            page["signals"] -= page["signals_at_lease"]
+        page["signals_at_lease"] = 0
+        page["lease_ends"] = -np.inf
+        page["not_before"] = now + put_off
+        self._host_busy_until[page["host"]] = -np.inf
+        self.host_rests(int(page["host"]), now + gap)
+
+    def host_rests(self, host: int, until: float) -> None:
+        """Hand out no page of this host before `until`."""
+        self._reach_host(host)
+        self._host_rests_until[host] = max(self._host_rests_until[host], until)
+
+    def remove(self, slot: int) -> None:
+        """Forget the page."""
+        page = self._pages[slot]
+        if page["lease_ends"] > -np.inf:
+            self._host_busy_until[page["host"]] = -np.inf
+        self._pages[slot] = np.zeros((), PAGE)
+        self._free.append(slot)
+
+    def explain(self, slot: int, now: float) -> Explanation:
+        """Value, price, due time, and what holds the page back."""
+        page = self._pages[slot]
+        value = float(self.rule.urgency(self._pages[slot : slot + 1], now)[0])
+        due = now if value >= self._price else self.rule.due(slot, page, price=self._price, now=now)
+        return Explanation(value, self._price, due, self._held_by(page, now, value))
+
+    def _held_by(self, page: np.void, now: float, value: float) -> str:
+        host = page["host"]
+        reasons = {
+            "leased": page["lease_ends"] > now,
+            "put off": page["not_before"] > now,
+            "host busy": self._host_busy_until[host] > now,
+            "host resting": self._host_rests_until[host] > now,
+            "below the price": value < self._price,
+        }
+        return next((reason for reason, holds in reasons.items() if holds), "")

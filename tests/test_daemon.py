@@ -1,0 +1,214 @@
+"""The live loop against the synthetic web, and against scripted answers where moments must be chosen."""
+
+import asyncio
+import time
+from bisect import bisect_left
+
+import pytest
+
+from afresh.daemon import Daemon, Event, Finished, Ordered, Stopped, Stored
+from afresh.engine import Engine
+from afresh.errors import StoreError
+from afresh.estimate import Grid
+from afresh.fetch import Http, Scripted
+from afresh.frontier import Hosts, Politeness, host_of
+from afresh.schedule import Greedy, Plain
+from afresh.sim.web import Server, Site, SiteOptions, read_mark
+from afresh.store import Memory, Record
+from afresh.types import Fetched, HostState, Outcome, Page, Validators
+
+NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
+
+
+def engine(budget: float, politeness: Politeness = NO_GAPS) -> Engine:
+    return Engine(scheduler=Plain(Greedy(), budget=budget), estimator=Grid(typical_rate=0.1), hosts=Hosts(politeness))
+
+
+def pages(count: int) -> list[Page]:
+    return [Page(f"http://h{number}.example/", f"h{number}.example") for number in range(count)]
+
+
+def text(url: str, body: bytes = b"text") -> Fetched:
+    return Fetched(url, time.time(), 0.001, status=200, body=body, content_type="text/plain")
+
+
+def always() -> Scripted:
+    return Scripted(lambda url, known: text(url))
+
+
+class Scene:
+    """A daemon with its events and the moments at which it gave orders."""
+
+    def __init__(self, store: Memory, fetcher: Scripted | Http, *, budget: float = 50.0, **options: float) -> None:
+        self.events: list[Event] = []
+        self.ordered: list[float] = []
+        self.daemon = Daemon(engine=engine(budget), fetcher=fetcher, store=store, **options)  # type: ignore[arg-type]
+        self.daemon.listeners.append(self.hear)
+
+    def hear(self, event: Event) -> None:
+        self.events.append(event)
+        if isinstance(event, Ordered):
+            self.ordered.append(event.order.time)
+
+    async def run(self, seconds: float) -> None:
+        asyncio.get_running_loop().call_later(seconds, self.daemon.stop)
+        await self.daemon.run()
+
+
+def test_copies_of_a_real_site_are_kept_whole_and_current() -> None:
+    async def go() -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        site = Site(SiteOptions(pages=40, hosts=8, seed=3, day=5.0, processes="poisson"))
+        server = Server(site, clock=lambda: loop.time() - began)
+        await server.start()
+        store = Memory()
+        store.add(Page(url, host_of(url)) for url in server.urls())
+        fetcher = Http(user_agent="afresh/test", allow_private=True)
+        scene = Scene(store, fetcher, budget=60.0)
+        await scene.run(4.0)
+        await fetcher.close()
+        await server.stop()
+        copies = {url: copy.body for url in server.urls() if (copy := store.copy(url))}
+        assert len(copies) == 40
+        assert all(mark and mark.whole for mark in map(read_mark, copies.values()))
+        counts = server.ledger.client("afresh/test").counts
+        assert counts.requests == len(scene.ordered) == store.totals().crawls
+        assert counts.not_modified > 20
+        assert store.totals().changes > 0
+        assert server.ledger.score(copies, server.clock()).fresh > 0.6
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("budget", [20.0, 100.0])
+def test_the_budget_holds_in_every_second_and_is_spent(budget: float) -> None:
+    store = Memory()
+    store.add(pages(400))
+    scene = Scene(store, always(), budget=budget)
+    asyncio.run(scene.run(3.0))
+    times = scene.ordered
+    most = max(bisect_left(times, start + 1.0) - index for index, start in enumerate(times))
+    assert most <= budget
+    assert len(times) >= 0.9 * 3.0 * budget
+
+
+def test_what_is_finished_is_stored_before_the_end() -> None:
+    store = Memory()
+    store.add(pages(30))
+    scene = Scene(store, always(), write_every=10.0)
+    asyncio.run(scene.run(0.5))
+    finished = [event.crawl for event in scene.events if isinstance(event, Finished)]
+    stored = [crawl for event in scene.events if isinstance(event, Stored) for crawl in event.crawls]
+    assert finished
+    assert stored == finished
+    assert store.totals().crawls == len(finished)
+    assert isinstance(scene.events[-1], Stopped)
+
+
+class Slow(Scripted):
+    """Answers after a while."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(always().answer)
+        self.seconds = seconds
+
+    async def fetch(self, url: str, known: Validators) -> Fetched:
+        await asyncio.sleep(self.seconds)
+        return await super().fetch(url, known)
+
+
+def test_stopping_lets_fetches_finish_within_the_grace_time() -> None:
+    store = Memory()
+    store.add(pages(10))
+    scene = Scene(store, Slow(0.4), grace=5.0)
+    asyncio.run(scene.run(0.3))
+    assert scene.events[-1] == Stopped(0)
+    assert store.totals().crawls == len(scene.ordered) == 10
+
+
+def test_fetches_that_outlast_the_grace_time_go_back() -> None:
+    store = Memory()
+    store.add(pages(3))
+    scene = Scene(store, Slow(60.0), grace=0.1)
+    asyncio.run(scene.run(0.3))
+    assert scene.events[-1] == Stopped(3)
+    assert store.totals().crawls == 0
+    assert scene.daemon.engine.failures("http://h0.example/") == 0
+
+
+def test_no_more_fetches_than_allowed_at_once() -> None:
+    store = Memory()
+    store.add(pages(50))
+    slow = Slow(0.1)
+    scene = Scene(store, slow, budget=400.0, concurrency=5)
+    asyncio.run(scene.run(0.5))
+    assert 10 <= len(slow.asked) <= 30
+
+
+def test_pages_added_while_it_runs_are_taken_in() -> None:
+    async def go() -> None:
+        store = Memory()
+        store.add(pages(1))
+        scene = Scene(store, always(), write_every=0.05)
+        running = asyncio.create_task(scene.run(0.6))
+        await asyncio.sleep(0.2)
+        store.add(pages(5))
+        await running
+        assert store.totals().copies == 5
+
+    asyncio.run(go())
+
+
+def test_a_restart_resumes_with_copies_beliefs_and_resting_hosts() -> None:
+    store = Memory()
+    store.add(pages(3))
+    asyncio.run(Scene(store, always()).run(0.3))
+    before = store.state("http://h1.example/")
+    assert before is not None
+    assert before.beliefs is not None
+    crawls = store.totals().crawls
+    resting = HostState("h0.example", ready=4e9, failures=2)
+    store.write([Record(None, before, None, resting)])
+    again = Scene(store, always())
+    asyncio.run(again.run(0.4))
+    assert store.totals().crawls > crawls
+    finished = [event.crawl for event in again.events if isinstance(event, Finished)]
+    assert all(crawl.outcome is Outcome.UNCHANGED for crawl in finished)
+    assert "http://h0.example/" not in {crawl.url for crawl in finished}
+    after = store.state("http://h1.example/")
+    assert after is not None
+    assert after.beliefs is not None
+    assert after.beliefs.observations > before.beliefs.observations
+
+
+class Full(Memory):
+    """A store whose disk fills up."""
+
+    def write(self, records: object) -> None:
+        raise StoreError("The disk is full.", hint="Make room.")
+
+
+def test_a_store_that_cannot_be_written_stops_the_daemon_with_the_reason() -> None:
+    store = Full()
+    store.add(pages(3))
+    with pytest.raises(StoreError, match="disk is full"):
+        asyncio.run(Scene(store, always()).run(5.0))
+
+
+def test_a_failed_fetch_never_replaces_a_copy() -> None:
+    answers = iter([b"first", b""])
+
+    def answer(url: str, known: Validators) -> Fetched:
+        body = next(answers, b"")
+        if body:
+            return text(url, body)
+        return Fetched(url, time.time(), 0.001, body=b"fir", reason="truncated")
+
+    store = Memory()
+    store.add(pages(1))
+    asyncio.run(Scene(store, Scripted(answer)).run(0.3))
+    copy = store.copy("http://h0.example/")
+    assert copy is not None
+    assert copy.body == b"first"
+    assert [crawl.outcome for crawl in store.history("http://h0.example/")] == [Outcome.FAILED, Outcome.NEW]

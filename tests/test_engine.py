@@ -1,0 +1,167 @@
+import math
+
+import pytest
+
+from afresh.engine import Engine
+from afresh.estimate import Grid
+from afresh.frontier import Hosts, Politeness
+from afresh.schedule import Greedy, Plain
+from afresh.types import Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
+
+NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
+
+
+def engine(budget: float = 1.0, typical_rate: float = 0.01, politeness: Politeness = NO_GAPS) -> Engine:
+    return Engine(
+        scheduler=Plain(Greedy(), budget=budget),
+        estimator=Grid(typical_rate=typical_rate),
+        hosts=Hosts(politeness),
+    )
+
+
+def page(name: str, **fields: float) -> Page:
+    return Page(f"http://{name}.example/", f"{name}.example", **fields)
+
+
+def order_at(machine: Engine, now: float) -> Order:
+    order = machine.next(now)
+    assert isinstance(order, Order)
+    return order
+
+
+def carry_out(machine: Engine, order: Order, outcome: Outcome, now: float, **fields: float) -> Crawl:
+    fetched = Fetched(order.url, started=now, took=0.01, status=200, **fields)  # type: ignore[arg-type]
+    return machine.finish(order, fetched, Verdict(outcome), now)
+
+
+def test_the_first_crawl_is_new_and_teaches_no_interval() -> None:
+    machine = engine()
+    machine.add(page("a"), 0.0)
+    assert machine.fresh_probability("http://a.example/", 0.0) == 0.0
+    crawl = carry_out(machine, order_at(machine, 0.0), Outcome.NEW, 5.0)
+    assert (crawl.elapsed, crawl.signals, crawl.fresh_probability) == (None, 0, None)
+    assert machine.beliefs("http://a.example/", 5.0).observations == 0
+    assert machine.fresh_probability("http://a.example/", 5.0) == 1.0
+
+
+def test_every_check_teaches() -> None:
+    machine = engine()
+    machine.add(page("a"), 0.0, current=0.0)
+    before = machine.beliefs("http://a.example/", 10.0).change_rate
+    crawl = carry_out(machine, order_at(machine, 10.0), Outcome.CHANGED, 10.0)
+    assert crawl.elapsed == 10.0
+    assert 0 < (crawl.fresh_probability or 0) < 1
+    assert machine.beliefs("http://a.example/", 10.0).change_rate > before
+    for step in range(1, 60):
+        carry_out(machine, order_at(machine, 10.0 + 50 * step), Outcome.UNCHANGED, 10.0 + 50 * step)
+    assert machine.beliefs("http://a.example/", 3000.0).change_rate < before
+
+
+def test_a_popular_page_is_crawled_more_often() -> None:
+    machine = engine(budget=1.0)
+    for name in "abcde":
+        machine.add(page(name), 0.0, current=0.0)
+    machine.observe(Request("http://a.example/", 1.0, 500))
+    seen = []
+    for step in range(100):
+        now = 2.0 + step
+        order = order_at(machine, now)
+        seen.append(order.url)
+        carry_out(machine, order, Outcome.CHANGED, now)
+        machine.observe(Request("http://a.example/", now, 50))
+    counts = {url: seen.count(url) for url in set(seen)}
+    assert max(counts, key=lambda url: counts[url]) == "http://a.example/"
+
+
+def test_a_signal_makes_a_page_look_stale() -> None:
+    machine = engine()
+    machine.add(page("a"), 0.0, current=0.0)
+    for step in range(1, 40):  # signals that always mean a change
+        now = 10.0 * step
+        assert machine.observe(Signal("http://a.example/", now - 1))
+        carry_out(machine, order_at(machine, now), Outcome.CHANGED, now)
+    quiet = machine.fresh_probability("http://a.example/", 400.0)
+    machine.observe(Signal("http://a.example/", 400.0))
+    assert machine.signals("http://a.example/") == 1
+    assert machine.fresh_probability("http://a.example/", 400.0) < 0.3 < quiet
+
+
+def test_evidence_on_unknown_pages_is_refused() -> None:
+    assert not engine().observe(Signal("http://nowhere.example/", 0.0))
+
+
+def test_a_failure_is_put_off_longer_each_time_and_keeps_the_copy_age() -> None:
+    machine = engine()
+    machine.add(page("a"), 0.0, current=0.0)
+    now, waits = 100.0, []
+    for _ in range(4):
+        carry_out(machine, order_at(machine, now), Outcome.FAILED, now)
+        wait = machine.next(now + 1.0)
+        assert isinstance(wait, Wait)
+        waits.append(wait.until - now)
+        now = wait.until
+    assert waits == pytest.approx([60, 120, 240, 480])
+    assert machine.failures("http://a.example/") == 4
+    crawl = carry_out(machine, order_at(machine, now), Outcome.UNCHANGED, now)
+    assert crawl.elapsed == now
+    assert machine.failures("http://a.example/") == 0
+
+
+def test_a_busy_host_rests_as_it_asks() -> None:
+    machine = engine(politeness=Politeness(longest_back_off=600))
+    machine.add(page("a"), 0.0)
+    machine.add(Page("http://a.example/2", "a.example"), 0.0)
+    carry_out(machine, order_at(machine, 0.0), Outcome.BUSY, 0.0, retry_after=120.0)
+    wait = machine.next(1.0)
+    assert isinstance(wait, Wait)
+    assert wait.until == 120.0
+    assert machine.hosts.state("a.example").ready == 120.0
+
+
+def test_a_gone_page_is_left_alone_for_long() -> None:
+    machine = engine()
+    machine.add(page("a"), 0.0, current=0.0)
+    carry_out(machine, order_at(machine, 10.0), Outcome.GONE, 10.0)
+    wait = machine.next(11.0)
+    assert isinstance(wait, Wait)
+    assert wait.until == 10.0 + 86400
+
+
+def test_a_released_order_is_as_if_never_given() -> None:
+    machine = engine()
+    machine.add(page("a"), 0.0)
+    order = order_at(machine, 0.0)
+    assert isinstance(machine.next(1.0), Wait)
+    machine.release(order, 1.0)
+    assert order_at(machine, 1.0).url == order.url
+    assert machine.failures(order.url) == 0
+
+
+def test_a_restart_goes_on_where_it_was() -> None:
+    first = engine()
+    first.add(page("a"), 0.0, current=0.0)
+    for step in range(1, 30):
+        carry_out(first, order_at(first, 20.0 * step), Outcome.CHANGED if step % 3 else Outcome.UNCHANGED, 20.0 * step)
+    url = "http://a.example/"
+    second = engine()
+    second.add(page("a"), 600.0, current=580.0, learned=first.learned(url))
+    assert second.beliefs(url, 600.0).change_rate == pytest.approx(first.beliefs(url, 600.0).change_rate, rel=1e-3)
+    assert second.fresh_probability(url, 600.0) == pytest.approx(first.fresh_probability(url, 600.0), rel=1e-3)
+
+
+def test_importance_given_by_the_operator_stays() -> None:
+    machine = engine()
+    machine.add(page("a", importance=7.0), 0.0)
+    machine.observe(Request("http://a.example/", 1.0, 1000))
+    assert machine.beliefs("http://a.example/", 2.0).request_rate == 7.0
+
+
+def test_removed_pages_are_forgotten() -> None:
+    machine = engine()
+    machine.add(page("a"), 0.0)
+    machine.remove("http://a.example/")
+    assert len(machine) == 0
+    assert "http://a.example/" not in machine
+    wait = machine.next(0.0)
+    assert isinstance(wait, Wait)
+    assert math.isinf(wait.until)
