@@ -18,7 +18,7 @@ from afresh.units import duration, rate, show_rate
 if TYPE_CHECKING:
     from afresh.demo import DemoOptions, Result, Standing
 
-NAMES = {"afresh": "afresh", "uniform": "uniform", "nutch": "Nutch's adaptive rule"}
+NAMES = {"afresh": "afresh", "uniform": "uniform", "nutch": "Nutch adaptive"}
 
 
 def demo(
@@ -73,7 +73,7 @@ def _progress(options: "DemoOptions") -> Iterator[Callable[["Standing"], None]]:
         nonlocal last
         if standing.elapsed - last >= 5:
             last = standing.elapsed
-            console.print(_line(standing))
+            console.print(_line(standing), soft_wrap=True)
 
     yield lines
 

@@ -189,9 +189,8 @@ def _print(facts: dict[str, Any]) -> None:
         console.print(f"copy        {show_size(copy['size'])}, {kind}, fetched {moment(copy['fetched'])}")
         console.print(f"            last known to be current {moment(copy['checked'])}")
         console.print(f"            fresh now with probability {copy['fresh_probability']:.3f}")
-        console.print(
-            f"validators  ETag {plain(copy['etag'], 80) or 'none'}, Last-Modified {plain(copy['last_modified'], 40) or 'none'}"
-        )
+        etag, last_modified = plain(copy["etag"], 80) or "none", plain(copy["last_modified"], 40) or "none"
+        console.print(f"validators  ETag {etag}, Last-Modified {last_modified}")
     if believed := facts["beliefs"]:
         console.print(
             f"beliefs     changes {show_rate(believed['change_rate'])}, wanted {show_rate(believed['request_rate'])}, "
