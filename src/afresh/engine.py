@@ -12,7 +12,6 @@ from afresh.estimate import Estimator
 from afresh.frontier import Hosts
 from afresh.schedule import Explanation, Scheduler
 from afresh.types import Beliefs, Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
-from afresh.value import freshness
 
 DAY = 86400.0
 FIRST_RETRY = 60.0  # a page that failed is put off by this, and by twice as much every time it fails again
@@ -153,16 +152,7 @@ class Engine:
         tracked = self._tracked[slot]
         if tracked.current is None:
             return 0.0
-        believed = self.estimator.beliefs(slot, now)
-        return float(
-            freshness(
-                max(now - tracked.current, 0.0),
-                tracked.signals,
-                change_rate=believed.change_rate,
-                recall=believed.recall,
-                false_rate=believed.false_rate,
-            )
-        )
+        return self.estimator.beliefs(slot, now).freshness(max(now - tracked.current, 0.0), tracked.signals)
 
     def explain(self, url: str, now: float) -> Explanation:
         """Value, price, due time of a page, and what holds it back."""

@@ -9,6 +9,7 @@ Time is float seconds since 1970 (or since the start of a simulation), rates are
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import exp, inf, log1p
 
 
 class Outcome(StrEnum):
@@ -140,6 +141,25 @@ class Beliefs:
     def signal_rate(self) -> float:
         """γ = λΔ + ν: all signals."""
         return self.recall * self.change_rate + self.false_rate
+
+    @property
+    def signal_weight(self) -> float:
+        """b = log(γ/ν): what one signal takes from the logarithm of freshness; infinite if signals are always right."""
+        heard = self.recall * self.change_rate
+        if heard <= 0:
+            return 0.0
+        return log1p(heard / self.false_rate) if self.false_rate > 0 else inf
+
+    def freshness(self, elapsed: float, signals: int) -> float:
+        """Probability that a copy is still current: exp(−(α·elapsed + b·signals)).
+
+        One page at a time and without heavy imports; `afresh.value.freshness` is the same for arrays.
+
+        >>> round(Beliefs(change_rate=0.05).freshness(10.0, 0), 4)
+        0.6065
+        """
+        staleness = self.silent_rate * elapsed if elapsed else 0.0
+        return exp(-(staleness + self.signal_weight * signals if signals else staleness))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,13 +22,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("init")(pages.init)
-app.command("add")(pages.add)
-app.command("run")(running.run)
-app.command("status")(showing.status)
-app.command("show")(showing.show)
-app.command("web")(play.web)
-app.command("demo")(play.demo)
+app.command("init", short_help="Write a commented settings file.")(pages.init)
+app.command("add", short_help="Keep pages fresh from now on.")(pages.add)
+app.command("run", short_help="Crawl until stopped.")(running.run)
+app.command("status", short_help="How the collection is.")(showing.status)
+app.command("show", short_help="All about one page: when it is due, and why.")(showing.show)
+app.command("web", short_help="Serve a synthetic web on loopback.")(play.web)
+app.command("demo", short_help="A minute of three schedules side by side.")(play.demo)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,30 +1,15 @@
-"""From settings to objects: the only place that puts the parts together for the command line."""
-
-from dataclasses import replace
-from pathlib import Path
+"""From settings to the parts of a crawler: engine and fetcher."""
 
 from afresh import __version__
-from afresh.config import Config, load
+from afresh.config import Config
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Http, Limits
 from afresh.frontier import Hosts, Politeness
 from afresh.schedule import Greedy, Plain
-from afresh.store import Sqlite
 
 DAY = 86400.0
 YEAR = 365.25 * DAY
-
-
-def settings(config: Path | None, store: Path | None) -> Config:
-    """The settings, with the store given on the command line in place of theirs."""
-    read = load(config)
-    return replace(read, store=replace(read.store, path=store)) if store else read
-
-
-def open_store(config: Config, *, create: bool) -> Sqlite:
-    """The store that the settings name."""
-    return Sqlite(config.store.path, create=create, keep_crawls=config.store.history)
 
 
 def engine_for(config: Config, pages: int) -> Engine:

@@ -55,7 +55,7 @@ def add(
 
     Example: afresh add https://example.com/ --importance 2
     """
-    from afresh.cli.build import open_store, settings
+    from afresh.cli.opening import open_store, settings
 
     if not urls and file is None:
         raise InputError("There is nothing to add.", hint="Give URLs, or --file with a file of URLs.")

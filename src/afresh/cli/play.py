@@ -135,7 +135,7 @@ def _percent(share: float) -> str:
 def web(
     pages: Annotated[int, typer.Option(help="Number of pages.")] = 1000,
     hosts: Annotated[int, typer.Option(help="Number of host names.")] = 20,
-    port: Annotated[int, typer.Option(help="Port on loopback; 0 for any free one.")] = 8700,
+    port: Annotated[int, typer.Option(help="Port on loopback.")] = 8700,
     seed: Annotated[int, typer.Option(help="Everything follows from it.")] = 0,
     day: Annotated[str, typer.Option(help="How long a day of the site's life lasts.")] = "1d",
     rough: Annotated[bool, typer.Option("--rough", help="With latency, errors, broken answers and lies.")] = False,
@@ -152,6 +152,8 @@ def web(
     from afresh.sim.web import ROUGH, Site, SiteOptions
     from afresh.sim.web.live import run
 
+    if not 1 <= port <= 65535:
+        raise ConfigError(f"There is no port {port}.", hint="Give --port between 1 and 65535.")
     options = SiteOptions(pages=pages, hosts=hosts, seed=seed, day=duration(day))
     if rough:
         options = replace(options, **ROUGH)  # type: ignore[arg-type]

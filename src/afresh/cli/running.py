@@ -31,7 +31,7 @@ def run(
 
     Example: afresh run --budget 5/s
     """
-    from afresh.cli.build import open_store, settings
+    from afresh.cli.opening import open_store, settings
 
     read = settings(config, store)
     if budget is not None:

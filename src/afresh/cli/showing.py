@@ -21,7 +21,7 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
 
     Example: afresh status --json
     """
-    from afresh.cli.build import open_store, settings
+    from afresh.cli.opening import open_store, settings
 
     with open_store(settings(config, store), create=False) as kept:
         facts = _status(kept, now())
@@ -69,7 +69,7 @@ def show(
 
     Example: afresh show https://example.com/
     """
-    from afresh.cli.build import open_store, settings
+    from afresh.cli.opening import open_store, settings
     from afresh.frontier import canonical
 
     address = canonical(url)
@@ -216,20 +216,9 @@ def _print(facts: dict[str, Any]) -> None:
 
 def _fresh_probability(state: PageState, when: float) -> float:
     """How likely the copy is to be current, from what the store holds; 0 where nothing is known."""
-    from afresh.value import freshness
-
-    believed = state.beliefs
-    if state.checked is None or believed is None:
+    if state.checked is None or state.beliefs is None:
         return 0.0
-    return float(
-        freshness(
-            max(when - state.checked, 0.0),
-            state.signals,
-            change_rate=believed.change_rate,
-            recall=believed.recall,
-            false_rate=believed.false_rate,
-        )
-    )
+    return state.beliefs.freshness(max(when - state.checked, 0.0), state.signals)
 
 
 def _number(text: str | None) -> float | None:

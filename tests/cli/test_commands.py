@@ -1,0 +1,190 @@
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from afresh.frontier import host_of
+from afresh.store import Record, Sqlite
+from afresh.types import Beliefs, Copy, Crawl, Outcome, Page, Validators
+
+URL = "http://example.com/"
+
+
+def refuses(done: object, *words: str) -> None:
+    """One clear sentence with a hint, exit code 2, no traceback, nothing on standard output."""
+    assert done.returncode == 2, done.stderr  # type: ignore[attr-defined]
+    error = done.stderr  # type: ignore[attr-defined]
+    assert "Traceback" not in error
+    assert error.startswith("afresh: ")
+    assert "\n  hint: " in error
+    assert len(error.strip().splitlines()) == 2
+    for word in words:
+        assert word in error, error
+
+
+def test_init_writes_settings_that_can_be_read(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    assert afresh("init").returncode == 0
+    assert "[crawl]" in (tmp_path / "afresh.toml").read_text()
+    refuses(afresh("init"), "afresh.toml is there already", "--force")
+    assert afresh("init", "--force").returncode == 0
+    refuses(afresh("init", "no/such/folder.toml"), "cannot be written")
+
+
+def test_add_tells_new_from_known(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    assert "2 new, 0 known" in afresh("add", URL, "http://example.com/b#part").stdout
+    assert json.loads(afresh("add", URL, "HTTP://EXAMPLE.com:80/c", "--json").stdout) == {
+        "new": 1,
+        "known": 1,
+        "skipped": 0,
+    }
+    with Sqlite(tmp_path / "afresh.db", create=False) as store:
+        assert [state.page.url for _, state in store.states()] == [URL, URL + "b", URL + "c"]
+
+
+def test_add_reads_files_and_standard_input(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "urls.txt").write_text(f"# mine\n{URL}a 2.5\n\n{URL}b\n")
+    assert "2 new" in afresh("add", "--file", "urls.txt").stdout
+    assert "1 new" in afresh("add", "--file", "-", "--importance", "4", stdin=f"{URL}c\n").stdout
+    with Sqlite(tmp_path / "afresh.db", create=False) as store:
+        assert [state.page.importance for _, state in store.states()] == [2.5, None, 4.0]
+
+
+def test_a_bad_line_adds_nothing_unless_it_may_be_skipped(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "urls.txt").write_text(f"{URL}a\nnot a url\n{URL}b much\nftp://x/\n")
+    refuses(afresh("add", "-f", "urls.txt"), "urls.txt, line 2", "2 more bad lines", "Nothing was added")
+    assert not (tmp_path / "afresh.db").exists()
+    assert json.loads(afresh("add", "-f", "urls.txt", "--skip-bad", "--json").stdout)["skipped"] == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["add"], "nothing to add"),
+        (["add", "-f", "missing.txt"], "no file missing.txt"),
+        (["add", "example.com"], "not a URL"),
+        (["add", "javascript:alert(1)"], "not a web address"),
+        (["add", URL, "--config", "missing.toml"], "missing.toml"),
+        (["run"], "no store"),
+        (["status"], "no store"),
+        (["show", URL], "no store"),
+        (["run", "--budget", "lots"], "'lots' is not a rate"),
+        (["demo", "--seconds", "soon"], "'soon' is not a duration"),
+        (["demo", "--pages", "1"], "cannot show 1 pages"),
+        (["demo", "--json", "no/such/file"], "cannot be written"),
+        (["web", "--pages", "3", "--hosts", "9"], "too few"),
+        (["web", "--port", "99999"], "port"),
+        (["status", "--store", "no/such/folder.db"], "does not exist"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_a_hint(afresh, words: list[str], said: str) -> None:  # type: ignore[no-untyped-def]
+    refuses(afresh(*words), said)
+
+
+def test_a_bad_setting_is_named(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "afresh.toml").write_text('[crawl]\nbuget = "1/s"\n')
+    refuses(afresh("status"), "crawl.buget", "crawl.budget")
+
+
+def test_files_that_are_no_store_are_refused_and_left_alone(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    garbage = tmp_path / "garbage.db"
+    garbage.write_bytes(b"This is no database at all. " * 300)
+    refuses(afresh("status", "-s", "garbage.db"))
+    refuses(afresh("add", URL, "-s", "garbage.db"))
+    assert garbage.read_bytes().startswith(b"This is no database")
+    foreign = tmp_path / "foreign.db"
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("create table mine (x)")
+    connection.close()
+    refuses(afresh("run", "-s", "foreign.db"))
+    assert sqlite3.connect(foreign).execute("select count(*) from mine").fetchone() == (0,)
+
+
+def test_a_store_in_use_is_named_with_its_process(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    afresh("add", URL)
+    with Sqlite(tmp_path / "afresh.db") as store:
+        store.claim()
+        refuses(afresh("run", "--seconds", "1s"), "afresh.db")
+        assert "1 new" in afresh("add", URL + "b").stdout
+        assert afresh("status").returncode == 0
+
+
+def test_an_unknown_page_and_a_page_without_copy(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    afresh("add", URL)
+    refuses(afresh("show", URL + "nothing"), "is not kept", "afresh add")
+    refuses(afresh("show", URL, "--body"), "no copy")
+    shown = afresh("show", URL)
+    assert shown.returncode == 0
+    assert "never crawled" in shown.stdout
+    assert "0.0 %" not in shown.stdout
+
+
+def crawled(path: Path, *, now: float, rate: float) -> None:
+    """A store in which one page was fetched and then checked."""
+    validators = Validators(etag='"1"', fingerprint=7)
+    with Sqlite(path) as store:
+        store.add([Page(URL, host_of(URL))])
+        state = store.state(URL)
+        assert state is not None
+        from dataclasses import replace
+
+        state = replace(
+            state,
+            beliefs=Beliefs(request_rate=0.5, change_rate=rate, observations=3),
+            validators=validators,
+            fetched=now,
+            checked=now,
+            crawls=2,
+            changes=1,
+        )
+        copy = Copy(URL, b"<p>hello</p>", "text/html\x1b[31m", now, now, validators)
+        crawl = Crawl(URL, now, Outcome.CHANGED, elapsed=60.0, took=0.2, status=200, size=12)
+        store.write([Record(crawl, state, copy)])
+        store.put({"price": "0.25", "budget": "2.0", "alive": "0"})
+
+
+def test_show_explains_the_decision(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    import time
+
+    crawled(tmp_path / "afresh.db", now=time.time() - 3600, rate=1 / 7200)
+    shown = afresh("show", URL).stdout
+    assert "12 B, text/html?[31m" in shown
+    assert "changes 12/d" in shown
+    assert "fresh with probability 0.61" in shown
+    assert "at least the price 0.25" in shown
+    assert "changed, status 200, 12 B" in shown
+    facts = json.loads(afresh("show", URL, "--json").stdout)
+    assert facts["copy"]["fresh_probability"] == pytest.approx(0.6065, abs=0.01)
+    assert facts["value"] == pytest.approx(0.5 * 7200 * (1 - 0.6065 * 1.5), rel=0.02)
+    assert facts["due"] <= time.time()
+    assert afresh("show", URL, "--body").stdout == "<p>hello</p>"
+
+
+def test_show_says_when_a_page_will_be_due(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    import time
+
+    crawled(tmp_path / "afresh.db", now=time.time() - 10, rate=1 / 7200)
+    with Sqlite(tmp_path / "afresh.db") as store:
+        store.put({"price": "300"})
+    facts = json.loads(afresh("show", URL, "--json").stdout)
+    assert facts["value"] < 300
+    assert 1000 < facts["due"] - time.time() < 7200
+    assert "which it reaches in" in facts["why"]
+
+
+def test_status_counts_and_states_freshness(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    import time
+
+    crawled(tmp_path / "afresh.db", now=time.time() - 7200, rate=1 / 7200)
+    facts = json.loads(afresh("status", "--json").stdout)
+    assert (facts["pages"], facts["copies"], facts["running"], facts["budget"]) == (1, 1, False, 2.0)
+    assert facts["expected_freshness"] == pytest.approx(0.368, abs=0.01)
+    assert "36.8% of requests would find a fresh copy" in afresh("status").stdout
+
+
+def test_help_reads_well(afresh) -> None:  # type: ignore[no-untyped-def]
+    shown = afresh("--help").stdout
+    assert "Exit codes" in shown
+    assert "..." not in shown.replace("[ARGS]...", "")
+    assert afresh("--version").stdout.startswith("afresh 0.")
+    assert afresh().returncode != 1

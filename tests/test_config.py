@@ -1,0 +1,57 @@
+from pathlib import Path
+
+import pytest
+
+from afresh import config
+from afresh.errors import ConfigError
+
+
+def test_without_a_file_everything_has_its_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert config.load() == config.Config()
+    assert config.load().crawl.budget == 1.0
+
+
+def test_values_are_read_with_their_units() -> None:
+    read = config.parse(
+        '[crawl]\nbudget = "600/min"\n[fetch]\nmax_body = "1MiB"\ntimeout = "2min"\nallow_private = true\n'
+    )
+    assert (read.crawl.budget, read.fetch.max_body, read.fetch.timeout) == (10.0, 2**20, 120.0)
+    assert read.fetch.allow_private
+
+
+def test_the_store_is_meant_from_the_folder_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "some.toml"
+    file.write_text('[store]\npath = "kept.db"\n')
+    assert config.load(file).store.path == tmp_path / "kept.db"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ('[crawl]\nbudgt = "1/s"', "crawl.budgt", "crawl.budget"),
+        ("[crwl]", "[crwl]", "[crawl]"),
+        ("crawl = 3", "crawl", ""),
+        ('[crawl]\nbudget = "fast"', "'fast' is not a rate", "10/s"),
+        ("[crawl]\nconcurrency = 0", "crawl.concurrency", "1 or more"),
+        ("[crawl]\nconcurrency = true", "crawl.concurrency", "1 or more"),
+        ("[politeness]\nfactor = -1", "politeness.factor", "0 or more"),
+        ('[fetch]\nallow_private = "yes"', "fetch.allow_private", "without quotes"),
+        ("[store]\npath = 3", "store.path", "quotes"),
+        ('[fetch]\ncontact = "a\\nb"', "fetch.contact", "quotes"),
+        ("[crawl", "not valid TOML", "afresh init"),
+    ],
+)
+def test_a_bad_setting_is_named_with_a_hint(text: str, message: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config.parse(text)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.toml"):
+        config.load(tmp_path / "nowhere.toml")
+    (tmp_path / "odd.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        config.load(tmp_path / "odd.toml")
