@@ -85,6 +85,23 @@ def test_readers_and_exact_mean_agree_within_chance() -> None:
     assert ledger.readers_fresh("me") == pytest.approx(ledger.time_fresh("me", 10.0), abs=4 * np.sqrt(0.25 / 45_000))
 
 
+def test_crawling_at_a_fixed_interval_is_as_fresh_as_theory_says() -> None:
+    site = Site(replace(OPTIONS, pages=300, kinds=(("news", 1), ("blog", 1))))
+    ledger = Ledger(site)
+    client = ledger.client("uniform")
+    interval = 2.5
+    for number in range(300 * 200):  # page by page, round after round
+        page, t = number % 300, number * interval / 300
+        ledger.handed(client, page, site.version(page, t), t)
+    ledger_says = ledger.time_fresh("uniform", 200 * interval)
+    # A Poisson page that was just fetched stays fresh for τ with probability exp(-Δτ); mean over the interval.
+    load = site.change_rate * interval
+    theory = float(site.request_rate @ ((1 - np.exp(-load)) / load) / site.request_rate.sum())
+    assert 0.4 < theory < 0.8
+    # 200 rounds of 300 pages, of which popularity makes some tens count: a standard error of about 0.003.
+    assert ledger_says == pytest.approx(theory, abs=0.012)
+
+
 def test_readers_ask_by_popularity_at_their_rate_and_repeat_themselves(site: Site) -> None:
     asked = np.zeros(50)
     readers = Readers(Ledger(site), rate=4000.0, seed=1)
@@ -108,6 +125,8 @@ def test_a_version_handed_out_late_is_stale_from_the_start(site: Site) -> None:
     change = site.next_change(0, 0.0)
     ledger.handed(client, page=0, version=0, t=change + 0.001)
     assert client.held[0] == 0
+    ledger.handed(client, page=1, version=0, t=0.5)
+    assert client.fresh(0.4)[1] < client.fresh(0.5)[1]  # not before it was there
     assert not client.fresh(change + 0.001)[0]
     ledger.handed(client, page=0, version=1, t=change + 0.001)
     assert client.fresh(change + 0.001)[0]

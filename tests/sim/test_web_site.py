@@ -94,6 +94,18 @@ def test_each_change_shows_in_the_main_text_and_noise_does_not() -> None:
         assert text_of(noisy[0]) == text_of(noisy[1])
 
 
+def test_a_change_rewrites_one_paragraph_and_the_line_under_the_title(site: Site) -> None:
+    for page in range(0, 600, 50):
+        for version in (0, 3, 5, 9, 21):
+            old, new = (
+                site.body(page, v).partition(b"<main>")[2].partition(b"</main>")[0].split(b"\n<p")
+                for v in (version, version + 1)
+            )
+            differing = [index for index, (before, after) in enumerate(zip(old, new, strict=True)) if before != after]
+            assert len(differing) == 2
+            assert new[differing[0]].startswith(b' class="lead"')
+
+
 def test_a_small_change_leaves_most_of_the_text_and_an_edition_little(site: Site) -> None:
     def kept(page: int, before: int, after: int) -> float:
         old, new = (set(site.body(page, v).split(b"\n<p>")) for v in (before, after))
