@@ -132,7 +132,7 @@ class PageAnswers:
         stream = web.StreamResponse(headers=headers)
         if fault == "drip":
             await faults.drip(request, stream, body, self.pause, options.drip_seconds)
-            return stream, await self._sent(request)
+            return stream, await is_sent(request)
         await faults.cut(request, stream, body, self.pause, options.stall_seconds if fault == "stall" else 0.0)
         return stream, False
 
@@ -143,13 +143,13 @@ class PageAnswers:
             await response.write_eof()
         except ConnectionError:
             return False
-        return await self._sent(request)
+        return await is_sent(request)
 
-    @staticmethod
-    async def _sent(request: web.BaseRequest) -> bool:
-        """Wait until nothing is left to send; whether the connection still stood then."""
-        while (transport := request.transport) is not None and not transport.is_closing():
-            if transport.get_write_buffer_size() == 0:
-                return True
-            await asyncio.sleep(0.005)
-        return False
+
+async def is_sent(request: web.BaseRequest) -> bool:
+    """Wait until nothing is left to send; whether the connection still stood then."""
+    while (transport := request.transport) is not None and not transport.is_closing():
+        if transport.get_write_buffer_size() == 0:
+            return True
+        await asyncio.sleep(0.005)
+    return False

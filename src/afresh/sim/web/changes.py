@@ -7,7 +7,7 @@ S_n = E_1 + … + E_n with exponential E_i; what differs is how the warped clock
 - rhythm: faster by day than by night, in the shape of `DAY_SHAPE`, with the page's rate on average over a day;
 - bursts: quickly in bursts and slowly between them, again with the page's rate on average.
 
-Changes are drawn when somebody asks, in blocks of fixed size, from numbers that depend on (seed, page, n) only, so the
+Changes are drawn when somebody asks, block by block, from numbers that depend on (seed, page, n) only, so the
 order of the questions cannot alter the answers.
 """
 
@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from afresh.sim.web import dice
 
-BLOCK = 16  # changes drawn at a time
+BLOCK = 16  # changes drawn at first; then as many again as there are, up to
+MOST = 1024  # this many
 
 # How busy the hours of a day are; the mean is 1 so that a page keeps its rate over whole days.
 _HOURS = np.array([1, 1, 1, 1, 1, 2, 4, 7, 9, 9, 8, 8, 7, 8, 8, 8, 7, 7, 6, 5, 5, 4, 3, 2], dtype=np.float64)
@@ -103,7 +104,8 @@ class Timeline:
     def _extend(self, page: int) -> list[float]:
         """Draw one more block of changes."""
         times = self._times[page]
-        draws = dice.exponential_row(self._key, page, len(times), BLOCK)
+        size = min(max(len(times), BLOCK), MOST)
+        draws = dice.exponential_row(self._key, page, len(times), size)
         draws[0] += self._clock[page]
         clock = np.cumsum(draws)
         self._clock[page] = float(clock[-1])

@@ -11,7 +11,7 @@ from afresh.sim.web import dice
 from afresh.sim.web.dice import Stream
 from afresh.sim.web.site import Site
 
-PART = 5000  # addresses in one sitemap; larger hosts get an index of several
+PART = 1000  # addresses in one sitemap; larger hosts get an index of several
 _SITEMAP = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 _XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
 

@@ -59,8 +59,9 @@ async def serve_forever(
     `status` gets lines of text: where the site is, then every so many seconds how the clients do. With `readers`, drawn
     requests score the clients; their freshness over time is always counted.
     """
+    site = Site(options)
     started = time.monotonic()
-    server = Server(Site(options), clock=lambda: time.monotonic() - started, host=host, port=port)
+    server = Server(site, clock=lambda: time.monotonic() - started, host=host, port=port)
     pinger = Pinger(server, ping_url, style=ping_style) if ping_url else None
     await server.start()
     stop = stop or asyncio.Event()

@@ -30,7 +30,7 @@ PROCESSES = ("mixed", "poisson", "rhythm", "bursts")
 
 @dataclass(frozen=True, slots=True)
 class SiteOptions:
-    """Every knob of a synthetic web. Shares lie between 0 and 1; by default nothing fails and nothing lies.
+    """Every knob of a synthetic web. Shares lie between 0 and 1; by default nothing fails, no validator lies.
 
     >>> SiteOptions(pages=50, hosts=5).pages
     50

@@ -9,6 +9,7 @@ import aiohttp
 
 from afresh.errors import ConfigError
 from afresh.sim.web.announce import Listing
+from afresh.sim.web.resolve import LoopbackResolver
 from afresh.sim.web.server import Server
 
 STYLES = ("indexnow", "webhook")
@@ -64,7 +65,8 @@ class Pinger:
 
     async def run(self, *, every: float = 0.25, running: Callable[[], bool] = lambda: True) -> None:
         """Send pings as they happen, until cancelled (or `running` says no)."""
-        async with aiohttp.ClientSession(headers={"User-Agent": "afresh-web"}) as session:
+        connector = aiohttp.TCPConnector(resolver=LoopbackResolver())
+        async with aiohttp.ClientSession(connector=connector, headers={"User-Agent": "afresh-web"}) as session:
             while running():
                 await asyncio.sleep(every)
                 await self.step(session, self.server.clock())

@@ -52,7 +52,7 @@ class Site:
         options = self.options
         laws = {"poisson": Process.POISSON, "rhythm": Process.RHYTHM, "bursts": Process.BURSTS}
         by_host = [laws.get(options.processes, kind.process) for kind in self.host_kinds]
-        zones = dice.uniform_many(self._layout, np.arange(options.hosts), 4)
+        zones = dice.uniform_many(self._layout, np.arange(options.hosts), 20)
         return Timeline(
             options.seed,
             self.change_rate,

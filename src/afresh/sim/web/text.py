@@ -1,6 +1,6 @@
 """Sentences and titles that fit a kind of host; enough of them that two paragraphs never agree by chance."""
 
-from functools import cache
+from functools import cache, lru_cache
 from zlib import crc32
 
 from afresh.sim.web import dice
@@ -115,6 +115,7 @@ def sentences(kind: str) -> tuple[bytes, ...]:
     return tuple(_Choice(kind, dice.bits(stream, number)).frame(_FRAMES).encode() for number in range(POOL))
 
 
+@lru_cache(maxsize=50_000)
 def title(kind: str, number: int) -> str:
     """A title chosen by a random number.
 
