@@ -90,7 +90,8 @@ def test_the_budget_holds_in_every_second_and_is_spent(budget: float) -> None:
     times = scene.ordered
     most = max(bisect_left(times, start + 1.0) - index for index, start in enumerate(times))
     assert most <= budget
-    assert len(times) >= 0.9 * 3.0 * budget
+    # From the second order on: the first one may have waited for functions to be compiled.
+    assert len(times) - 2 >= 0.8 * (times[-1] - times[1]) * budget
 
 
 def test_what_is_finished_is_stored_before_the_end() -> None:
