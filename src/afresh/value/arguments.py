@@ -34,7 +34,9 @@ def blame(named: dict[str, Any]) -> None:
 def evaluate(function: Callable[..., Any], named: dict[str, ArrayLike]) -> Any:
     """The function of the arguments in their order: floats in, float out; arrays in, array out."""
     values = [np.asarray(given, dtype=np.float64) for given in named.values()]
-    answer = function(*values)
+    # The compiled functions pass through 1/0 = inf where a limit wants it.
+    with np.errstate(all="ignore"):
+        answer = function(*values)
     if np.isnan(answer).any():
         blame(named)
     return float(answer) if np.ndim(answer) == 0 else answer

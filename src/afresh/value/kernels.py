@@ -21,6 +21,8 @@ from afresh.value.compiled import compiled
 from afresh.value.poisson import two_or_more
 from afresh.value.sums import closed_form, page_change_rate, ripple_is_gone, sum_of_terms
 
+_SATURATED = 45.0  # from here on (1 + x)·e^{−x} is lost beside 1
+
 
 @compiled
 def page_rates(change_rate: float, recall: float, false_rate: float) -> tuple[float, float, float]:
@@ -55,9 +57,9 @@ def page_curve(x: float, silent_rate: float, signal_rate: float, weight: float) 
         return two_or_more(x) / silent_rate, x / silent_rate, 1.0 / silent_rate
     if x == math.inf:
         return 1.0 / page_change_rate(silent_rate, signal_rate, weight), math.inf, 0.0
-    if ripple_is_gone(x, silent_rate, signal_rate, weight):
+    if ripple_is_gone(x, silent_rate, signal_rate, weight, 1e7, False):
         return closed_form(x, silent_rate, signal_rate, weight)
-    return sum_of_terms(x, silent_rate, signal_rate, weight, math.inf)
+    return sum_of_terms(x, silent_rate, signal_rate, weight, math.inf, False)
 
 
 @compiled
@@ -70,7 +72,16 @@ def page_value_and_interval(x: float, silent_rate: float, signal_rate: float, we
 @compiled
 def page_value(x: float, silent_rate: float, signal_rate: float, weight: float) -> float:
     """V: what a crawl at staleness x gains, per unit of request rate (μ̃ = 1)."""
-    value, _ = page_value_and_interval(x, silent_rate, signal_rate, weight)
+    if x <= 0.0:
+        return 0.0
+    if weight == 0.0 or signal_rate == 0.0:
+        return two_or_more(x) / silent_rate if silent_rate > 0.0 else 0.0
+    if x > _SATURATED:
+        return 1.0 / page_change_rate(silent_rate, signal_rate, weight)
+    if ripple_is_gone(x, silent_rate, signal_rate, weight, 1e5, True):
+        value, _, _ = closed_form(x, silent_rate, signal_rate, weight)
+    else:
+        value, _, _ = sum_of_terms(x, silent_rate, signal_rate, weight, math.inf, True)
     return value
 
 
@@ -79,7 +90,7 @@ def page_value_in_terms(x: float, silent_rate: float, signal_rate: float, weight
     """V with only the first `terms` terms of both sums (G-NCIS-APPROX-J)."""
     if x <= 0.0 or weight == 0.0 or signal_rate == 0.0 or x == math.inf:
         return page_value(x, silent_rate, signal_rate, weight)
-    value, _, _ = sum_of_terms(x, silent_rate, signal_rate, weight, float(terms))
+    value, _, _ = sum_of_terms(x, silent_rate, signal_rate, weight, float(terms), True)
     return value
 
 
