@@ -34,7 +34,7 @@ def blame(named: dict[str, Any]) -> None:
 def evaluate(function: Callable[..., Any], named: dict[str, ArrayLike]) -> Any:
     """The function of the arguments in their order: floats in, float out; arrays in, array out."""
     values = [np.asarray(given, dtype=np.float64) for given in named.values()]
-    # The compiled functions take every limit explicitly; flags that the processor sets on the way mean nothing.
+    # The compiled functions pass through 1/0 = inf where a limit wants it.
     with np.errstate(all="ignore"):
         answer = function(*values)
     if np.isnan(answer).any():

@@ -11,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.value.compiled import compiled
-from afresh.value.kernels import page_curve, page_threshold_curve
+from afresh.value.kernels import no_signal_threshold, page_curve, page_threshold_curve
 from afresh.value.sums import page_change_rate
+
+_EXACT = 1e-11  # relative miss of the budget that counts as none
+_STEEPEST = 100.0
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -54,13 +57,20 @@ def rate_at_price(
     price: float, silent_rate: float, signal_rate: float, weight: float, start: float, tolerance: float
 ) -> tuple[float, float, float]:
     """(x, crawl rate, its slope in log price) of a page at a price per unit of request rate."""
+    if weight == 0.0 and 0.0 < price * silent_rate < 1.0:
+        gain = price * silent_rate
+        x = no_signal_threshold(gain)
+        rate = silent_rate / x
+        # e^{−x} = (1 − gain)/(1 + x) at the threshold: no need for another exponential.
+        return x, rate, -rate * gain * (1.0 + x) / (x * x * (1.0 - gain))
     x, interval, bend = page_threshold_curve(price, silent_rate, signal_rate, weight, start, tolerance)
     if x == math.inf:
         return x, 0.0, 0.0
     if x == 0.0:
         return x, math.inf if silent_rate > 0.0 else signal_rate, 0.0
     rate = 1.0 / interval
-    return x, rate, -bend * rate * rate * rate * price * math.exp(x)
+    # Where a page counts signals the slope is a row of spikes that say nothing about the next price: cut them.
+    return x, rate, -rate * min(bend * rate * rate * price * math.exp(x), _STEEPEST)
 
 
 @compiled
@@ -109,6 +119,21 @@ def top_log_price(pages: Pages, order: Integers, count: int) -> float:
 
 
 @compiled
+def _next_guess(t: float, y: float, slope: float, t_old: float, y_old: float, slope_old: float) -> float:
+    """Where y(t) = 0, from y and its slope at one point, or at two: t as a cubic in y."""
+    step = y_old - y
+    if not (abs(y_old) < 0.5 and abs(step) > 0.0):
+        return t - y / slope if slope < 0.0 else math.nan
+    mean = (t_old - t) / step
+    at_new, at_old = 1.0 / slope, 1.0 / slope_old
+    # The demand's steps are in the mean slope only. Where they matter, or the slope has hardly changed, trust that.
+    if not abs(at_new + at_old - 2.0 * mean) < 0.02 * abs(mean):
+        return t - y * mean
+    w = -y / step
+    return t + step * w * (at_new + w * (3.0 * mean - 2.0 * at_new - at_old + w * (at_new + at_old - 2.0 * mean)))
+
+
+@compiled
 def solve_price(
     pages: Pages, order: Integers, budget: float, caps: Caps, x: Floats, start: float
 ) -> tuple[float, float]:
@@ -116,37 +141,36 @@ def solve_price(
 
     Newton's rule on the logarithm of the demand, kept inside a bracket; `start` is a first guess (NaN: none).
     """
-    high = top_log_price(pages, order, x.size)
+    low, high = -math.inf, top_log_price(pages, order, x.size)
     most, _ = demand(pages, order, -math.inf, caps, x, 1e-6)
     if most <= budget or high == -math.inf:
         return -math.inf, -math.inf
-    least, _ = demand(pages, order, high, caps, x, 1e-6)
-    if least >= budget:
+    if budget <= 0.0:
         return high, high
-    low = -math.inf
     t = start if start < high else high - 2.0
-    reach = 2.0
+    t_old, y_old, slope_old, tolerance, reach = math.nan, math.nan, math.nan, 1e-2, 2.0
     for turn in range(300):
-        asked, slope = demand(pages, order, t, caps, x, 1e-6)
-        if abs(asked - budget) <= 1e-12 * budget:
+        asked, slope = demand(pages, order, t, caps, x, tolerance)
+        y = math.log(asked / budget) if asked > 0.0 else -math.inf
+        if abs(y) <= _EXACT and tolerance <= 1e-6:
             return t, t
-        if asked > budget:
-            low = t
-        else:
-            high = t
+        # A rough demand may not narrow the bracket.
+        if abs(y) > tolerance * tolerance or tolerance <= 1e-6:
+            low, high = (t, high) if y > 0.0 else (low, t)
         if high - low <= 1e-9:
             return low, high
-        new = t - math.log(asked / budget) * asked / slope if slope < 0.0 and asked > 0.0 else math.nan
-        if turn > 6:
-            new = t + 2.0 * (
-                new - t
-            )  # steps of the demand slow Newton down: go past the goal, so that the bracket closes
+        slope = slope / asked if asked > 0.0 else math.nan
+        new = _next_guess(t, y, slope, t_old, y_old, slope_old)
+        t_old, y_old, slope_old = t, y, slope
+        tolerance = max(1e-6, min(1e-2, 0.1 * abs(y)))
+        if turn > 5:
+            tolerance = 1e-6
+            new = t + 2.0 * (new - t)  # steps of the demand slow Newton down: overshoot, so that the bracket closes
         if not low < new < high:
+            new = 0.5 * (low + high)
             if low == -math.inf:
                 new = t - reach
                 reach *= 2.0
-            else:
-                new = 0.5 * (low + high)
         t = new
     return low, high
 

@@ -21,6 +21,8 @@ from afresh.value.compiled import compiled
 from afresh.value.poisson import two_or_more
 from afresh.value.sums import closed_form, page_change_rate, ripple_is_gone, sum_of_terms
 
+_SATURATED = 45.0  # from here on (1 + x)·e^{−x} is lost beside 1
+
 
 @compiled
 def page_rates(change_rate: float, recall: float, false_rate: float) -> tuple[float, float, float]:
@@ -55,9 +57,9 @@ def page_curve(x: float, silent_rate: float, signal_rate: float, weight: float) 
         return two_or_more(x) / silent_rate, x / silent_rate, 1.0 / silent_rate
     if x == math.inf:
         return 1.0 / page_change_rate(silent_rate, signal_rate, weight), math.inf, 0.0
-    if ripple_is_gone(x, silent_rate, signal_rate, weight):
+    if ripple_is_gone(x, silent_rate, signal_rate, weight, 1e7, False):
         return closed_form(x, silent_rate, signal_rate, weight)
-    return sum_of_terms(x, silent_rate, signal_rate, weight, math.inf)
+    return sum_of_terms(x, silent_rate, signal_rate, weight, math.inf, False)
 
 
 @compiled
@@ -70,7 +72,16 @@ def page_value_and_interval(x: float, silent_rate: float, signal_rate: float, we
 @compiled
 def page_value(x: float, silent_rate: float, signal_rate: float, weight: float) -> float:
     """V: what a crawl at staleness x gains, per unit of request rate (μ̃ = 1)."""
-    value, _ = page_value_and_interval(x, silent_rate, signal_rate, weight)
+    if x <= 0.0:
+        return 0.0
+    if weight == 0.0 or signal_rate == 0.0:
+        return two_or_more(x) / silent_rate if silent_rate > 0.0 else 0.0
+    if x > _SATURATED:
+        return 1.0 / page_change_rate(silent_rate, signal_rate, weight)
+    if ripple_is_gone(x, silent_rate, signal_rate, weight, 1e5, True):
+        value, _, _ = closed_form(x, silent_rate, signal_rate, weight)
+    else:
+        value, _, _ = sum_of_terms(x, silent_rate, signal_rate, weight, math.inf, True)
     return value
 
 
@@ -79,7 +90,7 @@ def page_value_in_terms(x: float, silent_rate: float, signal_rate: float, weight
     """V with only the first `terms` terms of both sums (G-NCIS-APPROX-J)."""
     if x <= 0.0 or weight == 0.0 or signal_rate == 0.0 or x == math.inf:
         return page_value(x, silent_rate, signal_rate, weight)
-    value, _, _ = sum_of_terms(x, silent_rate, signal_rate, weight, float(terms))
+    value, _, _ = sum_of_terms(x, silent_rate, signal_rate, weight, float(terms), True)
     return value
 
 
@@ -106,20 +117,21 @@ def no_signal_threshold(gain: float) -> float:
         return 0.0
     if gain >= 1.0:
         return math.inf
-    s = math.sqrt(2.0 * gain)
-    if gain < 1e-3:
-        x = s * (1.0 + s * (1.0 / 3.0 + s * (11.0 / 72.0 + s * (43.0 / 540.0))))
-        return x - (two_or_more(x) - gain) * math.exp(x) / x
-    # x − log(1 + x) = −log(1 − gain), by Halley's rule from a start that is right at both ends.
+    # x − log(1 + x) = goal; with goal = s²/2 this is x = s + s²/3 + s³/36 − …
     goal = -math.log1p(-gain)
-    x = goal + math.sqrt(2.0 * goal) if goal < 1.0 else goal + math.log1p(goal + math.log1p(goal))
-    for _ in range(8):
-        miss = x - math.log1p(x) - goal
-        slope = x / (1.0 + x)
-        step = miss / (slope - 0.5 * miss / (x * (1.0 + x)))
-        x -= step
-        if abs(step) <= 1e-5 * x:
-            break
+    s = math.sqrt(2.0 * goal)
+    if s < 2.0:
+        tail = 1.0 / 4320.0 + s * (1.0 / 17010.0 - s * (139.0 / 5443200.0 - s * (1.0 / 204120.0)))
+        x = s * (1.0 + s * (1.0 / 3.0 + s * (1.0 / 36.0 - s * (1.0 / 270.0 - s * tail))))
+        if s < 0.05:
+            return x
+    else:
+        x = goal + math.log1p(goal + math.log1p(goal + math.log1p(goal)))
+    # One step of Halley's rule triples the digits.
+    miss = x - math.log1p(x) - goal
+    x -= miss * (1.0 + x) / (x - 0.5 * miss / x)
+    if goal > 2.0:
+        x -= (x - math.log1p(x) - goal) * (1.0 + x) / x
     return x
 
 
@@ -158,9 +170,12 @@ def page_threshold_curve(
         else:
             high = x
         better = _better_threshold(x, price, most, value, math.exp(-x) * interval)
-        if abs(value - price) <= tolerance * price or high - low <= 1e-15 * high:
-            if low <= better <= high:
-                return better, interval + bend * (better - x), bend
+        miss = abs(value - price)
+        # ψ is carried over to the better x along its slope, unless it is about to jump.
+        rise = bend * (better - x)
+        if miss <= tolerance * price and (abs(rise) <= 0.02 * interval or miss <= 1e-12 * price):
+            return (better, interval + rise, bend) if low <= better <= high else (x, interval, bend)
+        if high < math.inf and high - low <= 1e-15 * high:
             return x, interval, bend
         if not low < better < high:
             better = 2.0 * low if high == math.inf else 0.5 * (low + high)

@@ -11,7 +11,8 @@ import numpy as np
 from afresh.value.compiled import compiled
 
 _LOG_FACTORIAL = np.array([math.lgamma(k + 1.0) for k in range(171)])
-_NEGLIGIBLE = 1e-17
+_INVERSE = np.array([0.0] + [1.0 / k for k in range(1, 171)])
+_NEGLIGIBLE = 1e-16
 _SQRT_TAU = math.sqrt(2.0 * math.pi)
 
 
@@ -41,71 +42,90 @@ def poisson_probability(k: int, y: float) -> float:
 
 
 @compiled
-def _upward(i: int, z: float, y: float, silent_share: float, log_ratio: float) -> tuple[float, float, float]:
+def _upward(i: int, y: float, silent_share: float, beyond: float) -> tuple[float, float, float]:
     """`signal_term` summed over k = i + 1, i + 2, …: short where y is small against i."""
     signal_share = 1.0 - silent_share
-    k = float(i + 1)
-    p = poisson_probability(i + 1, y)
+    k = i + 1
+    p = poisson_probability(k, y)  # p_k(y)
     here = p * k / y
     power = 1.0  # s^{k−i−1}
     missing = 0.0  # 1 − s^{k−i−1}
     gain, tail = 0.0, p
     while True:
-        k += 1.0
-        p *= y / k
+        k += 1
+        p *= y * (_INVERSE[k] if k < 171 else 1.0 / k)
         power *= signal_share
+        tail += p * power
         missing = missing * signal_share + silent_share
         gain += p * missing
-        tail += p * power
-        if k > y and p <= _NEGLIGIBLE * gain:
+        if p <= _NEGLIGIBLE * gain and k > y:
             break
-    scale = math.exp(z - (i + 1) * log_ratio)
+    scale = math.exp(beyond)
     return gain, tail * scale, here * scale
 
 
 @compiled
-def _downward(i: int, z: float, y: float, ratio: float, log_ratio: float) -> tuple[float, float, float]:
+def _downward(i: int, y: float, silent_share: float, beyond: float) -> tuple[float, float, float]:
     """`signal_term` by its complement, summed over k = i, i − 1, …, 0: short where y is large against i."""
-    beyond = z - (i + 1) * log_ratio
-    here = p = poisson_probability(i, y)
-    excess = ratio  # s^{−(i+1−k)} − 1
-    rest, missing = p * (1.0 + excess), p * excess
-    k = float(i)
-    while k > 0.0:
-        step = k / y
-        p *= step
-        k -= 1.0
-        excess += ratio * (1.0 + excess)
-        missing += p * excess
-        rest += p * (1.0 + excess)
-        if step * (1.0 + ratio) < 1.0 and p * (1.0 + excess) <= _NEGLIGIBLE * rest:
+    signal_share = 1.0 - silent_share
+    mean = signal_share * y
+    below = math.expm1(-beyond)
+    if i < 20 and mean < 600.0:
+        # The same sums from k = 0 on: no logarithm, and no more steps.
+        r = math.exp(-mean)
+        rest, both = r, r * silent_share
+        for k in range(1, i + 1):
+            r *= mean * _INVERSE[k]
+            rest += r
+            both = both * signal_share + rest * silent_share
+        return (1.0 + below) * both - below, max(0.0, 1.0 - rest), signal_share * r
+    per_mean = 1.0 / mean
+    r = poisson_probability(i, mean)  # p_k(s·y)
+    here = signal_share * r
+    missing = silent_share  # 1 − s^{i+1−k}
+    rest, both = r, r * missing
+    for k in range(i, 0, -1):
+        r *= k * per_mean
+        missing = missing * signal_share + silent_share
+        rest += r
+        both += r * missing
+        if r <= _NEGLIGIBLE * rest:
             break
-    gain = missing - math.expm1(-beyond)
-    if beyond > 600.0:
-        return gain, 1.0, 0.0
-    scale = math.exp(beyond)
-    return gain, max(0.0, 1.0 - rest * scale), here * scale
+    return (1.0 + below) * both - below, max(0.0, 1.0 - rest), here
 
 
 @compiled
-def signal_term(i: int, z: float, silent_share: float, ratio: float, log_ratio: float) -> tuple[float, float, float]:
+def _first(z: float, y: float, silent_share: float) -> tuple[float, float, float]:
+    """`signal_term` for i = 0, where it is two exponentials; for y ≥ 1/2, below which their difference loses digits."""
+    rising = -math.expm1(z - y)
+    signal_share = 1.0 - silent_share
+    still = math.exp(-z)
+    gain = -math.expm1(-z) - silent_share / signal_share * still * rising
+    return gain, rising, signal_share * (1.0 - rising)
+
+
+@compiled
+def signal_term(i: int, z: float, silent_share: float, log_ratio: float) -> tuple[float, float, float]:
     """What the i-th signal contributes to V, ψ and ψ', for y = z / silent_share:
 
         ( Σ_{k≥i+2} p_k(y)·(1 − s^{k−i−1}),  R_i(s·y),  s·p_i(s·y) )
 
-    Here p_k is the Poisson probability, s = 1 − silent_share, ratio = silent_share / s and log_ratio = log(1 + ratio).
-    The first times q^i/(Δ+ν) is the term of the crawl value, the second divided by γ that of the interval, the third
-    divided by (s·α) that of the interval's slope in x.
+    Here p_k is the Poisson probability, s = 1 − silent_share and log_ratio = −log(s). The first times q^i/(Δ+ν) is the
+    term of the crawl value, the second divided by γ that of the interval, the third divided by (s·α) that of the
+    interval's slope in x.
     """
     if z <= 0.0:
         return 0.0, 0.0, 0.0
     if silent_share == 0.0:
         return -math.expm1(-z), 1.0, 0.0
     y = z / silent_share
-    # With beyond = z − (i+1)·log(1+a) ≥ 0 the complement is a sum of positive parts; below that the series itself is.
-    if z >= (i + 1) * log_ratio:
-        return _downward(i, z, y, ratio, log_ratio)
-    return _upward(i, z, y, silent_share, log_ratio)
+    if i == 0 and y >= 0.5 and silent_share < 0.99:
+        return _first(z, y, silent_share)
+    # e^{−beyond} = p_k(y)/p_k(s·y)·s^{k−i−1}. Where beyond ≥ 0 the complement is a sum of positive parts.
+    beyond = z - (i + 1) * log_ratio
+    if beyond >= 0.0 and y - z >= i:
+        return _downward(i, y, silent_share, beyond)
+    return _upward(i, y, silent_share, beyond)
 
 
 @compiled

@@ -12,9 +12,8 @@ import numpy as np
 from afresh.value.compiled import compiled
 from afresh.value.poisson import signal_term, sure_terms, two_or_more
 
-_NEGLIGIBLE = 1e-17
-_RIPPLE = 37.0  # e^{−37} is below double precision
-_MOST_TERMS = 1e7
+_NEGLIGIBLE = 4e-16
+_RIPPLE = 35.0  # e^{−35} is beyond double precision, as the ripple is small to begin with
 
 
 @compiled
@@ -24,15 +23,23 @@ def page_change_rate(silent_rate: float, signal_rate: float, weight: float) -> f
 
 
 @compiled
-def ripple_is_gone(x: float, silent_rate: float, signal_rate: float, weight: float) -> bool:
-    """Whether the ripple of ψ has died out at x, so that the closed form is exact."""
+def ripple_is_gone(
+    x: float, silent_rate: float, signal_rate: float, weight: float, most: float, value_only: bool
+) -> bool:
+    """Whether the ripple of ψ has died out at x, so that the closed form is exact; or whether there are `most` terms.
+
+    With so many terms the ripple is at most 1/(2·most) of ψ and 1/(10·most²) of V.
+    """
     if not x > 2.0 * weight:
         return False
-    # The ripple's slowest part decays like e^{−θ·x/b}; this θ bounds the true one from below.
+    # The ripple's slowest part decays like e^{−θ·x/b}, where −θ ± ωi solves 1 + ρP = e^{−P}; this bounds θ from below.
     rho = silent_rate / (signal_rate * weight)
-    if 0.5 * math.log1p(20.0 * rho * rho) * x >= _RIPPLE * weight:
+    theta = 0.5 * math.log1p((17.0 + 21.0 / (1.0 + 8.0 * rho)) * rho * rho)
+    if value_only:
+        theta += weight  # V holds the ripple times e^{−x}
+    if theta * x >= _RIPPLE * weight:
         return True
-    return x * signal_rate > _MOST_TERMS * (silent_rate + signal_rate * weight)
+    return x * signal_rate > most * (silent_rate + signal_rate * weight)
 
 
 @compiled
@@ -55,38 +62,44 @@ def closed_form(x: float, silent_rate: float, signal_rate: float, weight: float)
 
 
 @compiled
+def _sure_count(x: float, ratio: float, weight: float) -> float:
+    """How many signals surely come before the threshold, so that their terms need no Poisson tails."""
+    if ratio == 0.0:
+        return float(np.ceil(x / weight * (1.0 - 4e-16)))  # n·b/b may be a little more than n
+    if weight == math.inf:
+        return 0.0
+    step = ratio + weight  # staleness gained from one signal to the next, on average
+    return float(np.floor((x - ratio * (9.0 * math.sqrt(x / step) + 37.0)) / step))
+
+
+@compiled
 def sum_of_terms(
-    x: float, silent_rate: float, signal_rate: float, weight: float, most: float
+    x: float, silent_rate: float, signal_rate: float, weight: float, most: float, value_only: bool
 ) -> tuple[float, float, float]:
-    """(V, ψ, dψ/dx) by the sums over signals, at most `most` terms of each."""
+    """(V, ψ, dψ/dx) by the sums over signals, at most `most` terms of each; with `value_only` the others are unfinished."""
     total_rate = silent_rate + signal_rate
     silent_share = silent_rate / total_rate
     ratio = silent_rate / signal_rate
     log_ratio = math.log1p(ratio)
     false_share = signal_rate * math.exp(-weight) / total_rate  # q = ν/(Δ+ν)
-    value, count, density, first, sure = 0.0, 0.0, 0.0, 0.0, 0.0
-    # Signals that surely come before the threshold need no Poisson tails.
-    typical = x / (ratio + weight)
-    if ratio == 0.0:
-        sure = np.ceil(x / weight * (1.0 - 4e-16))  # n·b/b may be a little more than n
-    elif weight < math.inf:
-        sure = np.floor((x - ratio * (9.0 * math.sqrt(typical) + 45.0)) / (ratio + weight))
-    sure = min(sure, most)
+    value, count, density, scale = 0.0, 0.0, 0.0, 1.0
+    i = 0
+    sure = min(_sure_count(x, ratio, weight), most)
     if sure >= 4.0:
-        value = sure_terms(sure, x, weight + log_ratio, log_ratio)
-        count, first = sure, sure
-    i = int(first)
-    scale = math.exp(-first * (weight + log_ratio)) if i > 0 else 1.0  # q^i
+        value, count = sure_terms(sure, x, weight + log_ratio, log_ratio), sure
+        i = int(sure)
+        scale = math.exp(-sure * (weight + log_ratio))  # q^i
+    enough = _NEGLIGIBLE * (1.0 - false_share)
     while i < most:
         z = x - i * weight if i > 0 else x
         if z <= 0.0:
             break
-        gain, tail, here = signal_term(i, z, silent_share, ratio, log_ratio)
+        gain, tail, here = signal_term(i, z, silent_share, log_ratio)
         value += scale * gain
         count += tail
         density += here
         scale *= false_share
-        if tail <= _NEGLIGIBLE * count and scale * gain <= _NEGLIGIBLE * value * (1.0 - false_share):
+        if scale * gain <= enough * value and (value_only or tail <= _NEGLIGIBLE * count):
             break
         i += 1
     slope = density * total_rate / (signal_rate * silent_rate) if silent_rate > 0.0 else 0.0
