@@ -82,6 +82,12 @@ def test_pages_without_a_copy_come_before_equal_pages_with_one() -> None:
     assert picks(machine, 1) == [new]
 
 
+def test_among_pages_without_a_copy_the_most_wanted_goes_first() -> None:
+    machine = scheduler()
+    slots = [machine.add(request_rate=rate, change_rate=0.1, host=rate, now=0) for rate in (1, 5, 3)]
+    assert picks(machine, 3) == [slots[1], slots[2], slots[0]]
+
+
 def test_a_leased_page_is_not_handed_out_again_until_the_lease_ends() -> None:
     machine = scheduler(lease=30.0)
     machine.add(request_rate=1, change_rate=1, host=0, now=0)

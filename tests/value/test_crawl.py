@@ -49,3 +49,10 @@ def test_value_agrees_with_the_published_sums() -> None:
         value, interval = plain_sums(x, *page)
         # The plain sums lose digits to cancellation; 1e-8 is what is left of them.
         assert page_value_and_interval(x, *page) == pytest.approx((value, interval), rel=1e-8)
+
+
+@pytest.mark.parametrize(("recall", "false_rate"), [(0.0, 0.0), (0.0, 0.3), (0.5, 0.3), (0.5, 0.0), (1.0, 0.3)])
+def test_a_page_without_a_copy_is_worth_the_most(recall: float, false_rate: float) -> None:
+    """Age infinity means that there is no copy yet: the limit μ/Δ, or 0 where time alone never makes a copy stale."""
+    value = crawl_value(np.inf, 0, change_rate=0.1, recall=recall, false_rate=false_rate, request_rate=3.0)
+    assert value == (0.0 if recall == 1.0 else pytest.approx(30.0))
