@@ -138,8 +138,12 @@ class Grid:
         return np.asarray(weight / weight.sum())
 
     def _silent_rate(self, page: _Page) -> float:
-        """The geometric mean: an arithmetic one would be ruled by the far tail of what is not yet excluded."""
-        return float(np.exp(self._posterior(page) @ np.log(self.rates)))
+        """The harmonic mean: a page's worth goes with 1/Δ, and what is uncertain deserves a look.
+
+        An arithmetic mean would be ruled by the far tail of rates that are not yet excluded, and such a page would
+        never be crawled, so that they never would be.
+        """
+        return 1.0 / float(self._posterior(page) @ (1.0 / self.rates))
 
     def _mean_signal_weight(self) -> float:
         weight = np.exp(self._signal_likelihood - self._signal_likelihood.max())

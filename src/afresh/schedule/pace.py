@@ -6,7 +6,7 @@ from math import ceil, inf, ulp
 from afresh.types import Wait
 
 # Ticks missed by less than this (a timer that fires late) are caught up; longer gaps are lost, not saved up.
-CATCH_UP = 0.05
+CATCH_UP = 0.2
 
 
 class Pace:
