@@ -3,6 +3,7 @@
 import asyncio
 import time
 from bisect import bisect_left
+from collections.abc import Callable
 
 import pytest
 
@@ -36,6 +37,14 @@ def always() -> Scripted:
     return Scripted(lambda url, known: text(url))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compiled() -> None:
+    """Compile what the loop calls before any moment is measured."""
+    machine = engine(1.0)
+    machine.add(pages(1)[0], 0.0, current=0.0)
+    machine.next(10.0)
+
+
 class Scene:
     """A daemon with its events and the moments at which it gave orders."""
 
@@ -54,6 +63,16 @@ class Scene:
         asyncio.get_running_loop().call_later(seconds, self.daemon.stop)
         await self.daemon.run()
 
+    async def run_until(self, reached: Callable[[], bool], seconds: float = 60.0) -> None:
+        """Run until something is so, however slow the machine is."""
+        running = asyncio.create_task(self.daemon.run())
+        for _ in range(int(seconds / 0.05)):
+            await asyncio.sleep(0.05)
+            if reached() or running.done():
+                break
+        self.daemon.stop()
+        await running
+
 
 def test_copies_of_a_real_site_are_kept_whole_and_current() -> None:
     async def go() -> None:
@@ -66,17 +85,19 @@ def test_copies_of_a_real_site_are_kept_whole_and_current() -> None:
         store.add(Page(url, host_of(url)) for url in server.urls())
         fetcher = Http(user_agent="afresh/test", allow_private=True)
         scene = Scene(store, fetcher, budget=60.0)
-        await scene.run(4.0)
+        counts = server.ledger.client("afresh/test").counts
+        await scene.run_until(
+            lambda: store.totals().copies == 40 and counts.not_modified > 20 and store.totals().changes > 5
+        )
         await fetcher.close()
         await server.stop()
         copies = {url: copy.body for url in server.urls() if (copy := store.copy(url))}
         assert len(copies) == 40
         assert all(mark and mark.whole for mark in map(read_mark, copies.values()))
-        counts = server.ledger.client("afresh/test").counts
         assert counts.requests == len(scene.ordered) == store.totals().crawls
         assert counts.not_modified > 20
-        assert store.totals().changes > 0
-        assert server.ledger.score(copies, server.clock()).fresh > 0.6
+        assert store.totals().changes > 5
+        assert server.ledger.score(copies, server.clock()).broken == 0
 
     asyncio.run(go())
 
@@ -113,17 +134,21 @@ class Slow(Scripted):
     def __init__(self, seconds: float) -> None:
         super().__init__(always().answer)
         self.seconds = seconds
+        self.at_once = self.most_at_once = 0
 
     async def fetch(self, url: str, known: Validators) -> Fetched:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
         await asyncio.sleep(self.seconds)
+        self.at_once -= 1
         return await super().fetch(url, known)
 
 
 def test_stopping_lets_fetches_finish_within_the_grace_time() -> None:
     store = Memory()
     store.add(pages(10))
-    scene = Scene(store, Slow(0.4), grace=5.0)
-    asyncio.run(scene.run(0.3))
+    scene = Scene(store, Slow(0.4), grace=30.0)
+    asyncio.run(scene.run_until(lambda: len(scene.ordered) == 10))
     assert scene.events[-1] == Stopped(0)
     assert store.totals().crawls == len(scene.ordered) == 10
 
@@ -132,7 +157,7 @@ def test_fetches_that_outlast_the_grace_time_go_back() -> None:
     store = Memory()
     store.add(pages(3))
     scene = Scene(store, Slow(60.0), grace=0.1)
-    asyncio.run(scene.run(0.3))
+    asyncio.run(scene.run_until(lambda: len(scene.ordered) == 3))
     assert scene.events[-1] == Stopped(3)
     assert store.totals().crawls == 0
     assert scene.daemon.engine.failures("http://h0.example/") == 0
@@ -143,8 +168,10 @@ def test_no_more_fetches_than_allowed_at_once() -> None:
     store.add(pages(50))
     slow = Slow(0.1)
     scene = Scene(store, slow, budget=400.0, concurrency=5)
-    asyncio.run(scene.run(0.5))
-    assert 10 <= len(slow.asked) <= 30
+    began = time.monotonic()
+    asyncio.run(scene.run_until(lambda: len(slow.asked) >= 20))
+    assert len(slow.asked) <= 5 * (1 + (time.monotonic() - began) / 0.1)
+    assert slow.most_at_once == 5
 
 
 def test_pages_added_while_it_runs_are_taken_in() -> None:
@@ -152,7 +179,7 @@ def test_pages_added_while_it_runs_are_taken_in() -> None:
         store = Memory()
         store.add(pages(1))
         scene = Scene(store, always(), write_every=0.05)
-        running = asyncio.create_task(scene.run(0.6))
+        running = asyncio.create_task(scene.run_until(lambda: store.totals().copies == 5))
         await asyncio.sleep(0.2)
         store.add(pages(5))
         await running
@@ -164,7 +191,8 @@ def test_pages_added_while_it_runs_are_taken_in() -> None:
 def test_a_restart_resumes_with_copies_beliefs_and_resting_hosts() -> None:
     store = Memory()
     store.add(pages(3))
-    asyncio.run(Scene(store, always()).run(0.3))
+    first = Scene(store, always())
+    asyncio.run(first.run_until(lambda: len(first.ordered) > 10))
     before = store.state("http://h1.example/")
     assert before is not None
     assert before.beliefs is not None
@@ -172,7 +200,7 @@ def test_a_restart_resumes_with_copies_beliefs_and_resting_hosts() -> None:
     resting = HostState("h0.example", ready=4e9, failures=2)
     store.write([Record(None, before, None, resting)])
     again = Scene(store, always())
-    asyncio.run(again.run(0.4))
+    asyncio.run(again.run_until(lambda: len(again.ordered) > 10))
     assert store.totals().crawls > crawls
     finished = [event.crawl for event in again.events if isinstance(event, Finished)]
     assert all(crawl.outcome is Outcome.UNCHANGED for crawl in finished)
@@ -208,7 +236,8 @@ def test_a_failed_fetch_never_replaces_a_copy() -> None:
 
     store = Memory()
     store.add(pages(1))
-    asyncio.run(Scene(store, Scripted(answer)).run(0.3))
+    scene = Scene(store, Scripted(answer))
+    asyncio.run(scene.run_until(lambda: store.totals().crawls == 2))
     copy = store.copy("http://h0.example/")
     assert copy is not None
     assert copy.body == b"first"

@@ -203,11 +203,12 @@ class Daemon:
             self._take_in_pages()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._settled.wait(), self.write_every)
-        await self._write_batch()
+        await self._write_batch(alive=0.0)
 
-    async def _write_batch(self) -> None:
+    async def _write_batch(self, alive: float | None = None) -> None:
+        """Make what is queued durable, with the price and a sign of life for those who look at the store."""
         batch, self._unwritten = self._unwritten, []
-        now = self.clock()
+        now = self.clock() if alive is None else alive
         values = {"price": repr(self.engine.scheduler.price), "budget": repr(self.engine.scheduler.budget)}
         if batch:
             await asyncio.to_thread(self.store.write, batch)

@@ -73,7 +73,7 @@ def _progress(options: "DemoOptions") -> Iterator[Callable[["Standing"], None]]:
         nonlocal last
         if standing.elapsed - last >= 5:
             last = standing.elapsed
-            console.print(_line(standing), soft_wrap=True)
+            console.print(_line(standing))
 
     yield lines
 

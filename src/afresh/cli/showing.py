@@ -171,7 +171,11 @@ def _why(facts: dict[str, Any], when: float) -> str:
         wait = " It waits until its host is ready." if facts["host_ready"] else ""
         return f"A crawl now gains {facts['value']:.3g}, at least the price {facts['price']:.3g}: {reason}.{wait}"
     if math.isinf(facts["due"]):
-        return f"A crawl can gain at most {facts['value']:.3g}, below the price {facts['price']:.3g}: {reason}."
+        most = believed["request_rate"] / believed["change_rate"]
+        return (
+            f"A crawl now gains {facts['value']:.3g} and never more than {most:.4g}, below the price "
+            f"{facts['price']:.4g}: {reason}."
+        )
     return (
         f"A crawl now gains {facts['value']:.3g}, below the price {facts['price']:.3g}, which it reaches in "
         f"{show_duration(facts['due'] - when)}: {reason}."
@@ -200,7 +204,7 @@ def _print(facts: dict[str, Any]) -> None:
         console.print(f"value       {facts['value']:.4g} (price {price})")
     due = "now" if facts["due"] <= when else "not by itself" if math.isinf(facts["due"]) else moment(facts["due"])
     console.print(f"due         {due}")
-    console.print(f"why         {facts['why']}", soft_wrap=True)
+    console.print(f"why         {facts['why']}")
     console.print(
         f"history     {facts['crawls']} crawls, {facts['changes']} changes, {facts['failures']} failures in a row"
     )

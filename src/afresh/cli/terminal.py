@@ -9,8 +9,9 @@ from typing import Any
 
 from rich.console import Console
 
-console = Console(highlight=False, markup=False)
-errors = Console(stderr=True, highlight=False, markup=False)
+# Long lines are left to the terminal: a line of ours must stay one line in a pipe.
+console = Console(highlight=False, markup=False, soft_wrap=True)
+errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 
 def plain(text: str, longest: int = 300) -> str:
