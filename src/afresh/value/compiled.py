@@ -1,11 +1,24 @@
-"""How the maths is compiled: on first use, kept on disk, free of the interpreter lock, and without loose arithmetic."""
+"""How the maths is compiled: on first use, kept on disk, free of the interpreter lock, and without loose arithmetic.
 
-from collections.abc import Callable
+What is kept on disk belongs to the sources it was made from. numba looks only at the file that a function stands in, and
+would go on using code compiled from an older version of what that function calls; so every state of the sources gets a
+folder of its own.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
 from typing import Any, TypeVar, cast
 
+import numba
 from numba import njit, vectorize
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Whose compiled functions a package calls, besides its own.
+_CALLED = {"afresh.value": (), "afresh.sim": ("afresh.value", "afresh.schedule", "afresh.estimate")}
 
 
 def compiled(function: Function) -> Function:
@@ -13,9 +26,41 @@ def compiled(function: Function) -> Function:
 
     The numpy error model gives 1/0 = inf instead of an exception; no fastmath, because inf and NaN mean something.
     """
-    return cast(Function, njit(cache=True, nogil=True, error_model="numpy")(function))
+    with _kept_apart(function.__module__):
+        return cast(Function, njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 def elementwise(function: Callable[..., float]) -> Callable[..., Any]:
     """Compile a function of numbers into one of arrays, which broadcast."""
-    return cast(Callable[..., Any], vectorize(nopython=True, cache=True)(function))  # type: ignore[no-untyped-call]
+    with _kept_apart(function.__module__):
+        return cast(Callable[..., Any], vectorize(nopython=True, cache=True)(function))  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _kept_apart(module: str) -> Iterator[None]:
+    """Let what is decorated meanwhile be kept in the folder that belongs to the present sources."""
+    before = numba.config.CACHE_DIR
+    package = ".".join(module.split(".")[:2])
+    if package.startswith("afresh."):
+        digest = blake2b(digest_size=8)
+        for each in sorted({package, *_CALLED.get(package, ("afresh.value",))}):
+            digest.update(_digest(each))
+        home = before or str(files("afresh") / "__pycache__" / "compiled")
+        numba.config.CACHE_DIR = f"{home}/{digest.hexdigest()}"
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+@cache
+def _digest(package: str) -> bytes:
+    """A digest of all sources of a package; empty for a module that is not one."""
+    digest = blake2b(digest_size=8)
+    try:
+        sources = sorted((each for each in files(package).iterdir() if each.name.endswith(".py")), key=lambda x: x.name)
+    except (TypeError, ModuleNotFoundError, NotADirectoryError):
+        return b""
+    for each in sources:
+        digest.update(each.name.encode() + each.read_bytes())
+    return digest.digest()

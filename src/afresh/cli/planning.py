@@ -1,0 +1,217 @@
+"""The command that plans: what does a budget buy, and what does a goal cost?"""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from afresh.cli.options import ConfigFile, Json, StoreFile
+from afresh.cli.terminal import as_json, console
+from afresh.errors import AfreshError, ConfigError, InputError
+from afresh.units import rate, show_rate
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+COLUMNS = ("request_rate", "change_rate", "recall", "false_rate", "cost")
+NEEDED = 2
+GOALS = (0.5, 0.8, 0.9, 0.95, 0.99)
+
+
+def plan(
+    budget: Annotated[
+        list[str] | None, typer.Option(help='What does this budget buy? Such as "10/s"; repeatable.')
+    ] = None,
+    reach: Annotated[
+        list[str] | None, typer.Option(help='What does this freshness cost? Such as "95%"; repeatable.')
+    ] = None,
+    rates: Annotated[
+        Path | None,
+        typer.Option(help="Plan for a CSV of rates per second instead of the store; its first line names the columns."),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the curve into this file (.png, .svg or .pdf).")] = None,
+    config: ConfigFile = None,
+    store: StoreFile = None,
+    json: Json = False,
+) -> None:
+    """What a budget buys: the best freshness that any schedule could reach, budget by budget.
+
+    Reads what is believed of the pages in the store, or a CSV with the columns request_rate and change_rate (both per
+    second), and if you like recall, false_rate and cost.
+
+    Example: afresh plan --budget 5/s --reach 95% --plot plan.png
+    """
+    budgets = [rate(each) for each in budget or []]
+    goals = [_share(each) for each in reach or []] or list(GOALS)
+    pages = _from_csv(rates) if rates is not None else _from_store(config, store)
+    from afresh.value.plan import plan as plan_for
+
+    curve = plan_for(**pages.arrays)
+    asked = plan_for(sorted(budgets), **pages.arrays) if budgets else curve
+    facts = {
+        "pages": pages.count,
+        "left_out": pages.left_out,
+        "budgets": [
+            {"budget": each, "freshness": share, "price": price}
+            for each, share, price in zip(
+                asked.budgets.tolist(), asked.freshness.tolist(), asked.prices.tolist(), strict=True
+            )
+        ],
+        "goals": [_cost_of(goal, pages) for goal in goals],
+    }
+    if plot is not None:
+        _draw(plot, curve.budgets, curve.freshness, facts)
+    typer.echo(as_json(facts)) if json else _print(facts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    arrays: dict[str, "npt.NDArray[np.float64]"]
+    count: int
+    left_out: int = 0  # pages of which nothing is believed yet
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 < share < 1:
+        raise ConfigError(f"{text!r} is not a share of requests.", hint='Write it like "95%" or "0.95".')
+    return share
+
+
+def _from_store(config: Path | None, store: Path | None) -> _Pages:
+    import numpy as np
+
+    from afresh.cli.opening import open_store, settings
+
+    found: list[tuple[float, ...]] = []
+    left_out = 0
+    with open_store(settings(config, store), create=False) as kept:
+        for _, state in kept.states():
+            believed = state.beliefs
+            if believed is None:
+                left_out += 1
+                continue
+            found.append((believed.request_rate, believed.change_rate, believed.recall, believed.false_rate))
+    if not found:
+        raise InputError(
+            "Nothing is known of any page yet.", hint="Let `afresh run` crawl first, or give --rates FILE."
+        )
+    columns = np.array(found, dtype=np.float64).T
+    return _Pages(dict(zip(COLUMNS, columns, strict=False)), len(found), left_out)
+
+
+def _from_csv(path: Path) -> _Pages:
+    import numpy as np
+
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.reader(file)
+            names = [name.strip() for name in next(reader, [])]
+            _check_names(path, names)
+            rows = [_numbers(path, number, names, row) for number, row in enumerate(reader, start=2) if row]
+    except FileNotFoundError:
+        raise InputError(f"There is no file {path}.", hint="Check its name.") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} cannot be read as CSV: {error}.", hint="Save it as UTF-8 text.") from None
+    if not rows:
+        raise InputError(f"{path} has no pages.", hint="Write one page a line below the line of names.")
+    columns = np.array(rows, dtype=np.float64).T
+    return _Pages(dict(zip(names, columns, strict=True)), len(rows))
+
+
+def _check_names(path: Path, names: list[str]) -> None:
+    wrong = [name for name in names if name not in COLUMNS]
+    missing = [name for name in COLUMNS[:NEEDED] if name not in names]
+    if wrong or missing or len(set(names)) != len(names):
+        what = (
+            f"has an unknown column {wrong[0]!r}"
+            if wrong
+            else f"lacks the column {missing[0]}"
+            if missing
+            else "names a column twice"
+        )
+        raise InputError(
+            f"{path}, line 1 {what}.",
+            hint=f"Its first line names columns: {', '.join(COLUMNS)}; the first two are needed.",
+        )
+
+
+def _numbers(path: Path, number: int, names: list[str], row: list[str]) -> list[float]:
+    if len(row) != len(names):
+        raise InputError(
+            f"{path}, line {number} has {len(row)} values instead of {len(names)}.", hint="One value for every column."
+        )
+    values = []
+    for name, text in zip(names, row, strict=True):
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        most = 1.0 if name == "recall" else float("inf")
+        if not 0 <= value <= most or value == float("inf") or (name == "cost" and value == 0):
+            raise InputError(
+                f"{path}, line {number}: {text[:40]!r} is not a {name}.",
+                hint="Recall lies between 0 and 1, cost is above 0, rates are per second and at least 0.",
+            )
+        values.append(value)
+    return values
+
+
+def _cost_of(goal: float, pages: _Pages) -> dict[str, Any]:
+    from afresh.value.plan import budget_for
+
+    try:
+        return {"freshness": goal, "budget": budget_for(goal, **pages.arrays).cost}
+    except AfreshError as error:
+        return {"freshness": goal, "budget": None, "why": str(error)}
+
+
+def _print(facts: dict[str, Any]) -> None:
+    left_out = f" ({facts['left_out']} more are not known yet)" if facts["left_out"] else ""
+    console.print(f"The best that any schedule could do for {facts['pages']} pages{left_out}:")
+    buys = Table(
+        "budget", "served fresh", "one more crawl a second gains", title="What a budget buys", title_justify="left"
+    )
+    for row in facts["budgets"]:
+        buys.add_row(show_rate(row["budget"]), f"{row['freshness']:.1%}", f"{row['price']:.3g} fresh requests a second")
+    costs = Table("served fresh", "budget", title="What a goal costs", title_justify="left")
+    for row in facts["goals"]:
+        costs.add_row(f"{row['freshness']:.4g}", row["why"] if row["budget"] is None else show_rate(row["budget"]))
+    console.print(buys, costs, sep="\n")
+
+
+def _draw(
+    path: Path, budgets: "npt.NDArray[np.float64]", freshness: "npt.NDArray[np.float64]", facts: dict[str, Any]
+) -> None:
+    try:
+        import matplotlib
+    except ImportError:
+        raise ConfigError("Pictures need matplotlib.", hint="Install it: pip install 'afresh[plot]'") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
+    axes.semilogx(budgets, 100 * freshness, color="tab:blue")
+    for row in facts["goals"]:
+        if row["budget"]:
+            axes.plot(row["budget"], 100 * row["freshness"], "o", color="tab:orange")
+            label = f"{row['freshness']:.4g}: {show_rate(row['budget'])}"
+            axes.annotate(
+                label, (row["budget"], 100 * row["freshness"]), (8, -12), textcoords="offset points", fontsize=8
+            )
+    axes.set(xlabel="budget (crawls per second)", ylabel="requests served fresh (%)", ylim=(0, 102))
+    axes.set_title(f"What a budget buys for {facts['pages']} pages", loc="left")
+    axes.grid(alpha=0.3)
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"The picture {path} cannot be written: {error}.", hint="Use a name like plan.png.") from None
+    finally:
+        pyplot.close(figure)
