@@ -36,7 +36,7 @@ def refresh_probabilities(
     "increments" hands the budget out in so many parts, each where it helps most (better with more parts).
 
     >>> refresh_probabilities([4.0, 1.0, 1.0], [0.1, 0.1, 0.9]).round(4).tolist()
-    [0.7037, 0.2963, 0.0]
+    [0.5704, 0.2296, 0.2]
     """
     u, c = _checked(weight, change_probability, budget, increments)
     if method not in _METHODS:
