@@ -237,5 +237,5 @@ def test_bad_arguments_are_named(name: str, value: object) -> None:
 
 
 def test_arrays_of_different_lengths_are_refused() -> None:
-    with pytest.raises(ValueError, match="recall has 3 values, but there are"):
+    with pytest.raises(ValueError, match="change_rate has 2 values, but there are 4 pages"):
         optimum(budget=1.0, request_rate=1.0, change_rate=np.ones(2), recall=np.ones(3), false_rate=np.ones(4))

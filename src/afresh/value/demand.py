@@ -195,7 +195,7 @@ def threshold_of_rate(rate: float, silent_rate: float, signal_rate: float, weigh
         return math.inf
     if weight == 0.0 or signal_rate == 0.0:
         return silent_rate / rate
-    signals = math.floor(signal_rate / rate * (1.0 + 4e-16))
+    signals = float(np.floor(signal_rate / rate * (1.0 + 4e-16)))
     if silent_rate == 0.0 and weight < math.inf:
         return weight * signals
     if weight == math.inf and signals >= 1.0:

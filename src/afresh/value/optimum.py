@@ -84,7 +84,8 @@ def _solve(pages: Pages, count: int, budget: float, budgets: Floats) -> Optimum:
     weights = np.broadcast_to(pages.request_rate, count)
     total = float(weights.sum())
     thresholds = np.full(count, math.inf)
-    np.divide(x, pages.silent_rate, out=thresholds, where=np.broadcast_to(pages.silent_rate > 0, count))
+    with np.errstate(over="ignore"):  # to infinity, which is right
+        np.divide(x, pages.silent_rate, out=thresholds, where=np.broadcast_to(pages.silent_rate > 0, count))
     return Optimum(
         price=price,
         cost=float((pages.cost * rates).sum()),

@@ -113,7 +113,7 @@ def combined_value(x: float, silent_rate: float, signal_rates: Floats, weights: 
         return two_or_more(x) / silent_rate
     count = 1.0
     for weight in weights:
-        count *= math.floor(x / weight) + 1.0
+        count *= float(np.floor(x / weight)) + 1.0
     if count > _MOST_TERMS:
         return _closed_form(x, silent_rate, signal_rates, weights)
     return _all_terms(x, silent_rate, signal_rates, weights)
