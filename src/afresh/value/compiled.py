@@ -1,8 +1,8 @@
 """How the maths is compiled: on first use, kept on disk, free of the interpreter lock, and without loose arithmetic.
 
-What is kept on disk belongs to the sources it was made from. numba looks only at the file that a function stands in, and
-would go on using code compiled from an older version of what that function calls; so every state of the sources gets a
-folder of its own.
+What is kept on disk belongs to the sources it was made from. numba looks only at the file that a function stands in,
+and would go on using code compiled from an older version of what that function calls; so every state of the sources
+gets a folder of its own.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,9 +12,10 @@ from hashlib import blake2b
 from importlib.resources import files
 from typing import Any, TypeVar, cast
 
-import numba
+from numba import config as _config
 from numba import njit, vectorize
 
+config = cast(Any, _config)  # its settings are made at run time
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Whose compiled functions a package calls, besides its own.
@@ -39,18 +40,18 @@ def elementwise(function: Callable[..., float]) -> Callable[..., Any]:
 @contextmanager
 def _kept_apart(module: str) -> Iterator[None]:
     """Let what is decorated meanwhile be kept in the folder that belongs to the present sources."""
-    before = numba.config.CACHE_DIR
+    before = config.CACHE_DIR
     package = ".".join(module.split(".")[:2])
     if package.startswith("afresh."):
         digest = blake2b(digest_size=8)
         for each in sorted({package, *_CALLED.get(package, ("afresh.value",))}):
             digest.update(_digest(each))
         home = before or str(files("afresh") / "__pycache__" / "compiled")
-        numba.config.CACHE_DIR = f"{home}/{digest.hexdigest()}"
+        config.CACHE_DIR = f"{home}/{digest.hexdigest()}"
     try:
         yield
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
 
 
 @cache

@@ -115,7 +115,8 @@ def top_log_price(pages: Pages, order: Integers, count: int) -> float:
         change_rate = page_change_rate(silent_rate, signal_rate, weight)
         if change_rate > 0.0:
             best = max(best, at(pages.request_rate, i) / (change_rate * at(pages.cost, i)))
-    return math.log(best) if best > 0.0 else -math.inf
+    # A hair more, lest rounding make the best page worth it after all.
+    return math.log(best) + 1e-12 if best > 0.0 else -math.inf
 
 
 @compiled
@@ -194,7 +195,7 @@ def threshold_of_rate(rate: float, silent_rate: float, signal_rate: float, weigh
         return math.inf
     if weight == 0.0 or signal_rate == 0.0:
         return silent_rate / rate
-    signals = math.floor(signal_rate / rate * (1.0 + 4e-16))
+    signals = float(np.floor(signal_rate / rate * (1.0 + 4e-16)))
     if silent_rate == 0.0 and weight < math.inf:
         return weight * signals
     if weight == math.inf and signals >= 1.0:

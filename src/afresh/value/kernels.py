@@ -21,6 +21,7 @@ from afresh.value.compiled import compiled
 from afresh.value.poisson import two_or_more
 from afresh.value.sums import closed_form, page_change_rate, ripple_is_gone, sum_of_terms
 
+_INAUDIBLE = 1e-17  # signals that are so much rarer than silent changes are lost beside them
 _SATURATED = 45.0  # from here on (1 + x)·e^{−x} is lost beside 1
 
 
@@ -51,7 +52,7 @@ def page_curve(x: float, silent_rate: float, signal_rate: float, weight: float) 
     """(V, ψ, dψ/dx) at threshold x; dV/dx = e^{−x}·ψ."""
     if x <= 0.0:
         return 0.0, 0.0, 0.0
-    if weight == 0.0 or signal_rate == 0.0:
+    if weight == 0.0 or signal_rate <= _INAUDIBLE * silent_rate:
         if silent_rate == 0.0:
             return 0.0, math.inf, 0.0
         return two_or_more(x) / silent_rate, x / silent_rate, 1.0 / silent_rate
@@ -74,7 +75,7 @@ def page_value(x: float, silent_rate: float, signal_rate: float, weight: float) 
     """V: what a crawl at staleness x gains, per unit of request rate (μ̃ = 1)."""
     if x <= 0.0:
         return 0.0
-    if weight == 0.0 or signal_rate == 0.0:
+    if weight == 0.0 or signal_rate <= _INAUDIBLE * silent_rate:
         return two_or_more(x) / silent_rate if silent_rate > 0.0 else 0.0
     if x > _SATURATED:
         return 1.0 / page_change_rate(silent_rate, signal_rate, weight)
@@ -171,9 +172,10 @@ def page_threshold_curve(
             high = x
         better = _better_threshold(x, price, most, value, math.exp(-x) * interval)
         miss = abs(value - price)
-        # ψ is carried over to the better x along its slope, unless it is about to jump.
+        # ψ is carried over to the better x along its slope, but not on the stairs of a page that counts signals.
         rise = bend * (better - x)
-        if miss <= tolerance * price and (abs(rise) <= 0.02 * interval or miss <= 1e-12 * price):
+        even = 0.3 * interval <= bend * x <= 3.0 * interval
+        if miss <= (tolerance if even else 1e-13) * price:
             return (better, interval + rise, bend) if low <= better <= high else (x, interval, bend)
         if high < math.inf and high - low <= 1e-15 * high:
             return x, interval, bend

@@ -15,12 +15,16 @@ _SAMPLE = 20_000
 _EVERYTHING = np.empty(0, dtype=np.int64)
 
 
+HostBudgets = ArrayLike | Mapping[int, float] | None
+
+
 @dataclass(frozen=True, slots=True)
 class Optimum:
     """The continuous optimum: crawl page i when its crawl value reaches price × cost, plus its host's price × cost."""
 
     price: float  # Λ: what one more unit of budget would gain, in requests served fresh per unit of cost
     freshness: float  # expected share of requests served fresh
+    cost: float  # what the crawls cost per second: the budget, or less where that suffices for all
     rates: Floats  # crawls per second
     staleness: Floats  # x = α·elapsed + b·signals at which the page is crawled; infinity: never
     thresholds: Floats  # the same as effective age, ι = x/α seconds; infinity also where time alone never makes it due
@@ -38,7 +42,7 @@ def optimum(
     cost: ArrayLike = 1.0,
     floor: ArrayLike = 0.0,
     host: ArrayLike | None = None,
-    host_budget: ArrayLike | Mapping[int, float] | None = None,
+    host_budget: HostBudgets = None,
 ) -> Optimum:
     """The thresholds and rates that serve the largest share of requests fresh for `budget` (cost per second).
 
@@ -80,9 +84,11 @@ def _solve(pages: Pages, count: int, budget: float, budgets: Floats) -> Optimum:
     weights = np.broadcast_to(pages.request_rate, count)
     total = float(weights.sum())
     thresholds = np.full(count, math.inf)
-    np.divide(x, pages.silent_rate, out=thresholds, where=np.broadcast_to(pages.silent_rate > 0, count))
+    with np.errstate(over="ignore"):  # to infinity, which is right
+        np.divide(x, pages.silent_rate, out=thresholds, where=np.broadcast_to(pages.silent_rate > 0, count))
     return Optimum(
         price=price,
+        cost=float((pages.cost * rates).sum()),
         freshness=float(weights @ fresh) / total if total > 0 else 1.0,
         rates=rates,
         staleness=x,
@@ -123,16 +129,17 @@ def _spend_exactly(
     x, rates, fresh = answer
     other_x, other_rates, other_fresh = x.copy(), np.empty_like(rates), np.empty_like(fresh)
     fill(pages, *prices, other_x, other_rates, other_fresh)
-    more, less = pages.cost * rates, pages.cost * other_rates
     hosts: Integers = np.broadcast_to(pages.host, x.size)
-    share = np.zeros(x.size)  # of the time at the lower price
-    free = np.ones(x.size, dtype=bool)
-    for h in np.flatnonzero(caps.log_price > prices[0]):
-        mine = hosts == h
-        free &= ~mine
-        budget -= caps.budget[h]
-        share[mine] = _share(more[mine].sum(), less[mine].sum(), caps.budget[h])
-    share[free] = _share(more[free].sum(), less[free].sum(), budget)
+    count = max(caps.budget.size, 1 + int(hosts.max(initial=0)))
+    more = np.bincount(hosts, weights=pages.cost * rates, minlength=count)
+    less = np.bincount(hosts, weights=pages.cost * other_rates, minlength=count)
+    held = np.zeros(count, dtype=bool)  # hosts that spend their own budget, not what is left of all
+    held[: caps.budget.size] = caps.log_price > prices[0]
+    wanted = np.where(held, np.resize(np.append(caps.budget, 0.0), count), 0.0)
+    shares = np.full(count, _share(more[~held].sum(), less[~held].sum(), budget - wanted.sum()))
+    for h in np.flatnonzero(held):
+        shares[h] = _share(more[h], less[h], wanted[h])
+    share = shares[hosts]  # of the time at the lower price
     for low_side, high_side in ((rates, other_rates), (fresh, other_fresh)):
         np.copyto(low_side, np.where(share > 0, low_side, high_side) * share + high_side * (1 - share), where=share < 1)
 

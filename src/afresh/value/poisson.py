@@ -19,6 +19,8 @@ _SQRT_TAU = math.sqrt(2.0 * math.pi)
 @compiled
 def two_or_more(y: float) -> float:
     """R₁(y) = 1 − e^{−y}(1 + y): the chance that a Poisson number with mean y is at least two."""
+    if y > 50.0:
+        return 1.0
     if y > 0.6:
         y = min(y, 700.0)  # beyond, e^{−y} is 0 but infinity times it would be NaN
         return 1.0 - math.exp(-y) * (1.0 + y)

@@ -76,7 +76,7 @@ def _sure_count(x: float, ratio: float, weight: float) -> float:
 def sum_of_terms(
     x: float, silent_rate: float, signal_rate: float, weight: float, most: float, value_only: bool
 ) -> tuple[float, float, float]:
-    """(V, ψ, dψ/dx) by the sums over signals, at most `most` terms of each; with `value_only` the others are unfinished."""
+    """(V, ψ, dψ/dx) by the sums over signals, at most `most` terms of each; with `value_only` only V is complete."""
     total_rate = silent_rate + signal_rate
     silent_share = silent_rate / total_rate
     ratio = silent_rate / signal_rate
