@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from afresh.detect import compare
+from afresh.detect import Detector
 from afresh.engine import Engine
 from afresh.fetch import Fetcher
 from afresh.store import PageState, Record, Store
@@ -85,6 +85,7 @@ class Daemon:
         engine: Engine,
         fetcher: Fetcher,
         store: Store,
+        detector: Detector | None = None,
         clock: Callable[[], float] | None = None,
         concurrency: int = 64,
         grace: float = 10.0,
@@ -94,6 +95,7 @@ class Daemon:
         self.engine = engine
         self.fetcher = fetcher
         self.store = store
+        self.detector = detector or Detector()
         self.clock = clock or SteadyClock()
         self.concurrency = concurrency
         self.grace = grace
@@ -169,7 +171,7 @@ class Daemon:
             self.engine.remove(order.url)  # somebody took it out of the store
             return
         fetched = await self.fetcher.fetch(order.url, before.validators)
-        verdict = compare(before.validators, fetched)
+        verdict = self.detector.compare(before.validators, fetched, order.host)
         crawl = self.engine.finish(order, fetched, verdict, self.clock())
         self._keep(before, crawl, fetched, verdict)
         self._tell(Finished(crawl))
@@ -190,9 +192,8 @@ class Daemon:
         if crawl.outcome.refreshed:
             after = replace(after, checked=crawl.time)
             if fetched.status != 304:
-                validators = replace(fetched.validators, fingerprint=verdict.fingerprint)
-                after = replace(after, fetched=crawl.time, validators=validators)
-                copy = Copy(url, fetched.body, fetched.content_type, crawl.time, crawl.time, validators)
+                after = replace(after, fetched=crawl.time, validators=verdict.validators)
+                copy = Copy(url, fetched.body, fetched.content_type, crawl.time, crawl.time, verdict.validators)
         self._newest[url] = after
         self._unwritten.append(Record(crawl, after, copy, self.engine.hosts.state(after.page.host)))
 

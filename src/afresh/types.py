@@ -30,6 +30,10 @@ class Outcome(StrEnum):
         return self in (Outcome.NEW, Outcome.CHANGED, Outcome.UNCHANGED)
 
 
+# What a reader of changes wants to hear of.
+CHANGES = frozenset({Outcome.NEW, Outcome.CHANGED, Outcome.GONE})
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """A thing to keep a copy of, by its canonical URL."""
@@ -60,11 +64,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What the server gave us to ask "has it changed since?" with, and the content's own fingerprint."""
+    """What the server gave us to ask "has it changed since?" with, and what the content itself says to that."""
 
     etag: str = ""
     last_modified: str = ""
     fingerprint: int = 0  # 64 bits of the cleaned content; 0: none kept
+    raw: int = 0  # 64 bits of the bytes as they came
+    signature: int = 0  # 64 bits that change little when the cleaned content does
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,7 @@ class Verdict:
 
     outcome: Outcome
     significance: float = 0.0
-    fingerprint: int = 0
+    validators: Validators = field(default_factory=Validators)  # of the content that is current now
     reason: str = ""
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from afresh.detect import compare, fingerprint, main_text
+from afresh.detect import Detector, Rules, compare, distance, main_text, mark, signature
 from afresh.types import Fetched, Outcome, Validators
 
 ARTICLE = "<p>" + "The harbour was rebuilt after the great storm, and the lighthouse keeper stayed on. " * 8 + "</p>"
@@ -17,43 +17,105 @@ def got(body: bytes = b"", *, status: int = 200, kind: str = "text/html; charset
     return Fetched("http://a/", 0.0, 0.1, status=status, body=body, content_type=kind, reason=reason)
 
 
+def known(body: bytes) -> Validators:
+    return compare(Validators(), got(body)).validators
+
+
 def test_what_surrounds_the_text_does_not_count() -> None:
     assert "lighthouse" in main_text(page())
-    assert fingerprint(page(), "text/html") == fingerprint(page(clock="13:37", advert="Buy tea"), "text/html")
+    assert main_text(page()) == main_text(page(clock="13:37", advert="Buy tea"))
+
+
+@pytest.mark.parametrize(
+    "passing",
+    ["Updated 14:05:33", "as of 2026-03-04T05:06:07Z", "token 0123456789abcdef0123456789abcdef", "5 minutes ago"],
+)
+def test_clocks_and_tokens_inside_the_text_do_not_count(passing: str) -> None:
+    other = passing.translate(str.maketrans("0123456789", "9876543210"))
+    assert other != passing
+    assert main_text(page(f"{ARTICLE}<p>{passing}</p>")) == main_text(page(f"{ARTICLE}<p>{other}</p>"))
 
 
 def test_a_changed_sentence_counts() -> None:
-    assert fingerprint(page(), "text/html") != fingerprint(
-        page(ARTICLE.replace("stayed on", "went home", 1)), "text/html"
-    )
+    changed = page(ARTICLE.replace("stayed on", "went home", 1))
+    assert compare(known(page()), got(changed)).outcome is Outcome.CHANGED
+
+
+def test_significance_grows_with_the_change() -> None:
+    words = [f"word{number}" for number in range(400)]
+
+    def article(altered: int) -> bytes:
+        return page("<p>" + " ".join(["new" + word for word in words[:altered]] + words[altered:]) + "</p>")
+
+    small, large, all_new = (compare(known(article(0)), got(article(count))).significance for count in (4, 120, 400))
+    assert 0 < small < large < all_new <= 1
+    assert small < 0.35
+    assert all_new > 0.6
+
+
+def test_signatures_of_unrelated_texts_are_far_apart() -> None:
+    texts = [" ".join(f"{letter}{number}" for number in range(200)) for letter in "abcdef"]
+    signatures = [signature(text) for text in texts]
+    assert all(distance(one, other) > 0.5 for one in signatures for other in signatures if one is not other)
+
+
+def test_the_same_bytes_need_no_reading() -> None:
+    """The raw mark settles it before anything is extracted: the verdict is the kept fingerprint's, whatever that is."""
+    before = Validators(fingerprint=5, raw=mark(page()), signature=9)
+    verdict = compare(before, got(page()))
+    assert (verdict.outcome, verdict.validators.fingerprint) == (Outcome.UNCHANGED, 5)
 
 
 def test_other_kinds_are_compared_by_their_bytes() -> None:
-    assert fingerprint(b"{'a': 1}", "application/json") != fingerprint(b"{'a': 2}", "application/json")
+    first = compare(Validators(), got(b'{"a": 1}', kind="application/json"))
+    assert first.outcome is Outcome.NEW
+    assert compare(first.validators, got(b'{"a": 1}', kind="application/json")).outcome is Outcome.UNCHANGED
+    assert compare(first.validators, got(b'{"a": 2}', kind="application/json")).significance == 1.0
 
 
-@pytest.mark.parametrize("body", [b"", b"\xff\xfe\x00", b"<html></html>", "é".encode("utf-16"), b"\x00" * 100])
-def test_odd_bodies_have_a_fingerprint_too(body: bytes) -> None:
-    assert fingerprint(body, "text/html") == fingerprint(body, "text/html") != 0
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff\xfe\x00", b"<html></html>", "é".encode("utf-16"), b"\x00" * 100, b"<p" * 9999]
+)
+def test_odd_bodies_have_marks_too(body: bytes) -> None:
+    first = compare(Validators(), got(body))
+    assert first.outcome is Outcome.NEW
+    assert first.validators.fingerprint
+    assert compare(first.validators, got(body)).outcome is Outcome.UNCHANGED
+
+
+def test_a_site_may_say_what_counts() -> None:
+    body = "<main><h1>Tin</h1><p class='price'>{}</p><p class='visits'>{}</p></main>"
+    detector = Detector(
+        {"shop.example": Rules(keep=("main",), drop=(".visits",)), "price.example": Rules(keep=(".price",))}
+    )
+
+    def verdict(host: str, price: int, visits: int) -> Outcome:
+        before = detector.compare(Validators(), got(body.format(1, 1).encode()), host)
+        return detector.compare(before.validators, got(body.format(price, visits).encode()), host).outcome
+
+    assert verdict("shop.example:8080", 1, 2) is Outcome.UNCHANGED
+    assert verdict("shop.example", 2, 1) is Outcome.CHANGED
+    assert verdict("price.example", 1, 7) is Outcome.UNCHANGED
+    assert verdict("other.example", 1, 2) is Outcome.CHANGED
 
 
 def test_the_first_copy_is_new() -> None:
     verdict = compare(Validators(), got(page()))
     assert verdict.outcome is Outcome.NEW
-    assert verdict.fingerprint == fingerprint(page(), "text/html")
+    assert verdict.validators.raw == mark(page())
 
 
 def test_the_content_decides_and_not_the_validator() -> None:
-    known = Validators(etag='"1"', fingerprint=fingerprint(page(), "text/html"))
-    assert compare(known, got(page(clock="9:00"))).outcome is Outcome.UNCHANGED
+    before = Validators(etag='"1"', fingerprint=known(page()).fingerprint)
+    assert compare(before, got(page(clock="9:00"))).outcome is Outcome.UNCHANGED
     assert (
-        compare(known, got(page("<p>Something else entirely was written here today.</p>"))).outcome is Outcome.CHANGED
+        compare(before, got(page("<p>Something else entirely was written here today.</p>"))).outcome is Outcome.CHANGED
     )
 
 
 def test_not_modified_needs_a_copy() -> None:
     assert compare(Validators(fingerprint=5), got(status=304)).outcome is Outcome.UNCHANGED
-    assert compare(Validators(fingerprint=5), got(status=304)).fingerprint == 5
+    assert compare(Validators(fingerprint=5), got(status=304)).validators.fingerprint == 5
     assert compare(Validators(), got(status=304)).outcome is Outcome.FAILED
 
 

@@ -5,6 +5,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from pathlib import Path
 
 import apsw
@@ -119,7 +120,7 @@ def test_a_write_that_fails_at_any_step_is_reported_and_loses_nothing(
     template = tmp_path / "template.db"
     old = filled(template)
     batch = [record(state, Outcome.CHANGED, 2.0, os.urandom(20_000)) for state in old.states.values()]
-    new = StoreModel(3, *({**part} for part in (old.states, old.copies, old.crawls, old.hosts, old.named)))
+    new = deepcopy(old)
     new.crawls = {url: list(crawls) for url, crawls in old.crawls.items()}
     new.write(batch)
     refused = 0
@@ -312,7 +313,7 @@ def test_an_upgrade_waits_for_no_runner_but_refuses(tmp_path: Path) -> None:
 def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
     Sqlite(tmp_path / "s.db", scripts=[*steps(), *NEXT_VERSIONS]).close()
     before = (tmp_path / "s.db").read_bytes()
-    with pytest.raises(StoreError, match=r"newer afresh \(schema 3, this one knows 1\)") as caught:
+    with pytest.raises(StoreError, match=r"newer afresh \(schema 4, this one knows 2\)") as caught:
         Sqlite(tmp_path / "s.db")
     assert "Upgrade afresh" in caught.value.hint
     assert (tmp_path / "s.db").read_bytes() == before

@@ -1,10 +1,12 @@
-"""Did it really change: fingerprints of the content that matters, and their comparison.
+"""Did it really change: what a page says, its marks, and their comparison.
 
-A fetch comes back. If the server itself says "not modified", that settles it. Otherwise the content is cleaned of what
-changes without meaning (`fingerprint`) and compared with what is kept (`compare`); the engine learns from the verdict.
+A fetch comes back. If the server itself says "not modified", that settles it; so do bytes that are the same as before.
+Otherwise the content is cleaned of what changes without meaning (`extract`) and compared by its mark; if that differs,
+fuzzy signatures (`fingerprint`) tell how much of it changed. The engine learns from the verdict (`compare`).
 """
 
-from afresh.detect.compare import compare
-from afresh.detect.fingerprint import fingerprint, main_text
+from afresh.detect.compare import Detector, compare
+from afresh.detect.extract import Rules, main_text
+from afresh.detect.fingerprint import distance, mark, signature
 
-__all__ = ["compare", "fingerprint", "main_text"]
+__all__ = ["Detector", "Rules", "compare", "distance", "main_text", "mark", "signature"]

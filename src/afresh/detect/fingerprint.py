@@ -1,36 +1,41 @@
-"""A 64-bit fingerprint of what a page says, blind to what merely surrounds it."""
+"""Marks of a content, 64 bits each: exact ones, and a fuzzy one that tells how far two contents differ."""
 
-import re
-
+import numpy as np
 import xxhash
-from resiliparse.extract.html2text import extract_plain_text
-from resiliparse.parse.encoding import bytes_to_str, detect_encoding
 
-# What changes without meaning, beyond what the extractor leaves out by itself.
-_SURROUNDINGS = [
-    *("script", "style", "noscript", "template", "nav", "footer", "aside", "iframe", "time"),
-    *(".ad", ".ads", ".advert", ".advertisement", "[class*='sponsor']", "[id*='advert']", "[aria-hidden='true']"),
-]
-_SPACE = re.compile(r"\s+")
+SHINGLE = 3  # words
+_BITS = np.arange(64, dtype=np.uint64)
 
 
-def main_text(body: bytes) -> str:
-    """The main text of an HTML page: navigation, advertisements and footers left out, white space folded."""
-    html = bytes_to_str(body, detect_encoding(body))
-    text = extract_plain_text(
-        html, main_content=True, alt_texts=False, preserve_formatting=False, skip_elements=_SURROUNDINGS
-    )
-    return _SPACE.sub(" ", text).strip()
+def mark(content: bytes) -> int:
+    """64 bits that are equal for equal contents; never 0, which stands for none.
 
-
-def fingerprint(body: bytes, content_type: str) -> int:
-    """64 bits of the content that matters; HTML by its main text, everything else by its bytes; never 0.
-
-    >>> fingerprint(b"a,b", "text/csv") == fingerprint(b"a,b", "text/csv") != fingerprint(b"a,c", "text/csv")
+    >>> mark(b"a") == mark(b"a") != mark(b"b")
     True
     """
-    content = body
-    if "html" in content_type.lower():
-        # A page whose main text cannot be told apart (a bare redirect page, a frame set) is compared as it is.
-        content = main_text(body).encode() or body
     return xxhash.xxh3_64_intdigest(content) or 1
+
+
+def signature(text: str) -> int:
+    """64 bits that change little when the text changes little (simhash over runs of three words).
+
+    >>> one = "the harbour was rebuilt after the great storm of last year and the ferry runs again " * 5
+    >>> distance(signature(one), signature(one + "every day")) < 0.2
+    True
+    """
+    words = text.split()
+    runs = {" ".join(words[start : start + SHINGLE]) for start in range(max(1, len(words) - SHINGLE + 1))}
+    hashes = np.array([xxhash.xxh3_64_intdigest(run.encode()) for run in runs], dtype=np.uint64)
+    # Each bit is the majority of that bit over all runs.
+    votes = ((hashes[:, None] >> _BITS) & np.uint64(1)).sum(axis=0, dtype=np.int64)
+    bits = (2 * votes > len(hashes)).astype(np.uint64)
+    return int((bits << _BITS).sum(dtype=np.uint64)) or 1
+
+
+def distance(one: int, other: int) -> float:
+    """How far two signatures differ: 0 the same, 1 no more alike than chance.
+
+    >>> distance(0b1111, 0b1111), distance(0, 2**64 - 1)
+    (0.0, 1.0)
+    """
+    return min(1.0, (one ^ other).bit_count() / 32)

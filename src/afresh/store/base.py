@@ -98,6 +98,13 @@ class Store(Protocol):
     def history(self, url: str, limit: int = 20) -> list[Crawl]:
         """The latest crawls of a page, newest first; a store keeps a bounded number of them."""
 
+    def changes(self, *, after: int = 0, limit: int = 1000) -> list[tuple[int, Crawl]]:
+        """Crawls that found something new, changed or gone, each with its number, in the order of their writing.
+
+        Numbers grow and are never used twice, so a reader that remembers the last one misses nothing, except what has
+        left the bounded history meanwhile.
+        """
+
     def write(self, records: Iterable[Record]) -> None:
         """Make a batch of finished crawls durable, all of them or none; claims the store if that was not done.
 

@@ -5,12 +5,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
+from operator import itemgetter
 from types import TracebackType
 from typing import Self
 
 from afresh.errors import StoreError
 from afresh.store.base import PageState, Record, Totals
-from afresh.types import Copy, Crawl, HostState, Outcome, Page
+from afresh.types import CHANGES, Copy, Crawl, HostState, Outcome, Page
 
 
 @dataclass(slots=True)
@@ -18,7 +19,7 @@ class _Kept:
     """All about one page."""
 
     state: PageState
-    crawls: deque[Crawl]
+    crawls: deque[tuple[int, Crawl]]
     copy: Copy | None = None
 
 
@@ -87,7 +88,7 @@ class Memory:
     def _write_one(self, record: Record) -> None:
         kept, totals, crawl, copy = self._pages[record.state.page.url], self._totals, record.crawl, record.copy
         if crawl:
-            kept.crawls.append(crawl)
+            kept.crawls.append((totals.crawls + 1, crawl))
             changed = crawl.outcome is Outcome.CHANGED
             totals = replace(totals, crawls=totals.crawls + 1, changes=totals.changes + changed)
         if copy:
@@ -135,7 +136,17 @@ class Memory:
         self._require_open()
         with self._lock:
             kept = self._pages.get(url)
-            return list(islice(reversed(kept.crawls), max(limit, 0))) if kept else []
+            return [crawl for _, crawl in islice(reversed(kept.crawls), max(limit, 0))] if kept else []
+
+    def changes(self, *, after: int = 0, limit: int = 1000) -> list[tuple[int, Crawl]]:
+        """Crawls that found something new, changed or gone, in the order of their writing."""
+        self._require_open()
+        with self._lock:
+            every = (each for kept in self._pages.values() for each in kept.crawls)
+            found = sorted(
+                (each for each in every if each[0] > after and each[1].outcome in CHANGES), key=itemgetter(0)
+            )
+        return found[: max(limit, 0)]
 
     def hosts(self) -> Iterator[HostState]:
         """Every host that has a state."""

@@ -11,29 +11,35 @@ Row = tuple[Any, ...]
 ADD_PAGE = "INSERT INTO pages (url, host, added, importance) VALUES (?, ?, ?, ?) ON CONFLICT (url) DO NOTHING"
 
 STATE_COLUMNS = """number, url, host, added, importance, request_rate, change_rate, recall, false_rate, observations,
-  etag, last_modified, fingerprint, fetched, checked, signals, crawls, changes, failures, learned"""
+  etag, last_modified, fingerprint, raw, signature, fetched, checked, signals, crawls, changes, failures, learned"""
 STATES_AFTER = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? ORDER BY number LIMIT ?"  # noqa: S608
 STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE url = ?"  # noqa: S608
 
 FIND_PAGE = "SELECT number, written, fetched IS NOT NULL, body_bytes, stored_bytes FROM pages WHERE url = ?"
 SET_STATE = """UPDATE pages SET request_rate = ?, change_rate = ?, recall = ?, false_rate = ?, observations = ?,
-  etag = ?, last_modified = ?, fingerprint = ?, checked = ?, signals = ?, crawls = ?, changes = ?, failures = ?,
+  etag = ?, last_modified = ?, fingerprint = ?, raw = ?, signature = ?, checked = ?, signals = ?,
+  crawls = ?, changes = ?, failures = ?,
   learned = ?, written = ?, fetched = coalesce(?, fetched), body_bytes = ?, stored_bytes = ? WHERE number = ?"""
 
 SET_COPY = """INSERT OR REPLACE INTO copies
-  (page, content_type, fetched, etag, last_modified, fingerprint, size, checksum, body)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+  (page, content_type, fetched, etag, last_modified, fingerprint, raw, signature, size, checksum, body)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 # One statement, so that page and copy are seen at one moment.
 COPY_OF = """SELECT url, content_type, copies.fetched, coalesce(checked, copies.fetched), copies.etag,
-  copies.last_modified, copies.fingerprint, size, checksum, body
+  copies.last_modified, copies.fingerprint, copies.raw, copies.signature, size, checksum, body
   FROM pages JOIN copies ON page = number WHERE url = ?"""
 URLS_OF_COPIES = "SELECT url FROM copies JOIN pages ON number = page ORDER BY page"
 
 ADD_CRAWL = """INSERT INTO crawls (page, nth, time, outcome, elapsed, signals, took, status, size, significance,
-  reason, fresh_probability) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+  reason, fresh_probability, serial)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT crawls FROM totals) + ?)"""
 TRIM_CRAWLS = "DELETE FROM crawls WHERE page = ? AND nth <= ?"
 HISTORY_OF = """SELECT url, time, outcome, elapsed, crawls.signals, took, status, size, significance, reason,
   fresh_probability FROM pages JOIN crawls ON page = number WHERE url = ? ORDER BY nth DESC LIMIT ?"""
+
+CHANGES_AFTER = """SELECT serial, url, time, outcome, elapsed, crawls.signals, took, status, size, significance,
+  reason, fresh_probability FROM crawls JOIN pages ON page = number
+  WHERE outcome IN ('new', 'changed', 'gone') AND serial > 0 AND serial > ? ORDER BY serial LIMIT ?"""
 
 SET_HOST = "INSERT OR REPLACE INTO hosts (host, ready, failures) VALUES (?, ?, ?)"
 HOSTS_FROM = "SELECT host, ready, failures FROM hosts WHERE host >= ? ORDER BY host LIMIT ?"
@@ -87,23 +93,26 @@ def state_row(state: PageState) -> Row:
 def state_from(row: Row) -> tuple[int, PageState]:
     """A page's number and state, from a row of `STATE_COLUMNS`."""
     number, url, host, added, importance, request_rate, change_rate, recall, false_rate, observations = row[:10]
-    etag, last_modified, fingerprint, fetched, checked, signals, crawls, changes, failures, learned = row[10:]
+    *marks, fetched, checked, signals, crawls, changes, failures, learned = row[10:]
     beliefs = None
     if request_rate is not None:
         beliefs = Beliefs(request_rate, change_rate, recall, false_rate, observations)
     page = Page(url, host, added, importance)
-    validators = validators_from(etag, last_modified, fingerprint)
+    validators = validators_from(*marks)
     return number, PageState(page, beliefs, validators, fetched, checked, signals, crawls, changes, failures, learned)
 
 
 def validators_row(validators: Validators) -> Row:
-    """The three columns of the validators."""
-    return text(validators.etag), text(validators.last_modified), signed(validators.fingerprint)
+    """The five columns of the validators."""
+    marks = validators.fingerprint, validators.raw, validators.signature
+    return text(validators.etag), text(validators.last_modified), *map(signed, marks)
 
 
-def validators_from(etag: str | bytes, last_modified: str | bytes, fingerprint: int) -> Validators:
-    """The validators from their three columns."""
-    return Validators(untext(etag), untext(last_modified), unsigned(fingerprint))
+def validators_from(
+    etag: str | bytes, last_modified: str | bytes, fingerprint: int, raw: int, signature: int
+) -> Validators:
+    """The validators from their five columns."""
+    return Validators(untext(etag), untext(last_modified), unsigned(fingerprint), unsigned(raw), unsigned(signature))
 
 
 def copy_row(number: int, copy: Copy, packed: Packed) -> Row:
@@ -113,14 +122,14 @@ def copy_row(number: int, copy: Copy, packed: Packed) -> Row:
 
 def copy_from(row: Row, body: bytes) -> Copy:
     """A copy from a row of `COPY_OF` and its body, unpacked."""
-    url, content_type, fetched, checked, etag, last_modified, fingerprint, *_ = row
-    return Copy(url, body, untext(content_type), fetched, checked, validators_from(etag, last_modified, fingerprint))
+    url, content_type, fetched, checked = row[:4]
+    return Copy(url, body, untext(content_type), fetched, checked, validators_from(*row[4:9]))
 
 
-def crawl_row(number: int, nth: int, crawl: Crawl) -> Row:
-    """What `ADD_CRAWL` takes."""
+def crawl_row(number: int, nth: int, crawl: Crawl, in_batch: int) -> Row:
+    """What `ADD_CRAWL` takes; the crawl is the `in_batch`-th of its batch."""
     head = number, nth, crawl.time, crawl.outcome.value, crawl.elapsed, crawl.signals, crawl.took, crawl.status
-    return *head, crawl.size, crawl.significance, text(crawl.reason), crawl.fresh_probability
+    return *head, crawl.size, crawl.significance, text(crawl.reason), crawl.fresh_probability, in_batch
 
 
 def crawl_from(row: Row) -> Crawl:

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from itertools import islice
+from itertools import accumulate, islice
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -160,10 +160,11 @@ class Sqlite:
             # Compressed before the transaction begins, to keep that short.
             packed = [pack(record.copy.body, self._compressor) if record.copy else None for record in batch]
             with translated(self.path), transaction(self._writer):
-                counts = [self._write_one(record, body) for record, body in zip(batch, packed, strict=True)]
+                nth = list(accumulate(record.crawl is not None for record in batch))
+                counts = list(map(self._write_one, batch, packed, nth))
                 self._writer.execute(rows.ADD_TOTALS, tuple(map(sum, zip((0,) * 6, *counts, strict=True))))
 
-    def _write_one(self, record: Record, packed: Packed | None) -> tuple[int, int, int, int, int, int]:
+    def _write_one(self, record: Record, packed: Packed | None, nth: int) -> tuple[int, int, int, int, int, int]:
         """Write one record inside the batch's transaction; what it adds to the totals."""
         execute, state, crawl, copy = self._writer.execute, record.state, record.crawl, record.copy
         found = execute(rows.FIND_PAGE, (state.page.url,)).fetchone()
@@ -175,7 +176,7 @@ class Sqlite:
         number, written, had_copy, body_bytes, stored_bytes = found
         if crawl:
             written += 1
-            execute(rows.ADD_CRAWL, rows.crawl_row(number, written, crawl))
+            execute(rows.ADD_CRAWL, rows.crawl_row(number, written, crawl, nth))
             if written > self.keep_crawls:
                 execute(rows.TRIM_CRAWLS, (number, written - self.keep_crawls))
         fetched, body, stored = None, body_bytes, stored_bytes
@@ -225,6 +226,11 @@ class Sqlite:
     def history(self, url: str, limit: int = 20) -> list[Crawl]:
         """The latest crawls of a page, newest first."""
         return [rows.crawl_from(row) for row in self._read(rows.HISTORY_OF, (url, max(limit, 0)))]
+
+    def changes(self, *, after: int = 0, limit: int = 1000) -> list[tuple[int, Crawl]]:
+        """Crawls that found something new, changed or gone, in the order of their writing."""
+        found = self._read(rows.CHANGES_AFTER, (after, max(limit, 0)))
+        return [(row[0], rows.crawl_from(row[1:])) for row in found]
 
     def hosts(self) -> Iterator[HostState]:
         """Every host that has a state."""

@@ -127,7 +127,8 @@ def _keeps_odd_values(store: Store, model: StoreModel) -> None:
         taker.add(strange)
     for nth, body in enumerate((b"", b"\0" * 3_000_000, random.Random(7).randbytes(100_000))):  # noqa: S311
         state = model.states[strange[nth].url]
-        validators = Validators(odd, odd[::-1], (0, 2**63, 2**64 - 1)[nth])
+        marks = (0, 2**63, 2**64 - 1)
+        validators = Validators(odd, odd[::-1], marks[nth], raw=marks[nth - 1], signature=marks[nth - 2])
         state = replace(
             state, validators=validators, fetched=2.0, checked=2.5, learned=bytes(range(256)), signals=2**40
         )

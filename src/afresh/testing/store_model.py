@@ -5,7 +5,7 @@ import zlib
 from dataclasses import dataclass, field, replace
 
 from afresh.store.base import PageState, Record, Store, Totals
-from afresh.types import Beliefs, Copy, Crawl, HostState, Outcome, Page, Validators
+from afresh.types import CHANGES, Beliefs, Copy, Crawl, HostState, Outcome, Page, Validators
 
 
 def require(holds: bool, sentence: str) -> None:
@@ -29,6 +29,7 @@ class StoreModel:
     crawls: dict[str, list[Crawl]] = field(default_factory=dict)
     hosts: dict[str, HostState] = field(default_factory=dict)
     named: dict[str, str] = field(default_factory=dict)
+    written: list[Crawl] = field(default_factory=list)  # every crawl, in the order of writing
 
     def add(self, pages: list[Page]) -> int:
         """Take in the pages that are new."""
@@ -45,6 +46,7 @@ class StoreModel:
                 self.copies[url] = record.copy
             if record.crawl:
                 self.crawls.setdefault(url, []).append(record.crawl)
+                self.written.append(record.crawl)
             if record.host:
                 self.hosts[record.host.host] = record.host
             fetched = self.copies[url].fetched if url in self.copies else None
@@ -54,6 +56,17 @@ class StoreModel:
         """The current copy, confirmed when the page was."""
         kept, checked = self.copies.get(url), self.states[url].checked
         return replace(kept, checked=kept.fetched if checked is None else checked) if kept else None
+
+    def changes(self) -> list[tuple[int, Crawl]]:
+        """What is new, changed or gone, by its place among all crawls, as long as the bounded history holds it."""
+        left = {url: max(0, len(crawls) - self.keep_crawls) for url, crawls in self.crawls.items()}
+        found = []
+        for nth, crawl in enumerate(self.written, start=1):
+            if left[crawl.url] > 0:
+                left[crawl.url] -= 1
+            elif crawl.outcome in CHANGES:
+                found.append((nth, crawl))
+        return found
 
     def totals(self) -> Totals:
         """Counted one by one."""
@@ -73,6 +86,10 @@ class StoreModel:
             require_same(f"copy({url!r})", store.copy(url), self.copy(url))
             newest = self.crawls.get(url, [])[::-1][: self.keep_crawls]
             require_same(f"history({url!r})", store.history(url, limit=self.keep_crawls + 1), newest)
+        changes = self.changes()
+        require_same("changes()", store.changes(), changes)
+        for at, (number, _) in enumerate(changes[:3]):
+            require_same(f"changes(after={number})", store.changes(after=number, limit=2), changes[at + 1 : at + 3])
         require_same("hosts()", {host.host: host for host in store.hosts()}, self.hosts)
         for name, value in self.named.items():
             require_same(f"get({name!r})", store.get(name), value)
@@ -88,7 +105,7 @@ def record(state: PageState, outcome: Outcome, time: float, body: bytes | None =
     """What a crawl of a page in this state leaves behind; with a body if there is a new copy."""
     url, validators = state.page.url, state.validators
     if body is not None:
-        validators = Validators(f'"{time}"', "", zlib.crc32(body))
+        validators = Validators(f'"{time}"', "", zlib.crc32(body), raw=len(body), signature=int(time))
     new = PageState(
         state.page,
         Beliefs(1.0, 1 / (1 + time), 0.5, 0.25, state.crawls),

@@ -1,0 +1,52 @@
+"""What a page says, without what merely surrounds it."""
+
+import re
+from dataclasses import dataclass
+
+from resiliparse.extract.html2text import extract_plain_text
+from resiliparse.parse.encoding import bytes_to_str, detect_encoding
+from resiliparse.parse.html import HTMLTree
+
+# What changes without meaning, beyond what the extractor leaves out by itself.
+SURROUNDINGS = (
+    *("script", "style", "noscript", "template", "nav", "footer", "aside", "iframe", "time"),
+    *(".ad", ".ads", ".advert", ".advertisement", "[class*='sponsor']", "[id*='advert']", "[aria-hidden='true']"),
+)
+_SPACE = re.compile(r"\s+")
+# Text that tells when or for whom a page was made, not what it says. Every pattern is linear in the text.
+_PASSING = (
+    re.compile(r"\b\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?m\.?)?\b", re.IGNORECASE),  # times of day
+    re.compile(r"\b\d{4}-\d{2}-\d{2}T\d{2}:\d{2}\S{0,20}"),  # ISO moments
+    re.compile(r"\b[0-9a-f]{32,128}\b", re.IGNORECASE),  # tokens
+    re.compile(r"\b\d+ (?:seconds?|minutes?|hours?|days?) ago\b", re.IGNORECASE),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A site's own rules: CSS selectors of what to keep (empty: the main text) and of what to leave out."""
+
+    keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+
+
+NO_RULES = Rules()
+
+
+def main_text(body: bytes, rules: Rules = NO_RULES) -> str:
+    """The text of an HTML page that says something: no navigation, advertisements, footers, clocks or tokens."""
+    html = bytes_to_str(body, detect_encoding(body))
+    if rules.keep:
+        document = HTMLTree.parse(html).document
+        parts = document.query_selector_all(", ".join(rules.keep)) if document is not None else []
+        html = "\n".join(part.html for part in parts)
+    text = extract_plain_text(
+        html,
+        main_content=not rules.keep,
+        alt_texts=False,
+        preserve_formatting=False,
+        skip_elements=[*SURROUNDINGS, *rules.drop],
+    )
+    for pattern in _PASSING:
+        text = pattern.sub(" ", text)
+    return _SPACE.sub(" ", text).strip()
