@@ -188,3 +188,48 @@ def test_help_reads_well(afresh) -> None:  # type: ignore[no-untyped-def]
     assert "..." not in shown.replace("[ARGS]...", "")
     assert afresh("--version").stdout.startswith("afresh 0.")
     assert afresh().returncode != 1
+
+
+RATES = "request_rate,change_rate\n" + "1,0.1\n" * 10
+
+
+def test_plan_answers_both_questions(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    """Ten equal pages: a budget of B visits each every 10/B seconds, so freshness is (B/10Δ)(1 − exp(−10Δ/B))."""
+    (tmp_path / "rates.csv").write_text(RATES)
+    done = afresh("plan", "--rates", "rates.csv", "--budget", "1/s", "--reach", "90%", "--json", "--plot", "p.png")
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["budgets"][0]["freshness"] == pytest.approx(1 - 2.718281828**-1, abs=1e-4)
+    budget = facts["goals"][0]["budget"]
+    assert budget * (1 - 2.718281828 ** (-1 / budget)) == pytest.approx(0.9, abs=1e-4)
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    shown = afresh("plan", "--rates", "rates.csv").stdout
+    assert "What a budget buys" in shown
+    assert "95 %" in shown
+
+
+def test_plan_reads_the_beliefs_in_the_store(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    import time
+
+    afresh("add", URL + "new")
+    refuses(afresh("plan"), "Nothing is known")
+    crawled(tmp_path / "afresh.db", now=time.time(), rate=0.1)
+    facts = json.loads(afresh("plan", "--budget", "0.1/s", "--json").stdout)
+    assert (facts["pages"], facts["left_out"]) == (1, 1)
+    assert facts["budgets"][0]["freshness"] == pytest.approx(1 - 2.718281828**-1, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "lacks the column request_rate"),
+        ("request_rate,change_rate,colour\n1,1,1\n", "line 1 has an unknown column 'colour'"),
+        ("request_rate,change_rate\n1\n", "line 2 has 1 values instead of 2"),
+        ("request_rate,change_rate\n1,1\n1,nan\n", "line 3: 'nan' is not a change_rate"),
+        ("request_rate,change_rate,recall\n1,1,2\n", "line 2: '2' is not a recall"),
+        ("request_rate,change_rate\n", "has no pages"),
+    ],
+)
+def test_plan_names_the_bad_line(afresh, tmp_path: Path, text: str, said: str) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "rates.csv").write_text(text)
+    refuses(afresh("plan", "--rates", "rates.csv"), said)

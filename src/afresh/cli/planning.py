@@ -180,11 +180,17 @@ def _print(facts: dict[str, Any]) -> None:
         "budget", "served fresh", "one more crawl a second gains", title="What a budget buys", title_justify="left"
     )
     for row in facts["budgets"]:
-        buys.add_row(show_rate(row["budget"]), f"{row['freshness']:.1%}", f"{row['price']:.3g} fresh requests a second")
+        buys.add_row(
+            show_rate(row["budget"]), f"{100 * row['freshness']:.1f} %", f"{row['price']:.3g} fresh requests a second"
+        )
     costs = Table("served fresh", "budget", title="What a goal costs", title_justify="left")
     for row in facts["goals"]:
-        costs.add_row(f"{row['freshness']:.4g}", row["why"] if row["budget"] is None else show_rate(row["budget"]))
+        costs.add_row(_percent(row["freshness"]), row["why"] if row["budget"] is None else show_rate(row["budget"]))
     console.print(buys, costs, sep="\n")
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g} %"
 
 
 def _draw(
@@ -202,7 +208,7 @@ def _draw(
     for row in facts["goals"]:
         if row["budget"]:
             axes.plot(row["budget"], 100 * row["freshness"], "o", color="tab:orange")
-            label = f"{row['freshness']:.4g}: {show_rate(row['budget'])}"
+            label = f"{_percent(row['freshness'])}: {show_rate(row['budget'])}"
             axes.annotate(
                 label, (row["budget"], 100 * row["freshness"]), (8, -12), textcoords="offset points", fontsize=8
             )
