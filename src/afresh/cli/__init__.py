@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from afresh.cli import pages, planning, play, running, showing
+from afresh.cli import feeds, pages, planning, play, running, showing
 from afresh.cli.terminal import plain
 from afresh.errors import AfreshError
 
@@ -27,6 +27,8 @@ app.command("add", short_help="Keep pages fresh from now on.")(pages.add)
 app.command("run", short_help="Crawl until stopped.")(running.run)
 app.command("status", short_help="How the collection is.")(showing.status)
 app.command("show", short_help="All about one page: when it is due, and why.")(showing.show)
+app.command("changes", short_help="What was found new, changed or gone, as JSON lines.")(feeds.changes)
+app.command("export", short_help="Write all copies as WARC or JSON lines.")(feeds.export)
 app.command("plan", short_help="What a budget buys, and what a goal costs.")(planning.plan)
 app.command("web", short_help="Serve a synthetic web on loopback.")(play.web)
 app.command("demo", short_help="A minute of three schedules side by side.")(play.demo)

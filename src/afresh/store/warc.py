@@ -1,0 +1,80 @@
+"""Copies as a WARC file, the format of web archives."""
+
+import hashlib
+from base64 import b32encode
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+from fastwarc.stream_io import GzipWriter
+from fastwarc.warc import WarcRecord, WarcRecordType
+
+from afresh.types import Copy, Crawl, Outcome
+
+REVISIT = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+
+
+class WarcFile:
+    """Writes a response record for every copy, and a revisit record for every later check that found it unchanged.
+
+    The headers of the answer are those that are kept: content type and validators. A name that ends in .gz makes a
+    file in which every record is compressed on its own, as readers of WARC files expect.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._file = open(path, "wb")  # noqa: PTH123, SIM115 - closed by __exit__
+        self._writer = GzipWriter(self._file) if path.endswith(".gz") else self._file
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.close()
+        self._file.close()
+
+    def write(self, copy: Copy, history: Iterable[Crawl] = ()) -> None:
+        """One copy, and the crawls (newest first) that confirmed it since it was fetched."""
+        digest = "sha1:" + b32encode(hashlib.sha1(copy.body, usedforsecurity=False).digest()).decode()
+        common = {"WARC-Target-URI": copy.url, "WARC-Payload-Digest": digest}
+        response = common | {"Content-Type": "application/http; msgtype=response"}
+        self._record(WarcRecordType.response, copy.fetched, response, _answer(copy) + copy.body)
+        for crawl in reversed([each for each in history if _confirms(each, copy)]):
+            revisit = common | {
+                "WARC-Profile": REVISIT,
+                "WARC-Refers-To-Target-URI": copy.url,
+                "WARC-Refers-To-Date": _date(copy.fetched),
+            }
+            self._record(WarcRecordType.revisit, crawl.time, revisit, b"")
+
+    def _record(self, kind: WarcRecordType, moment: float, headers: dict[str, str], content: bytes) -> None:
+        record = WarcRecord()
+        record.init_headers(record_type=kind)
+        record.headers["WARC-Date"] = _date(moment)
+        for name, value in headers.items():
+            record.headers[name] = value
+        record.set_bytes_content(content)
+        record.write(self._writer)
+
+
+def _confirms(crawl: Crawl, copy: Copy) -> bool:
+    return crawl.outcome is Outcome.UNCHANGED and crawl.time > copy.fetched
+
+
+def _answer(copy: Copy) -> bytes:
+    """The head of the HTTP answer, from what is kept of it."""
+    head = {
+        "Content-Type": copy.content_type,
+        "ETag": copy.validators.etag,
+        "Last-Modified": copy.validators.last_modified,
+        "Content-Length": str(len(copy.body)),
+    }
+    # What came over the network must not be able to end a header line.
+    lines = [f"{name}: {''.join(c for c in value if c.isprintable())}" for name, value in head.items() if value]
+    return ("HTTP/1.1 200 OK\r\n" + "\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "replace")
+
+
+def _date(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
