@@ -20,6 +20,14 @@ def test_values_are_read_with_their_units() -> None:
     assert read.fetch.allow_private
 
 
+def test_sites_have_rules_of_their_own() -> None:
+    read = config.parse('[[site]]\nhost = "a.example"\nkeep = ["main"]\n[[site]]\nhost = "b.example"\ndrop = [".x"]\n')
+    assert [(site.host, site.keep, site.drop) for site in read.site] == [
+        ("a.example", ("main",), ()),
+        ("b.example", (), (".x",)),
+    ]
+
+
 def test_the_store_is_meant_from_the_folder_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "some.toml"
     file.write_text('[store]\npath = "kept.db"\n')
@@ -40,6 +48,10 @@ def test_the_store_is_meant_from_the_folder_of_the_file(tmp_path: Path) -> None:
         ("[store]\npath = 3", "store.path", "quotes"),
         ('[fetch]\ncontact = "a\\nb"', "fetch.contact", "quotes"),
         ("[crawl", "not valid TOML", "afresh init"),
+        ("[[site]]\nkeep = ['main']", "no host", "example.com"),
+        ("[[site]]\nhost = 'a'\nkeep = 'main'", "site.keep", "main"),
+        ("[[site]]\nhost = 'a'\nkep = []", "site.kep", "site.keep"),
+        ("[[crawl]]", "[crawl]", ""),
     ],
 )
 def test_a_bad_setting_is_named_with_a_hint(text: str, message: str, hint: str) -> None:

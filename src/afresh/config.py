@@ -8,7 +8,7 @@ objects are built (`afresh.cli`), and run `make docs`.
 import difflib
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from afresh.units import duration, rate, size
 DEFAULT_PATH = Path("afresh.toml")
 
 
-def _setting(default: str | float | bool, read: Callable[[Any], Any], help: str) -> Any:  # noqa: A002
+def _setting(default: str | float | bool | list[str], read: Callable[[Any], Any], help: str) -> Any:  # noqa: A002
     """A field that is written as `default` in the file and read by `read`."""
     return field(default=read(default), metadata={"written": default, "read": read, "help": help})
 
@@ -95,6 +95,21 @@ class PolitenessSettings:
     longest_back_off: float = _setting("1h", duration, "up to this; also the longest Retry-After that is obeyed.")
 
 
+def _selectors(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) and each.strip() for each in value):
+        raise ConfigError(f"{value!r} is not a list of CSS selectors.", hint='Write it like ["main", ".price"].')
+    return tuple(value)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteSettings:
+    """What counts as a change on one site; as many of these tables as you like."""
+
+    host: str = _setting("", _text, "The site's host name.")
+    keep: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what counts; empty: the main text.")
+    drop: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what does not count.")
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """All settings, one attribute a table."""
@@ -103,6 +118,13 @@ class Config:
     crawl: CrawlSettings = field(default_factory=CrawlSettings)
     fetch: FetchSettings = field(default_factory=FetchSettings)
     politeness: PolitenessSettings = field(default_factory=PolitenessSettings)
+    site: tuple[SiteSettings, ...] = ()
+
+
+# The tables that stand once; [[site]] may stand any number of times.
+TABLES: dict[str, type] = {
+    each.name: cast(type, each.default_factory) for each in fields(Config) if each.name != "site"
+}
 
 
 def load(path: Path | None = None) -> Config:
@@ -122,8 +144,7 @@ def load(path: Path | None = None) -> Config:
             f"The settings in {path} cannot be read: {reason}.", hint="Write a new file with `afresh init`."
         ) from None
     config = parse(text, where=str(path))
-    place = path.parent / config.store.path
-    return Config(StoreSettings(place, config.store.history), config.crawl, config.fetch, config.politeness)
+    return replace(config, store=replace(config.store, path=path.parent / config.store.path))
 
 
 def parse(text: str, where: str = "the settings") -> Config:
@@ -136,13 +157,21 @@ def parse(text: str, where: str = "the settings") -> Config:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{where} is not valid TOML: {error}.", hint="Compare it with `afresh init`.") from None
-    known = {each.name: each.default_factory for each in fields(Config)}
     read: dict[str, Any] = {}
     for name, values in tables.items():
-        if name not in known or not isinstance(values, dict):
-            raise _unknown(f"[{name}]", [f"[{table}]" for table in known], where)
-        read[name] = _parse_table(name, cast(type, known[name]), values, where)
+        if name == "site" and isinstance(values, list):
+            read[name] = tuple(_parse_site(each, where) for each in values)
+        elif name in TABLES and isinstance(values, dict):
+            read[name] = _parse_table(name, TABLES[name], values, where)
+        else:
+            raise _unknown(f"[{name}]", [*(f"[{table}]" for table in TABLES), "[[site]]"], where)
     return Config(**read)
+
+
+def _parse_site(values: Any, where: str) -> object:
+    if not isinstance(values, dict) or not values.get("host"):
+        raise ConfigError(f"A [[site]] in {where} has no host.", hint='Write host = "example.com" below it.')
+    return _parse_table("site", SiteSettings, values, where)
 
 
 def _parse_table(name: str, table: type, values: dict[str, Any], where: str) -> object:
@@ -167,12 +196,19 @@ def _unknown(name: str, known: list[str], where: str) -> ConfigError:
 def template() -> str:
     """A commented `afresh.toml` with every setting at its default."""
     lines = ["# Settings of afresh. Every line that is commented out shows the default.", ""]
-    for table in fields(Config):
-        settings = cast(type, table.default_factory)
-        lines += [f"# {settings.__doc__}", f"[{table.name}]"]
+    for table, settings in TABLES.items():
+        lines += [f"# {settings.__doc__}", f"[{table}]"]
         for each in fields(settings):
             lines += [f"# {each.metadata['help']}", f"# {each.name} = {_toml(each.metadata['written'])}"]
         lines.append("")
+    lines += [
+        f"# {SiteSettings.__doc__}",
+        "# [[site]]",
+        '# host = "example.com"',
+        '# keep = ["main"]',
+        '# drop = [".visitors"]',
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -185,16 +221,17 @@ def reference() -> str:
         "`afresh init` writes a file in which every one stands commented out at its default.",
         "",
     ]
-    for table in fields(Config):
-        settings = cast(type, table.default_factory)
-        lines += [f"## [{table.name}]", "", str(settings.__doc__), "", "| setting | default | |", "|---|---|---|"]
+    for table, settings in [*TABLES.items(), ("[site]", SiteSettings)]:
+        lines += [f"## [{table}]", "", str(settings.__doc__), "", "| setting | default | |", "|---|---|---|"]
         for each in fields(settings):
             lines.append(f"| `{each.name}` | `{_toml(each.metadata['written'])}` | {each.metadata['help']} |")
         lines.append("")
     return "\n".join(lines)
 
 
-def _toml(value: str | float | bool) -> str:
+def _toml(value: str | float | bool | list[str]) -> str:
+    if isinstance(value, list):
+        return str(value)
     if isinstance(value, bool):
         return str(value).lower()
     return f'"{value}"' if isinstance(value, str) else f"{value:g}"

@@ -2,6 +2,7 @@
 
 from afresh import __version__
 from afresh.config import Config
+from afresh.detect import Detector, Rules
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Http, Limits
@@ -47,3 +48,8 @@ def fetcher_for(config: Config) -> Http:
         ),
         allow_private=config.fetch.allow_private,
     )
+
+
+def detector_for(config: Config) -> Detector:
+    """A detector that knows the sites' own rules."""
+    return Detector({site.host.lower(): Rules(site.keep, site.drop) for site in config.site})

@@ -41,7 +41,7 @@ def run(
         totals = kept.totals()
         if not totals.pages:
             raise InputError("There are no pages to keep fresh.", hint="Add some: afresh add https://example.com/")
-        from afresh.cli.build import engine_for, fetcher_for
+        from afresh.cli.build import detector_for, engine_for, fetcher_for
         from afresh.daemon import Daemon
 
         progress = Progress(read, as_json_lines=json)
@@ -53,6 +53,7 @@ def run(
                 engine=engine,
                 fetcher=fetcher,
                 store=kept,
+                detector=detector_for(read),
                 concurrency=read.crawl.concurrency,
                 grace=read.crawl.grace,
                 listeners=[progress.hear],
