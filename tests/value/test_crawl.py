@@ -71,7 +71,7 @@ counts = st.one_of(st.integers(0, 10), st.integers(0, 10**6))
 ROUNDING = 1 + 1e-12
 
 
-@settings(max_examples=1500)
+@settings(max_examples=500)
 @given(ages, counts, rates, recalls, false_rates, st.floats(1, 10), st.integers(1, 10))
 def test_value_grows_with_time_and_signals_up_to_its_limit(
     elapsed: float, signals: int, change_rate: float, recall: float, false_rate: float, later: float, more: int

@@ -74,6 +74,9 @@ def test_other_bad_arguments_are_named() -> None:
         crawl_value(1.0, 0, change_rate=1.0, request_rate=-1.0)
     with pytest.raises(ValueError, match=r"^change_rate must be at least 0 and finite"):
         crawl_value(1.0, 0, change_rate=math.inf)
+    for assume in ("none", "perfect", "noisy"):
+        with pytest.raises(ValueError, match=r"^false_rate must be"):
+            crawl_value(1.0, 0, change_rate=1.0, false_rate=-1.0, assume=assume)
     with pytest.raises(ValueError, match=r"^terms must be"):
         crawl_value(1.0, 0, change_rate=1.0, terms=0)
     with pytest.raises(ValueError, match=r"^assume must be"):

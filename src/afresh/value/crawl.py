@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from afresh.value.arguments import evaluate
+from afresh.value.arguments import blame, evaluate
 from afresh.value.compiled import elementwise
 from afresh.value.freshness import make_sense
 from afresh.value.kernels import page_rates, page_staleness, page_value, page_value_in_terms
@@ -80,6 +80,8 @@ def crawl_value(
     if terms is not None and (isinstance(terms, bool) or terms != int(terms) or terms < 1):
         raise ValueError(f"terms must be a whole number of at least 1, but is {terms}")
     named = {"elapsed": elapsed, "signals": signals, "change_rate": change_rate}
+    if assume != "noisy" or np.ndim(false_rate) == 0:
+        blame({"recall": recall, "false_rate": false_rate})  # which may be left out of the answer below
     if assume == "none" or (np.ndim(recall) == 0 and recall == 0 and np.ndim(false_rate) == 0):
         return evaluate(_value_without_signals, named | {"request_rate": request_rate})
     named |= {"recall": recall, "false_rate": false_rate, "request_rate": request_rate}

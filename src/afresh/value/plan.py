@@ -42,9 +42,7 @@ def plan(budgets: ArrayLike | None = None, **pages: Unpack[PageArguments]) -> Pl
     """
     if budgets is None:
         changes = np.asarray(pages["change_rate"], dtype=np.float64) * np.asarray(pages.get("cost", 1.0))
-        count = max(np.size(value) for value in (pages["change_rate"], pages["request_rate"], changes))
-        every_change = float(np.broadcast_to(changes, count).sum()) if changes.size == 1 else float(changes.sum())
-        budgets = every_change * 2.0 ** np.arange(-6.0, 4.5, 0.5)
+        budgets = float(np.broadcast_to(changes, _pages_count(pages)).sum()) * 2.0 ** np.arange(-6.0, 4.5, 0.5)
     wanted = np.atleast_1d(np.asarray(budgets, dtype=np.float64))
     answers = [optimum(budget=float(budget), **pages) for budget in wanted]
     return Plan(
@@ -96,8 +94,8 @@ def budget_for(freshness: float, **pages: Unpack[PageArguments]) -> Optimum:
 
 
 def _pages_count(pages: PageArguments) -> int:
-    names = ("request_rate", "change_rate", "recall", "false_rate", "cost", "floor")
-    return max(np.size(pages.get(name, 0.0)) for name in names)
+    given = (pages["request_rate"], pages["change_rate"], pages.get("recall", 0.0), pages.get("false_rate", 0.0))
+    return max(np.size(values) for values in (*given, pages.get("cost", 1.0), pages.get("floor", 0.0)))
 
 
 def _total(pages: PageArguments) -> float:

@@ -68,43 +68,35 @@ def _each_page(value: bool, *given: ArrayLike) -> Any:
     signals, recall, false_rate = np.broadcast_arrays(*map(np.atleast_1d, (signals, recall, false_rate)))
     shape = np.broadcast_shapes(elapsed.shape, change_rate.shape, request_rate.shape, signals.shape[:-1])
     several = (*shape, signals.shape[-1])
-    flat = [np.array(np.broadcast_to(v, shape), dtype=np.float64).ravel() for v in (elapsed, change_rate, request_rate)]
-    wide = [np.array(np.broadcast_to(v, several)).reshape(-1, several[-1]) for v in (signals, recall, false_rate)]
-    answer = np.empty(flat[0].size)
-    _fill(value, *flat, *wide, answer)
+    flat = np.stack([np.broadcast_to(v, shape).ravel() for v in (elapsed, change_rate, request_rate)])
+    wide = np.stack([np.broadcast_to(v, several).reshape(-1, several[-1]) for v in (signals, recall, false_rate)])
+    answer = np.empty(flat.shape[1])
+    _fill(value, flat, wide, answer)
     return float(answer[0]) if not shape else answer.reshape(shape)
 
 
 @compiled
-def _fill(
-    value: bool,
-    elapsed: Floats,
-    change_rate: Floats,
-    request_rate: Floats,
-    signals: Floats,
-    recall: Floats,
-    false_rate: Floats,
-    answer: Floats,
-) -> None:
-    for i in range(elapsed.size):
-        silent_rate = max(0.0, 1.0 - recall[i].sum()) * change_rate[i]
-        if silent_rate < 1e-15 * change_rate[i]:
+def _fill(value: bool, flat: Floats, wide: Floats, answer: Floats) -> None:
+    for i in range(answer.size):
+        elapsed, change_rate, request_rate = flat[0, i], flat[1, i], flat[2, i]
+        signals, recall, false_rate = wide[0, i], wide[1, i], wide[2, i]
+        silent_rate = max(0.0, 1.0 - recall.sum()) * change_rate
+        if silent_rate < 1e-15 * change_rate:
             silent_rate = 0.0  # recalls that sum to 1 but for rounding
-        heard = recall[i] * change_rate[i]
-        useful = heard > 0.0  # other signals say nothing
-        heard, noise = heard[useful], false_rate[i][useful]
+        useful = recall * change_rate > 0.0  # other signals say nothing
+        heard, noise = (recall * change_rate)[useful], false_rate[useful]
         weights = np.log1p(heard / noise)
-        x = silent_rate * elapsed[i] if silent_rate > 0.0 else 0.0
-        for count, weight in zip(signals[i][useful], weights):  # noqa: B905 - strict is unknown to numba
+        x = silent_rate * elapsed if silent_rate > 0.0 else 0.0
+        for count, weight in zip(signals[useful], weights):  # noqa: B905 - strict is unknown to numba
             if count > 0.0:
                 x += count * weight
-        answer[i] = request_rate[i] * combined_value(x, silent_rate, heard + noise, weights) if value else x
+        answer[i] = request_rate * combined_value(x, silent_rate, heard + noise, weights) if value else x
 
 
 @compiled
 def combined_value(x: float, silent_rate: float, signal_rates: Floats, weights: Floats) -> float:
     """V at staleness x, per unit of request rate, of a page with these sources."""
-    change_rate = silent_rate - (signal_rates * np.expm1(-weights)).sum()
+    change_rate = silent_rate - float((signal_rates * np.expm1(-weights)).sum())
     if x <= 0.0 or change_rate == 0.0:
         return 0.0
     if x == math.inf or x > 45.0:
@@ -139,7 +131,7 @@ def _closed_form(x: float, silent_rate: float, signal_rates: Floats, weights: Fl
 @compiled
 def _all_terms(x: float, silent_rate: float, signal_rates: Floats, weights: Floats) -> float:
     """V as a sum over all counts (n_1, n_2, …) of signals that stay below x, in the manner of an odometer."""
-    total_rate = silent_rate + signal_rates.sum()
+    total_rate = silent_rate + float(signal_rates.sum())
     silent_share = silent_rate / total_rate
     log_ratio = -math.log1p(-silent_share)
     log_false = np.log(signal_rates / total_rate) - weights
