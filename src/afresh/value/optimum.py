@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,6 +57,23 @@ def optimum(
     blame({"budget": budget})
     if np.ndim(budget) != 0:
         raise ValueError("budget must be one number")
+    # The answer does not depend on the unit of request rates; the arithmetic does, at the ends of what floats can hold.
+    largest = float(np.max(request_rate, initial=0.0))
+    if 0.0 < largest < 1e-100 or 1e100 < largest < math.inf:
+        scaled = np.asarray(request_rate, dtype=np.float64) / largest
+        best = optimum(
+            budget=budget,
+            request_rate=scaled,
+            change_rate=change_rate,
+            recall=recall,
+            false_rate=false_rate,
+            cost=cost,
+            floor=floor,
+            host=host,
+            host_budget=host_budget,
+        )
+        host_prices = None if best.host_prices is None else best.host_prices * largest
+        return replace(best, price=best.price * largest, host_prices=host_prices)
     named = {
         "request_rate": request_rate,
         "change_rate": change_rate,
