@@ -3,7 +3,7 @@
 from afresh.detect.fingerprint import fingerprint
 from afresh.types import Fetched, Outcome, Validators, Verdict
 
-REFUSALS = frozenset({"refused_address", "robots", "scope"})
+REFUSALS = frozenset({"refused_address", "refused_port", "robots", "scope"})
 
 
 def compare(known: Validators, fetched: Fetched) -> Verdict:
