@@ -86,7 +86,7 @@ class Http:
 
     Invariants: the guard sees every address that a socket is made for, and a pooled connection stays with the address
     that was seen; nothing is kept between fetches but connections and resolved names (no cookies, no credentials);
-    memory of one fetch stays below twice `limits.body`.
+    memory of one fetch stays below twice `limits.body` and a decoder's window.
     """
 
     def __init__(

@@ -6,13 +6,13 @@ the limit in all: a bomb is found while it grows, also one that hides inside ano
 
 import zlib
 from collections.abc import Callable, Sequence
-from io import BytesIO
 from typing import Protocol
 
 import brotli
 import zstandard
 
 STEP = 1 << 16
+BLOCK = 1 << 20
 MOST_STAGES = 4  # honest servers use one
 MOST_MEMBERS = 1000  # gzip members in one body; each costs time even when it is empty
 LARGEST_WINDOW = 1 << 23  # what RFC 9659 allows zstd on the web
@@ -43,15 +43,44 @@ class _Counted:
     """Hands pieces on, up to a limit in all."""
 
     def __init__(self, out: Out, limit: int) -> None:
+        self.turn(out, limit)
+
+    def turn(self, out: Out, limit: int) -> None:
+        """Hand what comes from now on elsewhere."""
         self._out = out
         self._left = limit
 
     def write(self, piece: bytes) -> int:
+        """Hand a piece on; Spoiled if that is too much."""
         self._left -= len(piece)
         if self._left < 0:
             raise Spoiled("too_large")
         self._out(piece)
         return len(piece)
+
+
+class _Kept:
+    """Pieces, kept in blocks.
+
+    Blocks, because one buffer that grows is copied on the way and takes its memory twice when a bomb is in it; and not
+    the pieces themselves, because a million of one byte each take fifty times their size.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._blocks = [bytearray()]
+
+    def write(self, piece: bytes) -> None:
+        self.size += len(piece)
+        if len(self._blocks[-1]) >= BLOCK:
+            self._blocks.append(bytearray())
+        self._blocks[-1] += piece
+
+    def whole(self) -> bytes:
+        return b"".join(self._blocks)
+
+    def discard(self) -> None:
+        self._blocks = [bytearray()]
 
 
 class _Zlib:
@@ -135,9 +164,10 @@ class _Brotli:
     def feed(self, data: bytes) -> None:
         self._begun = True
         try:
-            self._made.write(self._stream.process(data, output_buffer_limit=STEP))
-            while not self._stream.is_finished() and not self._stream.can_accept_more_data():
-                self._made.write(self._stream.process(b"", output_buffer_limit=STEP))
+            piece = self._stream.process(data, output_buffer_limit=STEP)
+            while piece:
+                self._made.write(piece)
+                piece = self._stream.process(b"", output_buffer_limit=STEP)
         except brotli.error:
             raise Spoiled("bad_coding") from None
 
@@ -156,16 +186,8 @@ class _Zstd:
 
     def __init__(self, out: Out, limit: int) -> None:
         self._made = _Counted(out, limit)
-        self._mark: bytes | None = None
         decompressor = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
-        self._stream = decompressor.stream_writer(self, write_size=STEP, closefd=False)  # type: ignore[arg-type]
-
-    def write(self, piece: bytes) -> int:
-        """Called by the library with every piece it makes."""
-        if self._mark is None:
-            return self._made.write(piece)
-        self._mark += piece
-        return len(piece)
+        self._stream = decompressor.stream_writer(self._made, write_size=STEP, closefd=False)  # type: ignore[arg-type]
 
     def feed(self, data: bytes) -> None:
         try:
@@ -174,12 +196,13 @@ class _Zstd:
             raise Spoiled("bad_coding") from None
 
     def finish(self) -> None:
-        self._mark = b""
+        mark = bytearray()
+        self._made.turn(mark.extend, STEP)
         try:
             self._stream.write(self._MARK_FRAME)
         except zstandard.ZstdError:
             raise Spoiled("truncated") from None
-        if self._mark != self._MARK:
+        if mark != self._MARK:
             raise Spoiled("truncated")
 
 
@@ -205,8 +228,7 @@ class Body:
             raise Spoiled("bad_coding")
         if any(coding not in _STAGES for coding in codings):
             raise Spoiled("unknown_coding")
-        # BytesIO hands its buffer out without a copy; joining pieces would need the memory twice.
-        self._kept = BytesIO()
+        self._kept = _Kept()
         self._stages: list[Stage] = []
         out: Out = _Counted(self._kept.write, limit).write
         for coding in codings:  # the last one applied is the first to be undone
@@ -221,10 +243,14 @@ class Body:
     @property
     def size(self) -> int:
         """How large the body is by now."""
-        return self._kept.tell()
+        return self._kept.size
+
+    def discard(self) -> None:
+        """Give the memory back now rather than when the garbage is collected."""
+        self._kept.discard()
 
     def finish(self) -> bytes:
         """The whole body; Spoiled if a coding was cut off."""
         for stage in self._stages:
             stage.finish()
-        return self._kept.getvalue()
+        return self._kept.whole()

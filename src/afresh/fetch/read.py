@@ -1,6 +1,7 @@
 """Reading a body off the network, within its limit."""
 
 import asyncio
+from collections.abc import Callable
 
 import aiohttp
 
@@ -26,6 +27,19 @@ async def read(answer: aiohttp.ClientResponse, limit: int, meter: Meter) -> byte
     body = Body(codings(answer.headers.getall("Content-Encoding", [])), limit)
     if (answer.content_length or 0) > limit:
         raise Spoiled("too_large")
+    broken = _reset_watch(answer)
+    try:
+        await _pour(answer, body, limit, meter)
+        if broken():
+            raise Spoiled("reset")
+        return body.finish()
+    except BaseException:
+        body.discard()
+        raise
+
+
+async def _pour(answer: aiohttp.ClientResponse, body: Body, limit: int, meter: Meter) -> None:
+    """From the network into the body, giving way to others now and then."""
     rested = 0
     async for chunk in answer.content.iter_chunked(STEP):
         meter.received += len(chunk)
@@ -36,4 +50,18 @@ async def read(answer: aiohttp.ClientResponse, limit: int, meter: Meter) -> byte
             if body.size - rested > _BREATH:
                 rested = body.size
                 await asyncio.sleep(0)
-    return body.finish()
+
+
+def _reset_watch(answer: aiohttp.ClientResponse) -> Callable[[], bool]:
+    """Tells, after reading, whether the connection was reset.
+
+    Where nothing but the end of the connection ends a body, the library takes a reset for that end, and half a page
+    would pass for a whole one.
+    """
+    connection = answer.connection
+    closed = connection.protocol.closed if connection is not None and connection.protocol is not None else None
+
+    def was_reset() -> bool:
+        return closed is not None and closed.done() and not closed.cancelled() and closed.exception() is not None
+
+    return was_reset

@@ -48,8 +48,8 @@ def reason(error: BaseException) -> str:
             return cause.reason
         if isinstance(cause, LookupTimeout):
             return "dns_timeout"
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return _CERTIFICATE.get(cause.verify_code, "tls")
+        if (code := getattr(cause, "verify_code", None)) is not None:  # an ssl.SSLCertVerificationError
+            return _CERTIFICATE.get(code, "tls")
         # asyncio has no type of its own for this one, nor has aiohttp for a reset in the middle of a body.
         if isinstance(cause, ConnectionAbortedError) and "handshake" in str(cause):
             return "tls_timeout"

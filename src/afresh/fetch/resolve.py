@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
@@ -26,8 +27,9 @@ class SystemResolver(AbstractResolver):
     daemons, so that a lookup that hangs does not hold up the end of the program either.
     """
 
-    def __init__(self) -> None:
-        self._places = asyncio.Semaphore(MOST_THREADS)
+    def __init__(self, ask: Callable[..., list[Any]] = socket.getaddrinfo, *, threads: int = MOST_THREADS) -> None:
+        self._ask = ask
+        self._places = asyncio.Semaphore(threads)
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -44,7 +46,7 @@ class SystemResolver(AbstractResolver):
 
         def look_up() -> None:
             try:
-                results = _system_addresses(host, port, family)
+                results = self._addresses(host, port, family)
             except (OSError, UnicodeError) as error:
                 failure = OSError(str(error))
                 say: Callable[[], None] = lambda: found.set_exception(failure)  # noqa: E731
@@ -56,13 +58,12 @@ class SystemResolver(AbstractResolver):
         threading.Thread(target=look_up, name=f"lookup of {host}", daemon=True).start()
         return await found
 
+    def _addresses(self, host: str, port: int, family: int) -> list[ResolveResult]:
+        rows = self._ask(host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+        return [_result(host, str(address[0]), port, kind) for kind, _, _, _, address in rows]
+
     async def close(self) -> None:
         """Nothing to let go of."""
-
-
-def _system_addresses(host: str, port: int, family: int) -> list[ResolveResult]:
-    rows = socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
-    return [_result(host, str(address[0]), port, kind) for kind, _, _, _, address in rows]
 
 
 def _result(name: str, address: str, port: int, family: int) -> ResolveResult:
