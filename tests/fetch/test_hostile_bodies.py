@@ -15,9 +15,11 @@ from typing import Any
 import brotli
 import pytest
 import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from afresh.detect import compare
-from afresh.fetch.inflate import MOST_MEMBERS, Body, Spoiled
+from afresh.fetch.inflate import MOST_MEMBERS, STEP, Body, Spoiled
 from afresh.types import Outcome, Validators
 
 LIMIT = 10_000_000
@@ -171,6 +173,43 @@ def test_f2_a_stage_that_makes_nothing_cannot_be_fed_for_ever(stage: Any) -> Non
         Body(["gzip"], limit=LIMIT).feed(empty * (MOST_MEMBERS + 1))
     inner = gzip.compress(empty * 2_000_000, compresslevel=9)  # 40 MB of empty members in a few kB
     assert stage.fetch(answer(inner, "gzip", "gzip")).reason in ("bad_coding", "too_large")
+
+
+def test_f2_what_arrives_is_limited_even_if_nothing_comes_of_it(stage: Any) -> None:
+    """A zstd frame may hold bytes that every decoder skips: any number of them make a body of no size."""
+    skipped = struct.pack("<II", 0x184D2A50, 1000) + b"\0" * 1000
+    got = stage.fetch(OK + b"Content-Encoding: zstd\r\n\r\n" + skipped * 200, limits={"body": 100_000})
+    assert got.reason == "too_large"
+    assert stage.fetch(OK + b"Content-Encoding: zstd\r\n\r\n" + skipped * 20 + coded(PAGE, "zstd")).body == PAGE
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    stack=st.lists(st.sampled_from(["gzip", "deflate", "raw", "br", "zstd"]), min_size=1, max_size=4),
+    unit=st.binary(min_size=1, max_size=300),
+    size=st.integers(0, 5 * STEP) | st.sampled_from([STEP - 1, STEP, STEP + 1, 2 * STEP, 4 * STEP]),
+    cut=st.integers(1, 5000),
+)
+def test_f2_any_body_in_any_codings_and_any_pieces_comes_out_as_it_went_in(
+    stack: list[str], unit: bytes, size: int, cut: int
+) -> None:
+    page = (unit * (size // len(unit) + 1))[:size]
+    data = page
+    for coding in stack:
+        data = raw_deflate(data) if coding == "raw" else CODERS[coding](data)
+    codings = ["deflate" if coding == "raw" else coding for coding in stack]
+
+    def through(limit: int) -> bytes:
+        body = Body(codings, limit=limit)
+        for start in range(0, len(data), cut):
+            body.feed(data[start : start + cut])
+        return body.finish()
+
+    largest = max(size, len(data), 100) * 2  # stages between may be larger than both ends
+    assert through(largest) == page
+    if size:
+        with pytest.raises(Spoiled, match="too_large"):
+            through(size - 1)
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])

@@ -79,9 +79,6 @@ class _Kept:
     def whole(self) -> bytes:
         return b"".join(self._blocks)
 
-    def discard(self) -> None:
-        self._blocks = [bytearray()]
-
 
 class _Zlib:
     """What gzip and deflate share: one stream of zlib's, or several after each other."""
@@ -244,10 +241,6 @@ class Body:
     def size(self) -> int:
         """How large the body is by now."""
         return self._kept.size
-
-    def discard(self) -> None:
-        """Give the memory back now rather than when the garbage is collected."""
-        self._kept.discard()
 
     def finish(self) -> bytes:
         """The whole body; Spoiled if a coding was cut off."""

@@ -28,14 +28,10 @@ async def read(answer: aiohttp.ClientResponse, limit: int, meter: Meter) -> byte
     if (answer.content_length or 0) > limit:
         raise Spoiled("too_large")
     broken = _reset_watch(answer)
-    try:
-        await _pour(answer, body, limit, meter)
-        if broken():
-            raise Spoiled("reset")
-        return body.finish()
-    except BaseException:
-        body.discard()
-        raise
+    await _pour(answer, body, limit, meter)
+    if broken():
+        raise Spoiled("reset")
+    return body.finish()
 
 
 async def _pour(answer: aiohttp.ClientResponse, body: Body, limit: int, meter: Meter) -> None:
