@@ -1,11 +1,14 @@
 """From the [fetch] table to the fetcher."""
 
+import re
+from dataclasses import fields
 from ipaddress import ip_network
+from pathlib import Path
 
 import pytest
 
 from afresh.cli.build import fetcher_for
-from afresh.config import parse
+from afresh.config import FetchSettings, parse
 from afresh.errors import ConfigError
 from afresh.fetch.guard import Refused
 
@@ -71,3 +74,13 @@ def test_a_network_that_is_opened_is_open_and_no_more() -> None:
 def test_settings_that_make_no_sense_are_named(line: str) -> None:
     with pytest.raises(ConfigError, match=line.split(" ", maxsplit=1)[0]):
         parse(f"[fetch]\n{line}")
+
+
+def test_the_security_page_names_every_reason_and_every_setting() -> None:
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "security.md").read_text()
+    source = "".join(path.read_text() for path in (root / "src/afresh/fetch").glob("*.py"))
+    reasons = set(re.findall(r'(?:Spoiled|Refused)\("(\w+)"', source)) | set(re.findall(r'"(tls\w*|dns\w*)"', source))
+    assert len(reasons) > 15
+    assert {each for each in reasons if f"`{each}`" not in page} == set()
+    assert {each.name for each in fields(FetchSettings) if f"`{each.name}`" not in page} == set()

@@ -1,7 +1,9 @@
 """What is taken from an answer's headers, and what is not believed: validators, dates, waiting times, codings."""
 
+import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from itertools import chain
 
 import aiohttp
 
@@ -11,6 +13,7 @@ LONGEST_VALUE = 1024  # a validator longer than this is not worth keeping
 LONGEST_WAIT = 1e9  # seconds; what a host says beyond this means nothing
 OLDEST_DATE = 631152000.0  # 1990: nothing on the web is older, and a server that says so has no clock
 CLOCK_SLACK = 300.0  # how far a server's clock may be ahead of ours
+_STRAY = re.compile(rb"[\0\r\n]")
 _CODING_SUFFIXES = ("-gzip", "--gzip", ";gzip", "-br", "-zstd", "-deflate", "-df")
 
 
@@ -119,9 +122,5 @@ def codings(values: list[str]) -> list[str]:
 
 def sound(answer: aiohttp.ClientResponse) -> bool:
     """Whether the head of an answer holds no byte that parsers disagree about; the library lets some through."""
-    names_and_values = (part for header in answer.raw_headers for part in header)
-    bad = (b"\0", b"\r", b"\n")
-    reason = answer.reason or ""
-    return not any(byte in part for part in names_and_values for byte in bad) and not any(
-        byte.decode() in reason for byte in bad
-    )
+    head = b"".join(chain.from_iterable(answer.raw_headers))
+    return not _STRAY.search(head) and not _STRAY.search((answer.reason or "").encode("utf-8", "replace"))

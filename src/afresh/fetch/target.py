@@ -18,16 +18,13 @@ def target(url: str, base: str | None = None) -> URL:
         parsed = ada_url.URL(url, base)
     except (ValueError, UnicodeError):
         raise BadTarget("not a URL") from None
-    if parsed.protocol not in ("http:", "https:"):
-        raise BadTarget("not a web address")
-    if parsed.username or parsed.password:
-        raise BadTarget("credentials in the URL")  # they would be sent to whoever wrote it
-    parsed.hash = ""
     # `encoded` keeps the library from writing the URL anew in its own way.
-    built = URL(str(parsed.href), encoded=True)
-    port = int(parsed.port) if parsed.port else (443 if parsed.protocol == "https:" else 80)
-    if built.raw_host != str(parsed.hostname).strip("[]") or built.port != port:
-        raise BadTarget("two parsers read it differently")
+    built = URL(str(parsed.href).partition("#")[0], encoded=True)
+    if built.scheme not in ("http", "https"):
+        raise BadTarget("not a web address")
+    if built.raw_authority != parsed.host:
+        # Credentials, which would be sent to whoever wrote the URL; or a host that two parsers read differently.
+        raise BadTarget("more or other than a host before the path")
     return built
 
 
