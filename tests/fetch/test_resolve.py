@@ -50,7 +50,7 @@ class Names(AbstractResolver):
 
 
 def test_f15_a_name_that_never_answers_ends_in_time_and_others_go_on() -> None:
-    async def go() -> tuple[Fetched, list[Fetched], float]:
+    async def go() -> tuple[Fetched, list[Fetched]]:
         async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
             writer.write(PAGE)
@@ -58,22 +58,20 @@ def test_f15_a_name_that_never_answers_ends_in_time_and_others_go_on() -> None:
 
         server = await asyncio.start_server(talk, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        http = Http(user_agent="test/1", limits=Limits(lookup=0.5), allow_private=True, resolver=Names())
+        http = Http(user_agent="test/1", limits=Limits(lookup=1.5), allow_private=True, resolver=Names())
         slow = asyncio.create_task(http.fetch(f"http://silent.example:{port}/", Validators()))
-        began = time.monotonic()
         others = [await http.fetch(f"http://site{number}.example:{port}/", Validators()) for number in range(20)]
-        took = time.monotonic() - began
+        assert not slow.done()  # nobody waited for it
         got = await slow
         await http.close()
         server.close()
-        return got, others, took
+        return got, others
 
-    got, others, took = asyncio.run(go())
+    got, others = asyncio.run(go())
     assert got.reason == "dns_timeout"
-    assert 0.4 < got.took < 2
+    assert 1.4 < got.took < 4
     assert compare(Validators(), got).outcome is Outcome.FAILED  # so that the host, and it alone, is left to rest
     assert [each.body for each in others] == [b"hello"] * 20
-    assert took < 0.5
 
 
 @pytest.mark.parametrize("name", ["unknown.example", "loop.example", "empty.example"])
