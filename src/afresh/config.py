@@ -9,6 +9,7 @@ import difflib
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, cast
 
@@ -56,6 +57,24 @@ def _path(value: Any) -> Path:
     return Path(value).expanduser()
 
 
+def _words(value: Any) -> tuple[str, ...]:
+    return tuple(word for word in _text(value).replace(",", " ").split() if word)
+
+
+def _ports(value: Any) -> frozenset[int]:
+    words = _words(value)
+    if not all(word.isascii() and word.isdecimal() and 0 < int(word[:6]) < 65536 for word in words):
+        raise ConfigError(f"{value!r} is not a list of ports.", hint='Write numbers in quotes: "22, 8443".')
+    return frozenset(int(word) for word in words)
+
+
+def _networks(value: Any) -> tuple[IPv4Network | IPv6Network, ...]:
+    try:
+        return tuple(ip_network(word) for word in _words(value))
+    except ValueError as error:
+        raise ConfigError(f"{error}.", hint='Write networks in quotes: "10.1.0.0/16, fd00::/8".') from None
+
+
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
     """Where copies and history are kept."""
@@ -79,9 +98,21 @@ class FetchSettings:
 
     contact: str = _setting("", _text, "A URL or address that site owners find in the User-Agent line.")
     timeout: float = _setting("60s", duration, "Deadline for one whole fetch, redirects included.")
-    max_body: int = _setting("16MiB", size, "Largest body, after inflation; larger ones count as failed.")
+    connect_timeout: float = _setting("15s", duration, "Deadline for a connection, TLS included.")
+    lookup_timeout: float = _setting("10s", duration, "Deadline for finding the address of a host name.")
+    max_body: int = _setting("16MiB", size, "Largest body, before and after inflation; larger ones count as failed.")
     max_redirects: int = _setting(5, _count, "How many redirects are followed.")
+    per_host: int = _setting(8, _count, "How many connections to one host may be open at once.")
     allow_private: bool = _setting(False, _yes_or_no, "Also fetch from private and loopback addresses.")
+    allow_networks: tuple[IPv4Network | IPv6Network, ...] = _setting(
+        "", _networks, "Private networks to fetch from all the same, such as 10.1.0.0/16, with commas between."
+    )
+    allow_ports: frozenset[int] = _setting(
+        "", _ports, "Ports to fetch from besides 80, 443 and those from 1024 that belong to no other service."
+    )
+    unverified_hosts: tuple[str, ...] = _setting(
+        "", _words, "Host names whose certificate is not checked, with commas between."
+    )
 
 
 @dataclass(frozen=True, slots=True)

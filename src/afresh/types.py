@@ -98,7 +98,9 @@ class Fetched:
     validators: Validators = field(default_factory=Validators)
     reason: str = ""
     retry_after: float | None = None
-    location: str = ""
+    location: str = ""  # where it was found in the end, if not at `url`
+    hops: tuple[str, ...] = ()  # every address that a redirect led to, in order
+    received: int = 0  # bytes of body that arrived, before inflation
 
 
 @dataclass(frozen=True, slots=True)

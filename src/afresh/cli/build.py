@@ -5,7 +5,7 @@ from afresh.config import Config
 from afresh.detect import Detector, Rules
 from afresh.engine import Engine
 from afresh.estimate import Grid
-from afresh.fetch import Http, Limits
+from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Hosts, Politeness
 from afresh.schedule import Greedy, Plain
 
@@ -38,15 +38,20 @@ def engine_for(config: Config, pages: int) -> Engine:
 def fetcher_for(config: Config) -> Http:
     """A fetcher within the settings' limits."""
     contact = f" (+{config.fetch.contact})" if config.fetch.contact else ""
+    fetch = config.fetch
     return Http(
         user_agent=f"afresh/{__version__}{contact}",
         limits=Limits(
-            seconds=config.fetch.timeout,
-            body=config.fetch.max_body,
-            redirects=config.fetch.max_redirects,
+            seconds=fetch.timeout,
+            connect=fetch.connect_timeout,
+            lookup=fetch.lookup_timeout,
+            body=fetch.max_body,
+            redirects=fetch.max_redirects,
             connections=max(config.crawl.concurrency, 1),
+            per_host=fetch.per_host,
         ),
-        allow_private=config.fetch.allow_private,
+        guard=Guard(allow_private=fetch.allow_private, networks=fetch.allow_networks, ports=fetch.allow_ports),
+        unverified_hosts=fetch.unverified_hosts,
     )
 
 

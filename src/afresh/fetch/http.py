@@ -1,71 +1,92 @@
 """Pages over HTTP: conditional, bounded in time and size, and never to an address it must not reach."""
 
 import asyncio
-import ipaddress
-import socket
+import logging
 import ssl
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.abc import AbstractResolver
 from yarl import URL
 
+from afresh.fetch import headers
+from afresh.fetch.guard import Guard
+from afresh.fetch.inflate import ACCEPTED, Spoiled
+from afresh.fetch.read import Meter, read
+from afresh.fetch.reasons import reason
+from afresh.fetch.resolve import Lookup, SystemResolver
+from afresh.fetch.target import BadTarget, redirected, target
 from afresh.types import Fetched, Validators
 
-_CHUNK = 1 << 16
-_LONGEST_HEADER = 1024  # a validator longer than this is not worth keeping
-_REDIRECTS = {301, 302, 303, 307, 308}
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+CONTENT = frozenset({200, 203})  # the answers whose body is the page
+LONGEST_LINE = 16 * 1024  # of an answer's head
+MOST_HEADERS = 256
+MOST_NOTED = 10_000  # hosts whose oddities are remembered as told
+
+_log = logging.getLogger("afresh.fetch")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one fetch may cost at most."""
+    """What one fetch may cost at most, and how many there may be at once."""
 
-    seconds: float = 60.0
-    body: int = 16 * 1024 * 1024
+    seconds: float = 60.0  # the whole fetch, redirects included
+    connect: float = 15.0  # until a connection stands; half of it for the TLS handshake
+    lookup: float = 10.0  # until a name is resolved
+    body: int = 16 * 1024 * 1024  # as it arrives, and after inflation
     redirects: int = 5
     connections: int = 256
+    per_host: int = 8
+    keep_alive: float = 15.0  # how long an idle connection is kept for the next fetch
 
 
-class _RefusedAddress(OSError):
-    """The one guard at the socket said no."""
+@dataclass(slots=True)
+class _Seen(Meter):
+    """What was seen of a fetch so far: on failure this is all there is to tell."""
+
+    url: str
+    started: float
+    began: float = field(default_factory=time.monotonic)
+    status: int = 0
+    received: int = 0
+    hops: list[str] = field(default_factory=list)
+    asked_again: bool = False
+
+    def fetched(self, **more: Any) -> Fetched:
+        return Fetched(
+            self.url,
+            self.started,
+            time.monotonic() - self.began,
+            status=self.status,
+            received=self.received,
+            hops=tuple(self.hops),
+            **more,
+        )
 
 
-class _TooLarge(Exception):
-    """The body, after inflation, is over the limit."""
+class _Connector(aiohttp.TCPConnector):
+    """The library's pool of connections, with a deadline of its own for the TLS handshake, so that it can be named."""
 
+    def __init__(self, *, handshake: float, **others: Any) -> None:
+        super().__init__(**others)
+        self._handshake = handshake
 
-class LocalhostResolver(AbstractResolver):
-    """Resolves `localhost` and every name below it to loopback, as RFC 6761 asks of applications."""
-
-    def __init__(self) -> None:
-        self._others = aiohttp.ThreadedResolver()
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        """Addresses of a host name."""
-        name = host.lower().rstrip(".")
-        if name == "localhost" or name.endswith(".localhost"):
-            loopback = ResolveResult(
-                hostname=host, host="127.0.0.1", port=port, family=socket.AF_INET, proto=0, flags=socket.AI_NUMERICHOST
-            )
-            return [loopback]
-        return await self._others.resolve(host, port, family)
-
-    async def close(self) -> None:
-        """Let go of the system's resolver."""
-        await self._others.close()
+    async def _wrap_create_connection(self, *args: Any, **others: Any) -> Any:
+        if others.get("ssl"):
+            others["ssl_handshake_timeout"] = self._handshake
+        return await super()._wrap_create_connection(*args, **others)
 
 
 class Http:
-    """Gets pages over HTTP and HTTPS.
+    """Gets pages over HTTP and HTTPS; every outcome is a value.
 
-    Every address is checked where the socket is made, after all name resolution, so no spelling of a URL and no
-    redirect can reach an address that is not public, unless `allow_private` says that it may.
+    Invariants: the guard sees every address that a socket is made for, and a pooled connection stays with the address
+    that was seen; nothing is kept between fetches but connections and resolved names (no cookies, no credentials);
+    memory of one fetch stays below twice `limits.body` and a decoder's window.
     """
 
     def __init__(
@@ -74,29 +95,30 @@ class Http:
         user_agent: str,
         limits: Limits | None = None,
         allow_private: bool = False,
+        guard: Guard | None = None,
+        unverified_hosts: Collection[str] = (),
+        tls: ssl.SSLContext | None = None,
+        resolver: AbstractResolver | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.user_agent = user_agent
         self.limits = limits or Limits()
-        self.allow_private = allow_private
+        self.guard = guard or Guard(allow_private=allow_private)
+        self.unverified_hosts = frozenset(unverified_hosts)
+        self.tls = tls
+        self.resolver = resolver
         self.clock = clock
         self._session: aiohttp.ClientSession | None = None
+        self._noted: set[tuple[str, str]] = set()
 
     async def fetch(self, url: str, known: Validators) -> Fetched:
         """Get the page, or hear that it is still what we `known` it to be."""
-        started = self.clock()
-        began = time.monotonic()
-
-        def took() -> float:
-            return time.monotonic() - began
-
+        seen = _Seen(url, self.clock())
         try:
             async with asyncio.timeout(self.limits.seconds):
-                return await self._follow(url, known, started, took)
-        except _TooLarge:
-            return Fetched(url, started, took(), reason="too_large")
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-            return Fetched(url, started, took(), reason=_reason(error))
+                return await self._ask(seen, known)
+        except (aiohttp.ClientError, OSError, ValueError, Spoiled) as error:
+            return seen.fetched(reason=reason(error))
 
     async def close(self) -> None:
         """Let go of all connections."""
@@ -104,111 +126,99 @@ class Http:
             await self._session.close()
             self._session = None
 
-    async def _follow(self, url: str, known: Validators, started: float, took: Callable[[], float]) -> Fetched:
-        target = URL(url, encoded=True)
-        headers = _conditions(known)
-        for _ in range(self.limits.redirects + 1):
-            async with self._open().get(target, headers=headers, allow_redirects=False) as answer:
-                location = answer.headers.get("Location", "")
-                if answer.status in _REDIRECTS and location:
-                    target = answer.url.join(URL(location))
-                    if target.scheme not in ("http", "https"):
-                        return Fetched(url, started, took(), status=answer.status, reason="bad_redirect")
-                    headers = {}  # the conditions were about the address that was asked first
-                    continue
-                body = await self._read(answer)
-                return _fetched(url, started, took(), answer, body)
-        return Fetched(url, started, took(), reason="too_many_redirects")
+    async def _ask(self, seen: _Seen, known: Validators) -> Fetched:
+        """Ask, follow where the answer points, ask again if it makes no sense, and read what comes."""
+        where = target(seen.url)
+        while True:
+            asked = headers.conditions(known)
+            if seen.asked_again:
+                asked["Cache-Control"] = "no-cache"
+            async with self._open().get(where, headers=asked, allow_redirects=False, ssl=self._trust(where)) as answer:
+                seen.status = answer.status
+                if not headers.sound(answer):
+                    raise Spoiled("bad_protocol")
+                self._note_oddities(where, answer)
+                if answer.status in REDIRECTS and "Location" in answer.headers:
+                    where = self._hop(seen, where, answer)
+                    known = Validators()  # what we know was about the address that was asked first
+                elif answer.status == 304 and not headers.confirms(known, answer.headers):
+                    if seen.asked_again:
+                        raise Spoiled("not_modified_without_copy")
+                    known, seen.asked_again = Validators(), True
+                else:
+                    return await self._take(seen, answer)
 
-    async def _read(self, answer: aiohttp.ClientResponse) -> bytes:
-        if answer.content_length is not None and answer.content_length > self.limits.body:
-            raise _TooLarge
-        parts: list[bytes] = []
-        size = 0
-        async for part in answer.content.iter_chunked(_CHUNK):
-            size += len(part)
-            if size > self.limits.body:
-                raise _TooLarge
-            parts.append(part)
-        return b"".join(parts)
+    def _hop(self, seen: _Seen, where: URL, answer: aiohttp.ClientResponse) -> URL:
+        """The next address of a chain of redirects, which is kept in `seen.hops`."""
+        locations = set(answer.headers.getall("Location"))
+        try:
+            if len(locations) > 1:
+                raise BadTarget("it points to several places")
+            following = redirected(locations.pop(), where)
+        except BadTarget:
+            raise Spoiled("bad_redirect") from None
+        visited = {str(target(seen.url)), *seen.hops}
+        seen.hops.append(str(following))
+        if str(following) in visited:
+            raise Spoiled("redirect_loop")
+        if len(seen.hops) > self.limits.redirects:
+            raise Spoiled("too_many_redirects")
+        return following
+
+    async def _take(self, seen: _Seen, answer: aiohttp.ClientResponse) -> Fetched:
+        """What an answer that is no detour brought."""
+        body = b""
+        if answer.status in CONTENT:  # of all others the status says what there is to say
+            body = await read(answer, self.limits.body, seen)
+        # Validators of another address must not be sent to this one, so a page behind a redirect has none.
+        kept = Validators() if seen.hops else headers.validators(answer.headers, self.clock())
+        return seen.fetched(
+            body=body,
+            content_type=answer.headers.get("Content-Type", "")[: headers.LONGEST_VALUE],
+            validators=kept,
+            retry_after=headers.retry_after(answer.headers.get("Retry-After", ""), self.clock()),
+            location=seen.hops[-1] if seen.hops else "",
+        )
+
+    def _note_oddities(self, where: URL, answer: aiohttp.ClientResponse) -> None:
+        """Tell once per host which of its headers are not believed."""
+        for name in headers.oddities(answer.headers, self.clock()):
+            key = (str(where.raw_host), name)
+            if key not in self._noted and len(self._noted) < MOST_NOTED:
+                self._noted.add(key)
+                _log.info("%s sends a %s that cannot be true; it is ignored", *key)
+
+    def _trust(self, where: URL) -> ssl.SSLContext | bool:
+        """How the server's certificate is checked."""
+        if where.raw_host in self.unverified_hosts:
+            return False
+        return self.tls or True
 
     def _open(self) -> aiohttp.ClientSession:
+        """The session; made at the first fetch, because it belongs to the loop that runs then."""
         if self._session is None:
-            connector = aiohttp.TCPConnector(
+            connector = _Connector(
+                handshake=self.limits.connect / 2,
                 limit=self.limits.connections,
-                resolver=LocalhostResolver(),
-                socket_factory=self._guarded_socket,
+                limit_per_host=self.limits.per_host,
+                resolver=Lookup(self.resolver or SystemResolver(), self.guard, seconds=self.limits.lookup),
+                socket_factory=self.guard.socket,
+                keepalive_timeout=self.limits.keep_alive,
                 ttl_dns_cache=60,
+                dns_cache_max_size=10_000,
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,
-                headers={"User-Agent": self.user_agent, "Accept": "text/html,*/*;q=0.8"},
+                headers={
+                    "User-Agent": self.user_agent,
+                    "Accept": "text/html,*/*;q=0.8",
+                    "Accept-Encoding": ACCEPTED,
+                },
+                auto_decompress=False,  # the library's own limits hold for a piece, not for the whole
                 cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.limits.connect),
+                max_line_size=LONGEST_LINE,
+                max_field_size=LONGEST_LINE,
+                max_headers=MOST_HEADERS,
             )
         return self._session
-
-    def _guarded_socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
-        family, kind, proto, _, address = info
-        if not self.allow_private and not ipaddress.ip_address(address[0]).is_global:
-            raise _RefusedAddress("the address is not public")
-        return socket.socket(family=family, type=kind, proto=proto)
-
-
-def _conditions(known: Validators) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    if known.fingerprint and known.etag:
-        headers["If-None-Match"] = known.etag
-    if known.fingerprint and known.last_modified:
-        headers["If-Modified-Since"] = known.last_modified
-    return headers
-
-
-def _fetched(url: str, started: float, took: float, answer: aiohttp.ClientResponse, body: bytes) -> Fetched:
-    header = answer.headers
-    return Fetched(
-        url,
-        started,
-        took,
-        status=answer.status,
-        body=body,
-        content_type=header.get("Content-Type", "")[:_LONGEST_HEADER],
-        validators=Validators(etag=_kept(header.get("ETag")), last_modified=_kept(header.get("Last-Modified"))),
-        retry_after=_retry_after(header.get("Retry-After"), started),
-        location="" if str(answer.url) == url else str(answer.url),
-    )
-
-
-def _kept(value: str | None) -> str:
-    return value if value and len(value) <= _LONGEST_HEADER else ""
-
-
-def _retry_after(value: str | None, now: float) -> float | None:
-    """Seconds from a Retry-After header in either of its forms; None for one that makes no sense."""
-    if not value:
-        return None
-    if value.strip().isdecimal():
-        return float(value[:20])
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - now)
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
-def _reason(error: Exception) -> str:
-    """One word for what went wrong; the only place that knows the library's own exceptions."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, _RefusedAddress):
-            return "refused_address"
-        cause = cause.__cause__ or getattr(cause, "os_error", None)
-    kinds: list[tuple[type[BaseException] | tuple[type[BaseException], ...], str]] = [
-        ((TimeoutError, aiohttp.ServerTimeoutError), "timeout"),
-        ((aiohttp.ClientConnectorCertificateError, aiohttp.ClientSSLError, ssl.SSLError), "tls"),
-        (aiohttp.ClientConnectorDNSError, "dns"),
-        (aiohttp.ClientConnectorError, "no_connection"),
-        (aiohttp.ClientPayloadError, "truncated"),
-        ((aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError), "reset"),
-        ((aiohttp.ClientResponseError, aiohttp.InvalidURL, ValueError), "bad_protocol"),
-    ]
-    return next((word for kind, word in kinds if isinstance(error, kind)), "network")

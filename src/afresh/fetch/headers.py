@@ -1,0 +1,126 @@
+"""What is taken from an answer's headers, and what is not believed: validators, dates, waiting times, codings."""
+
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from itertools import chain
+
+import aiohttp
+
+from afresh.types import Validators
+
+LONGEST_VALUE = 1024  # a validator longer than this is not worth keeping
+LONGEST_WAIT = 1e9  # seconds; what a host says beyond this means nothing
+OLDEST_DATE = 631152000.0  # 1990: nothing on the web is older, and a server that says so has no clock
+CLOCK_SLACK = 300.0  # how far a server's clock may be ahead of ours
+_STRAY = re.compile(rb"[\0\r\n]")
+_CODING_SUFFIXES = ("-gzip", "--gzip", ";gzip", "-br", "-zstd", "-deflate", "-df")
+
+
+def conditions(known: Validators) -> dict[str, str]:
+    """The headers that ask "has it changed since?"; none without a copy to fall back on.
+
+    >>> conditions(Validators(etag='"7"', fingerprint=1)), conditions(Validators(etag='"7"'))
+    ({'If-None-Match': '"7"'}, {})
+    """
+    if not known.fingerprint:
+        return {}
+    asked = {"If-None-Match": plain(known.etag), "If-Modified-Since": plain(known.last_modified)}
+    return {name: value for name, value in asked.items() if value}
+
+
+def validators(headers: Mapping[str, str], now: float) -> Validators:
+    """What the server gave to ask with next time, as far as it makes sense."""
+    last_modified = plain(headers.get("Last-Modified", ""))
+    believed = date(last_modified, now) is not None
+    return Validators(etag=plain(headers.get("ETag", "")), last_modified=last_modified if believed else "")
+
+
+def plain(value: str) -> str:
+    """The value if it can be sent back as it is, else nothing."""
+    return value if len(value) <= LONGEST_VALUE and value.isascii() and value.isprintable() else ""
+
+
+def date(value: str, now: float) -> float | None:
+    """The moment that an HTTP date names; None if it names none, or one that cannot be true.
+
+    A date to come would make every later change look old, and a server without a clock says 1970 for ever; a year of
+    two digits leaves the century open.
+
+    >>> date("Sun, 06 Nov 1994 08:49:37 GMT", now=1e9), date("Thu, 01 Jan 1970 00:00:00 GMT", now=1e9)
+    (784111777.0, None)
+    """
+    try:
+        moment = parsedate_to_datetime(value)
+        named = str(moment.year) in value
+        seconds = moment.timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    return seconds if named and OLDEST_DATE <= seconds <= now + CLOCK_SLACK else None
+
+
+def retry_after(value: str, now: float) -> float | None:
+    """Seconds to wait, from either form of Retry-After; never negative, never absurd; None for one without sense.
+
+    >>> retry_after("120", now=0.0), retry_after("-5", now=0.0), retry_after("9" * 400, now=0.0)
+    (120.0, None, 1000000000.0)
+    """
+    value = value.strip()
+    if value.isascii() and value.isdecimal():
+        return min(float(value[:20]), LONGEST_WAIT)
+    try:
+        seconds = parsedate_to_datetime(value[:100]).timestamp() - now
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    return min(max(seconds, 0.0), LONGEST_WAIT)
+
+
+def oddities(headers: Mapping[str, str], now: float) -> list[str]:
+    """Names of the headers that cannot be true and are not believed."""
+    found = []
+    if (said := headers.get("Last-Modified")) is not None and date(said, now) is None:
+        found.append("Last-Modified")
+    if (said := headers.get("Date")) is not None:
+        moment = date(said, now)
+        if moment is None or abs(moment - now) > 86400.0:
+            found.append("Date")
+    if (said := headers.get("Age")) is not None and not (said.isascii() and said.isdecimal() and len(said) < 10):
+        found.append("Age")
+    if (said := headers.get("ETag")) is not None and not plain(said):
+        found.append("ETag")
+    return found
+
+
+def confirms(known: Validators, headers: Mapping[str, str]) -> bool:
+    """Whether a "not modified" is about the version that was asked about; never so if none was.
+
+    Weak and strong tags of one version agree here, and so do the tags of its compressed and plain forms: that is how
+    servers answer, and only the version matters.
+    """
+    answered = headers.get("ETag", "")
+    if not conditions(known):
+        return False
+    return not known.etag or not answered or _version(known.etag) == _version(answered)
+
+
+def _version(etag: str) -> str:
+    bare = etag.strip().removeprefix("W/").strip('"')
+    for suffix in _CODING_SUFFIXES:
+        bare = bare.removesuffix(suffix)
+    return bare
+
+
+def codings(values: list[str]) -> list[str]:
+    """The content codings in the order in which they were applied.
+
+    >>> codings(["gzip, BR", "identity"])
+    ['gzip', 'br']
+    """
+    words = [word.strip().lower() for value in values for word in value.split(",")]
+    return [word for word in words if word not in ("", "identity", "none")]
+
+
+def sound(answer: aiohttp.ClientResponse) -> bool:
+    """Whether the head of an answer holds no byte that parsers disagree about; the library lets some through."""
+    head = b"".join(chain.from_iterable(answer.raw_headers))
+    return not _STRAY.search(head) and not _STRAY.search((answer.reason or "").encode("utf-8", "replace"))

@@ -1,0 +1,103 @@
+"""How many connections there are, and how long they live."""
+
+import asyncio
+
+from afresh.fetch import Http, Limits
+from afresh.types import Fetched, Validators
+
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+
+class Counting:
+    """A server that keeps connections open and counts them: how many there were, and how many worked at once."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+        self.connections = 0
+        self.working: dict[str, int] = {}
+        self.most: dict[str, int] = {}
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while True:
+                request = (await reader.readuntil(b"\r\n\r\n")).decode()
+                host = next(line for line in request.split("\r\n") if line.startswith("Host:"))
+                for key in (host, "all"):
+                    self.working[key] = self.working.get(key, 0) + 1
+                    self.most[key] = max(self.most.get(key, 0), self.working[key])
+                await asyncio.sleep(self.seconds)
+                for key in (host, "all"):
+                    self.working[key] -= 1
+                writer.write(PAGE)
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
+            writer.close()
+
+
+def fetch(server: Counting, hosts: list[str], *, at_once: bool, **limits: float) -> list[Fetched]:
+    async def go() -> list[Fetched]:
+        listening = await asyncio.start_server(server.talk, "127.0.0.1", 0)
+        port = listening.sockets[0].getsockname()[1]
+        http = Http(user_agent="test/1", allow_private=True, limits=Limits(**limits))  # type: ignore[arg-type]
+        asking = [http.fetch(f"http://{host}:{port}/{number}", Validators()) for number, host in enumerate(hosts)]
+        try:
+            return list(await asyncio.gather(*asking)) if at_once else [await each for each in asking]
+        finally:
+            await http.close()
+            listening.close()
+
+    return asyncio.run(go())
+
+
+def test_a_connection_is_used_again() -> None:
+    server = Counting()
+    got = fetch(server, ["a.localhost"] * 20, at_once=False)
+    assert [each.body for each in got] == [b"hello"] * 20
+    assert server.connections == 1
+
+
+def test_connections_to_one_host_are_limited() -> None:
+    server = Counting(0.05)
+    got = fetch(server, ["a.localhost", "b.localhost"] * 10, at_once=True, per_host=3)
+    assert {each.body for each in got} == {b"hello"}
+    counts = {key: most for key, most in server.most.items() if key != "all"}
+    assert set(counts.values()) == {3}
+
+
+def test_connections_in_all_are_limited() -> None:
+    server = Counting(0.05)
+    got = fetch(server, [f"h{number}.localhost" for number in range(20)], at_once=True, connections=5)
+    assert {each.body for each in got} == {b"hello"}
+    assert server.most["all"] == 5
+
+
+def test_waiting_for_a_connection_counts_for_the_deadline() -> None:
+    server = Counting(0.3)
+    got = fetch(server, ["a.localhost"] * 5, at_once=True, per_host=1, seconds=0.5)
+    assert sorted({each.reason for each in got}) == ["", "timeout"]
+
+
+def test_a_broken_fetch_leaves_no_connection_behind() -> None:
+    """A body that was given up must not be read as the answer to the next request."""
+
+    async def go() -> list[Fetched]:
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                while True:
+                    request = await reader.readuntil(b"\r\n\r\n")
+                    large = b"HTTP/1.1 200 OK\r\nContent-Length: 3000\r\n\r\n" + PAGE * 40
+                    writer.write(large[:2000] if b"large" in request else PAGE)
+            except (asyncio.IncompleteReadError, OSError):
+                writer.close()
+
+        listening = await asyncio.start_server(talk, "127.0.0.1", 0)
+        port = listening.sockets[0].getsockname()[1]
+        http = Http(user_agent="test/1", allow_private=True, limits=Limits(body=1000))
+        got = [
+            await http.fetch(f"http://127.0.0.1:{port}/{path}", Validators()) for path in ("large", "small", "small")
+        ]
+        await http.close()
+        listening.close()
+        return got
+
+    assert [each.reason or each.body for each in asyncio.run(go())] == ["too_large", b"hello", b"hello"]
