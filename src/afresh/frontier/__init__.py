@@ -6,6 +6,21 @@ longer if it failed.
 """
 
 from afresh.frontier.hosts import Hosts, Politeness
-from afresh.frontier.url import canonical, host_of
+from afresh.frontier.permission import Permission, RobotsState, robots_verdict
+from afresh.frontier.robots import Robots
+from afresh.frontier.url import Resolver, Url, canonical, canonical_or_none, host_of, parse
 
-__all__ = ["Hosts", "Politeness", "canonical", "host_of"]
+__all__ = [
+    "Hosts",
+    "Permission",
+    "Politeness",
+    "Resolver",
+    "Robots",
+    "RobotsState",
+    "Url",
+    "canonical",
+    "canonical_or_none",
+    "host_of",
+    "parse",
+    "robots_verdict",
+]
