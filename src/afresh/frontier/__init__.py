@@ -5,21 +5,26 @@ it. Its host is what politeness is counted by (`hosts`): after every answer the 
 longer if it failed.
 """
 
+from afresh.frontier.base import Eliminator
 from afresh.frontier.hosts import Hosts, Politeness
 from afresh.frontier.permission import Permission, RobotsState, robots_verdict
 from afresh.frontier.robots import Robots
+from afresh.frontier.seen import Seen, fingerprints
 from afresh.frontier.url import Resolver, Url, canonical, canonical_or_none, host_of, parse
 
 __all__ = [
+    "Eliminator",
     "Hosts",
     "Permission",
     "Politeness",
     "Resolver",
     "Robots",
     "RobotsState",
+    "Seen",
     "Url",
     "canonical",
     "canonical_or_none",
+    "fingerprints",
     "host_of",
     "parse",
     "robots_verdict",

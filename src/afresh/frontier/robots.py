@@ -1,8 +1,8 @@
 """robots.txt as RFC 9309 reads it, and as Google's own parser does where the RFC is silent.
 
 Only the first 500 KiB count, and 16,664 bytes of a line. Groups for the same agent are joined; the longest matching
-rule decides, and of two equally long ones the one that allows. Percent signs are written one way on both sides before they
-are compared. Matching is linear in the length of the path for any rule, and what is kept is linear in the file: agents
+rule decides, and of two equally long ones the one that allows. Percent signs are written one way on both sides before
+they are compared. Matching is linear in the length of the path, and what is kept is linear in the file: agents
 that stand together share their rules.
 """
 
