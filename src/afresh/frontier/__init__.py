@@ -7,6 +7,7 @@ longer if it failed.
 
 from afresh.frontier.base import Eliminator
 from afresh.frontier.hosts import Hosts, Politeness
+from afresh.frontier.links import Links, links
 from afresh.frontier.permission import Permission, RobotsState, robots_verdict
 from afresh.frontier.robots import Robots
 from afresh.frontier.seen import Seen, fingerprints
@@ -15,6 +16,7 @@ from afresh.frontier.url import Resolver, Url, canonical, canonical_or_none, hos
 __all__ = [
     "Eliminator",
     "Hosts",
+    "Links",
     "Permission",
     "Politeness",
     "Resolver",
@@ -26,6 +28,7 @@ __all__ = [
     "canonical_or_none",
     "fingerprints",
     "host_of",
+    "links",
     "parse",
     "robots_verdict",
 ]

@@ -147,11 +147,17 @@ class Resolver:
                 found = self._origin + plain if _PLAIN_ROOTED.fullmatch(plain) else None
             elif match := _PLAIN_ABSOLUTE.fullmatch(plain):
                 return self._absolute(plain, match[1], match[2])
-            elif ":" not in plain and _PLAIN_RELATIVE.fullmatch(plain):
-                found = self._folder + plain
+            elif ":" not in plain:
+                folder = self._folder
+                while plain[:3] == "../":
+                    plain, folder = plain[3:], self._above(folder)
+                found = folder + plain if _PLAIN_RELATIVE.fullmatch(plain) else None
         if found is not None and len(found) <= LONGEST:
             return found
         return canonical_or_none(link, self.base)
+
+    def _above(self, folder: str) -> str:
+        return folder[: max(folder.rindex("/", 0, -1), len(self._origin)) + 1]
 
     def _absolute(self, plain: str, origin: str, rest: str) -> str | None:
         if origin in self._confirmed and len(plain) <= LONGEST:
