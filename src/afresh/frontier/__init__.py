@@ -1,11 +1,53 @@
 """Which URLs exist and which hosts are ready.
 
-A URL comes in from outside in any spelling and leaves as its canonical form (`url`), under which everything else knows
-it. Its host is what politeness is counted by (`hosts`): after every answer the host rests, longer if it was slow, much
-longer if it failed.
+A page comes in as bytes and leaves as `links`: absolute URLs in their one canonical spelling (`url`), under which
+everything else knows them. `scope` says which of them a crawl may have at all, and what looks like a trap. A small
+cache (`cache`) and the eliminator (`seen`) drop what was met before; on a cluster the rest goes to the process that
+owns the host (`split`). What is new becomes a page.
+
+Before anything is sent, its host is asked what robots may do there (`robots`, and `permission`, which keeps that
+knowledge fresh), and politeness is counted by host (`hosts`) and by network address (`addresses`): after every answer
+the host rests, longer if it was slow, much longer if it failed.
 """
 
+from afresh.frontier.addresses import Addresses, AddressLimits
+from afresh.frontier.base import Eliminator
+from afresh.frontier.cache import Clock
 from afresh.frontier.hosts import Hosts, Politeness
-from afresh.frontier.url import canonical, host_of
+from afresh.frontier.links import Links, links
+from afresh.frontier.permission import Permission, RobotsState, robots_verdict
+from afresh.frontier.robots import Robots
+from afresh.frontier.scope import Admission, Refusal, Scope, Traps, site_of
+from afresh.frontier.seen import Seen, fingerprints
+from afresh.frontier.split import Splitter, owner
+from afresh.frontier.url import Resolver, Url, canonical, canonical_or_none, host_of, parse
 
-__all__ = ["Hosts", "Politeness", "canonical", "host_of"]
+__all__ = [
+    "AddressLimits",
+    "Addresses",
+    "Admission",
+    "Clock",
+    "Eliminator",
+    "Hosts",
+    "Links",
+    "Permission",
+    "Politeness",
+    "Refusal",
+    "Resolver",
+    "Robots",
+    "RobotsState",
+    "Scope",
+    "Seen",
+    "Splitter",
+    "Traps",
+    "Url",
+    "canonical",
+    "canonical_or_none",
+    "fingerprints",
+    "host_of",
+    "links",
+    "owner",
+    "parse",
+    "robots_verdict",
+    "site_of",
+]

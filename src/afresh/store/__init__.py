@@ -2,7 +2,8 @@
 
 A store is opened, claimed by the one runner, and read for its pages' states. From then on the runner writes what each
 finished crawl leaves (the crawl, the page's new state, the copy if there is a new one, the host's state), in batches.
-Others read meanwhile, and add pages. `Sqlite` keeps it all in one file, `Memory` until the program ends.
+Others read meanwhile, and add pages. `Sqlite` keeps it all in one file, `Memory` until the program ends. `SeenOnDisk`
+remembers which URLs a crawl has met, when they are too many for memory.
 
 >>> from afresh.types import Page
 >>> with Memory() as kept:
@@ -14,6 +15,7 @@ Others read meanwhile, and add pages. `Sqlite` keeps it all in one file, `Memory
 
 from afresh.store.base import PageState, Record, Store, Totals
 from afresh.store.memory import Memory
+from afresh.store.seen import SeenOnDisk
 from afresh.store.sqlite import Sqlite
 
-__all__ = ["Memory", "PageState", "Record", "Sqlite", "Store", "Totals"]
+__all__ = ["Memory", "PageState", "Record", "SeenOnDisk", "Sqlite", "Store", "Totals"]

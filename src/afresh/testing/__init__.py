@@ -3,6 +3,7 @@
 A battery raises AssertionError with a sentence that says which promise was broken.
 """
 
+from afresh.testing.seen import check_seen
 from afresh.testing.store import check_store
 
-__all__ = ["check_store"]
+__all__ = ["check_seen", "check_store"]

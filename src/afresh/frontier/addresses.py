@@ -1,0 +1,92 @@
+"""Limits for each network address, whatever names it goes by.
+
+A million host names can lead to one machine, which would then meet a million polite crawlers at once. So an address has
+its own turn: at most so many requests at a time, a gap after each, and at most so many names that may be crawled.
+"""
+
+from dataclasses import dataclass
+
+from afresh.frontier.hosts import Politeness
+
+
+@dataclass(frozen=True, slots=True)
+class AddressLimits:
+    """What one address may be asked."""
+
+    at_once: int = 8  # requests, over all its names
+    gap_share: float = 0.1  # of the gap that a host gets: many small sites share an address in earnest
+    names: int = 10_000  # hosts that are let in
+    addresses: int = 1_000_000  # remembered at most
+
+
+@dataclass(slots=True)
+class _Address:
+    running: int = 0
+    ready: float = 0.0
+    names: int = 0
+
+
+class Addresses:
+    """How busy each address is.
+
+    Invariant: no address ever has more than `at_once` requests running, nor more than `names` hosts. What is remembered
+    is bounded: when there are too many, an address without a running request is forgotten, the least recently used.
+
+    >>> addresses = Addresses(AddressLimits(at_once=1))
+    >>> addresses.start("192.0.2.1", now=0.0), addresses.start("192.0.2.1", now=0.0)
+    (True, False)
+    >>> addresses.finish("192.0.2.1", now=1.0, took=0.5)
+    >>> addresses.ready("192.0.2.1"), addresses.start("192.0.2.1", now=1.2), addresses.start("192.0.2.1", now=1.5)
+    (1.5, False, True)
+    """
+
+    def __init__(self, limits: AddressLimits | None = None, politeness: Politeness | None = None) -> None:
+        self.limits = limits or AddressLimits()
+        self.politeness = politeness or Politeness()
+        self._known: dict[str, _Address] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def admit(self, address: str) -> bool:
+        """Let one more host name of an address in, unless it has too many."""
+        known = self._get(address)
+        if known.names >= self.limits.names:
+            return False
+        known.names += 1
+        return True
+
+    def ready(self, address: str) -> float:
+        """When the address may be asked next, as far as its gap goes."""
+        known = self._known.get(address)
+        return known.ready if known else 0.0
+
+    def start(self, address: str, now: float) -> bool:
+        """Take the right to send one request, if there is one; every True ends in one `finish`."""
+        known = self._get(address)
+        if known.running >= self.limits.at_once or now < known.ready:
+            return False
+        known.running += 1
+        return True
+
+    def finish(self, address: str, *, now: float, took: float) -> None:
+        """Give the right back; the address rests a while."""
+        known = self._known[address]
+        known.running -= 1
+        known.ready = max(known.ready, now + self.limits.gap_share * self.politeness.gap(took))
+
+    def _get(self, address: str) -> _Address:
+        known = self._known.pop(address, None) or _Address()
+        if len(self._known) >= self.limits.addresses:
+            self._forget()
+        self._known[address] = known  # at the end again: the order is that of use
+        return known
+
+    def _forget(self) -> None:
+        # At most so many steps: whoever keeps the oldest ones busy cannot make this slow.
+        for _ in range(min(64, len(self._known))):
+            address = next(iter(self._known))
+            known = self._known.pop(address)
+            if not known.running:
+                return
+            self._known[address] = known

@@ -1,0 +1,295 @@
+"""The links of an HTML page: absolute, canonical, each once, and no more than a page may reasonably have.
+
+Followed are a, area, iframe, frame, refreshes, citations, and those `link` tags that lead to other pages. Pictures,
+scripts and style sheets are left out unless they are asked for, and so are forms, since sending one may do something.
+What a page asks robots not to follow is not followed. Feeds are named apart: they are signals rather than pages.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html.entities import html5
+from typing import Any
+
+import numpy as np
+
+from afresh.frontier.url import LONGEST, Resolver
+
+LARGEST = 4 * 1024 * 1024  # bytes of a page that are read
+MOST = 5_000  # links of a page that are kept
+MOST_CANDIDATES = 100  # words of a srcset that are read
+
+_TO_PAGES = frozenset(
+    [
+        "alternate",
+        "canonical",
+        "next",
+        "prev",
+        "previous",
+        "first",
+        "last",
+        "start",
+        "up",
+        "index",
+        "contents",
+        "chapter",
+        "section",
+    ]
+)
+_TO_FILES = frozenset(["stylesheet", "icon", "apple-touch-icon", "manifest", "preload", "modulepreload", "image_src"])
+_FEEDS = ("application/rss+xml", "application/atom+xml", "application/feed+json")
+# Which attribute of a tag holds a link to a page, and which to a part of this one.
+_PAGE_LINKS = {
+    "a": ("href", "xlink:href"),
+    "area": ("href",),
+    "iframe": ("src",),
+    "frame": ("src",),
+    "blockquote": ("cite",),
+    "q": ("cite",),
+    "ins": ("cite",),
+    "del": ("cite",),
+}
+_FILE_LINKS = {
+    "img": ("src", "srcset"),
+    "source": ("src", "srcset"),
+    "video": ("src", "poster"),
+    "audio": ("src",),
+    "track": ("src",),
+    "script": ("src",),
+    "embed": ("src",),
+    "object": ("data",),
+    "input": ("src",),
+    "body": ("background",),
+}
+_TAGS = (*_PAGE_LINKS, "link", "base", "meta", "form")
+_ATTRIBUTES = ("href", "xlink:href", "src", "cite", "action", "method", "rel", "type", "content", "http-equiv", "name")
+_FILE_ATTRIBUTES = ("srcset", "poster", "data", "background")
+
+_REFERENCE = re.compile(r"&(?:#[0-9]{1,8};?|#[xX][0-9a-fA-F]{1,7};?|[A-Za-z0-9]{1,32};?)")
+_REFRESH = re.compile(r"\s*[0-9.]{0,20}\s*[;,\s]\s*(?:url\s*=\s*)?(['\"]?)(.*)", re.IGNORECASE | re.DOTALL)
+_CHARSET = re.compile(rb"charset\s{0,9}=\s{0,9}[\"']?\s{0,9}([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """What a page leads to."""
+
+    urls: tuple[str, ...] = ()  # to other pages, in the page's order
+    files: tuple[str, ...] = ()  # pictures, scripts, style sheets and the like, if they were asked for
+    feeds: tuple[str, ...] = ()
+    canonical: str | None = None  # what the page says its own address is
+    nofollow: bool = False  # the page asks that no link of it be followed, and none is
+    noindex: bool = False
+    left_out: int = 0  # links beyond the limit, or whose address cannot be crawled
+
+
+def links(
+    page: bytes | str,
+    url: str,
+    *,
+    content_type: str = "",
+    robots_tag: str = "",
+    files: bool = False,
+    forms: bool = False,
+    most: int = MOST,
+) -> Links:
+    """The links of an HTML page that was found at `url`; `robots_tag` is its X-Robots-Tag header.
+
+    >>> links(b'<base href="/docs/"><a href="a.html#top">A</a> <a href="b" rel=nofollow>B</a>', "http://e.org/x").urls
+    ('http://e.org/docs/a.html',)
+    """
+    text = page[:LARGEST] if isinstance(page, str) else _decoded(page[:LARGEST], content_type)
+    found = _Collector(url, robots_tag, most=most, files=files, forms=forms)
+    for tag, attributes in _tags(text, 4 * most + 64, files=files):
+        found.take(tag, attributes)
+    return found.result()
+
+
+class _Collector:
+    """Takes tags one by one and keeps what they link to."""
+
+    def __init__(self, url: str, robots_tag: str, *, most: int, files: bool, forms: bool) -> None:
+        self._resolve, self._own = Resolver(url), url
+        self._most, self._want_files, self._forms = most, files, forms
+        self._urls: dict[str, None] = {}
+        self._files: dict[str, None] = {}
+        self._feeds: dict[str, None] = {}
+        self._seen: set[str] = set()  # links as written: most are repeated on a page
+        self._based = self._nofollow = self._noindex = False
+        self._canonical: str | None = None
+        self._left_out = 0
+        self._robots(robots_tag)
+
+    def take(self, tag: str, attributes: dict[str, str]) -> None:
+        """Keep what a tag links to."""
+        if tag == "a":
+            self._page_link(attributes.get("href", attributes.get("xlink:href")), attributes)
+        elif tag == "link":
+            self._link_tag(attributes)
+        elif tag == "meta":
+            self._meta(attributes)
+        elif tag == "base":
+            self._base(attributes.get("href"))
+        elif tag == "form":
+            if self._forms and attributes.get("method", "get").strip().lower() == "get":
+                self._page_link(attributes.get("action"), attributes)
+        elif tag in _PAGE_LINKS:
+            self._page_link(attributes.get(_PAGE_LINKS[tag][0]), attributes)
+        elif self._want_files:
+            for name in _FILE_LINKS[tag]:
+                value = attributes.get(name, "")
+                for link in _candidates(value) if name == "srcset" else [value]:
+                    self._keep(link, self._files)
+
+    def result(self) -> Links:
+        """Everything that was kept."""
+        self._urls.pop(self._own, None)
+        return Links(
+            urls=() if self._nofollow else tuple(self._urls),
+            files=tuple(self._files),
+            feeds=tuple(self._feeds),
+            canonical=self._canonical,
+            nofollow=self._nofollow,
+            noindex=self._noindex,
+            left_out=self._left_out,
+        )
+
+    def _page_link(self, link: str | None, attributes: dict[str, str]) -> None:
+        if link is None:
+            return
+        link = link.partition("#")[0]
+        if link in self._seen:
+            return
+        if "rel" in attributes and "nofollow" in attributes["rel"].lower().split():
+            return
+        self._seen.add(link)
+        self._keep(link, self._urls)
+
+    def _keep(self, link: str, kept: dict[str, None]) -> str | None:
+        if not link or len(link) > 2 * LONGEST:
+            self._left_out += bool(link)
+            return None
+        found = self._resolve(link)
+        if found is None or (len(kept) >= self._most and found not in kept):
+            self._left_out += 1
+            return None
+        kept[found] = None
+        return found
+
+    def _link_tag(self, attributes: dict[str, str]) -> None:
+        relations, link = set(attributes.get("rel", "").lower().split()), attributes.get("href", "")
+        if "nofollow" in relations:
+            return
+        if "alternate" in relations and attributes.get("type", "").strip().lower() in _FEEDS:
+            self._keep(link, self._feeds)
+        elif "stylesheet" in relations or (relations & _TO_FILES and not relations & _TO_PAGES):
+            if self._want_files:
+                self._keep(link, self._files)
+        elif relations & _TO_PAGES:
+            found = self._keep(link, self._urls)
+            if "canonical" in relations and self._canonical is None:
+                self._canonical = found
+
+    def _meta(self, attributes: dict[str, str]) -> None:
+        content = attributes.get("content", "")
+        if attributes.get("name", "").strip().lower() == "robots":
+            self._robots(content)
+        elif attributes.get("http-equiv", "").strip().lower() == "refresh":
+            match = _REFRESH.match(content)
+            if match:
+                link = match[2].partition(match[1])[0] if match[1] else match[2]
+                self._page_link(link.strip(), attributes)
+
+    def _base(self, link: str | None) -> None:
+        if link is None or self._based:
+            return
+        self._based = True  # only the first counts
+        base = self._resolve(link)
+        if base is not None:
+            self._resolve = Resolver(base)
+
+    def _robots(self, directives: str) -> None:
+        # `none` is both; a header may name the robot that it speaks to, and what is meant for others is not ours.
+        for word in directives.lower().split(","):
+            self._nofollow |= word.strip() in ("nofollow", "none")
+            self._noindex |= word.strip() in ("noindex", "none")
+
+
+def _tags(text: str, rows: int, *, files: bool) -> Iterator[tuple[str, dict[str, str]]]:
+    """Each tag that can hold a link, with those of its attributes that matter."""
+    from afresh.frontier import tags  # compiled code takes a second to load: not before somebody needs it
+
+    names, tag_codes = _codes((*_TAGS, *_FILE_LINKS) if files else _TAGS)
+    keys, attribute_codes = _codes((*_ATTRIBUTES, *_FILE_ATTRIBUTES) if files else _ATTRIBUTES)
+    page = text.encode("utf-8", "replace")
+    room = np.empty((min(rows, page.count(b"<") + page.count(b"=") + 1), 4), np.int64)
+    count = tags.scan(np.frombuffer(page, np.uint8), tag_codes, attribute_codes, room)
+    attributes: dict[str, str] = {}
+    tag = ""
+    for name, key, start, end in room[:count].tolist():
+        if key < 0:
+            if tag:
+                yield tag, attributes
+            tag, attributes = names[name], {}
+        else:
+            attributes.setdefault(keys[key], _unescaped(page[start:end].decode("utf-8", "replace")))
+    if tag:
+        yield tag, attributes
+
+
+_CODES: dict[tuple[str, ...], tuple[list[str], Any]] = {}
+
+
+def _codes(words: tuple[str, ...]) -> tuple[list[str], Any]:
+    """Words in the order of their codes, and the codes."""
+    if words not in _CODES:
+        from afresh.frontier.tags import name_code
+
+        ordered = sorted(words, key=name_code)
+        _CODES[words] = ordered, np.array([name_code(word) for word in ordered], np.uint64)
+    return _CODES[words]
+
+
+def _unescaped(value: str) -> str:
+    return _REFERENCE.sub(_character, value) if "&" in value else value
+
+
+def _character(match: re.Match[str]) -> str:
+    """What a character reference in an attribute stands for; `&copy=2` is a parameter and not a sign."""
+    name = match[0][1:]
+    if name[0] != "#":
+        if name.endswith(";"):
+            return html5.get(name, match[0])
+        follower = match.string[match.end() : match.end() + 1]
+        return html5.get(name, match[0]) if follower != "=" else match[0]
+    digits = name[1:].rstrip(";")
+    number = int(digits[1:], 16) if digits[0] in "xX" else int(digits)
+    if 0x80 <= number <= 0x9F:  # what these mean in practice
+        return bytes((number,)).decode("cp1252", "replace")
+    return chr(number) if 0 < number <= 0x10FFFF and not 0xD800 <= number <= 0xDFFF else "\ufffd"
+
+
+def _candidates(srcset: str) -> list[str]:
+    """The addresses in a srcset, which are parted by commas that a space follows, or that end a descriptor."""
+    found, expected = [], True
+    for word in srcset.split(maxsplit=MOST_CANDIDATES)[:MOST_CANDIDATES]:
+        if expected:
+            found.append(word.rstrip(","))
+        expected = word.endswith(",")
+    return found
+
+
+def _decoded(page: bytes, content_type: str) -> str:
+    """The page as text: by its byte order mark, its header, what it says of itself, else as UTF-8."""
+    for mark, encoding in ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
+        if page.startswith(mark):
+            return page[len(mark) :].decode(encoding, "replace")
+    match = _CHARSET.search(content_type.encode("ascii", "replace")) or _CHARSET.search(page[:1024])
+    name = match[1].decode().lower() if match else "utf-8"
+    if name in ("iso-8859-1", "latin1", "us-ascii", "ascii"):
+        name = "cp1252"  # as every browser reads them
+    try:
+        # A page that could be read as ASCII cannot itself be in UTF-16.
+        return page.decode("utf-8" if match and name.startswith("utf-16") else name, "replace")
+    except (LookupError, ValueError):  # an unknown name, or the name of something that is no text encoding
+        return page.decode("utf-8", "replace")
