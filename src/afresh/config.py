@@ -123,6 +123,7 @@ class PolitenessSettings:
     shortest_gap: float = _setting("1s", duration, "but at least this long,")
     longest_gap: float = _setting("5min", duration, "and at most this long.")
     first_back_off: float = _setting("10s", duration, "Rest after a failure; it doubles with each failure in a row,")
+    robots: bool = _setting(True, _yes_or_no, "Obey robots.txt; false only for hosts of your own.")
     longest_back_off: float = _setting("1h", duration, "up to this; also the longest Retry-After that is obeyed.")
 
 

@@ -138,9 +138,9 @@ class Engine:
         self._believe(order.slot, now)
         return crawl
 
-    def release(self, order: Order, now: float) -> None:
-        """Take back an order that was not carried out: the page is in play again, as if it had not been given."""
-        self.scheduler.finish(order.slot, now, crawled=None)
+    def release(self, order: Order, now: float, gap: float = 0.0) -> None:
+        """Take back an order that was not carried out: the page is in play again once its host has rested for `gap`."""
+        self.scheduler.finish(order.slot, now, crawled=None, gap=gap)
 
     def beliefs(self, url: str, now: float) -> Beliefs:
         """What is believed of a page."""

@@ -42,6 +42,7 @@ class Page:
     host: str
     added: float = 0.0
     importance: float | None = None  # request rate set by the operator; None: learned from requests
+    depth: int = 0  # links from a page that was named; 0: it was named itself
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ app = typer.Typer(
 app.command("init", short_help="Write a commented settings file.")(pages.init)
 app.command("add", short_help="Keep pages fresh from now on.")(pages.add)
 app.command("run", short_help="Crawl until stopped.")(running.run)
+app.command("crawl", short_help="Discover a site and keep it fresh.")(running.crawl)
 app.command("status", short_help="How the collection is.")(showing.status)
 app.command("show", short_help="All about one page: when it is due, and why.")(showing.show)
 app.command("changes", short_help="What was found new, changed or gone, as JSON lines.")(feeds.changes)

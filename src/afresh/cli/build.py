@@ -2,6 +2,7 @@
 
 from afresh import __version__
 from afresh.config import Config
+from afresh.daemon import Permits
 from afresh.detect import Detector, Rules
 from afresh.engine import Engine
 from afresh.estimate import Grid
@@ -58,3 +59,8 @@ def fetcher_for(config: Config) -> Http:
 def detector_for(config: Config) -> Detector:
     """A detector that knows the sites' own rules."""
     return Detector({site.host.lower(): Rules(site.keep, site.drop) for site in config.site})
+
+
+def permits_for(config: Config) -> Permits | None:
+    """What asks robots.txt, unless the settings say not to."""
+    return Permits("afresh") if config.politeness.robots else None

@@ -1,12 +1,13 @@
-"""The command that crawls: run."""
+"""The commands that crawl: run, and crawl."""
 
 import asyncio
 import signal
 import sys
 import time
 from collections import Counter, deque
+from collections.abc import Sized
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +16,10 @@ from afresh.cli.terminal import as_json, console, errors
 from afresh.config import Config
 from afresh.errors import InputError
 from afresh.units import duration, rate, show_rate
+
+if TYPE_CHECKING:
+    from afresh.daemon import Discovery
+    from afresh.store import Store
 
 
 def run(
@@ -38,40 +43,96 @@ def run(
         read = replace(read, crawl=replace(read.crawl, budget=rate(budget)))
     limit = duration(seconds) if seconds is not None else None
     with open_store(read, create=False) as kept:
-        totals = kept.totals()
-        if not totals.pages:
-            raise InputError("There are no pages to keep fresh.", hint="Add some: afresh add https://example.com/")
-        from afresh.cli.build import detector_for, engine_for, fetcher_for
-        from afresh.daemon import Daemon
+        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit)
 
-        progress = Progress(read, as_json_lines=json)
-        engine = engine_for(read, totals.pages)
 
-        async def crawl() -> None:
-            fetcher = fetcher_for(read)
-            daemon = Daemon(
-                engine=engine,
-                fetcher=fetcher,
-                store=kept,
-                detector=detector_for(read),
-                concurrency=read.crawl.concurrency,
-                grace=read.crawl.grace,
-                listeners=[progress.hear],
-            )
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, daemon.stop)
-            if limit is not None:
-                loop.call_later(limit, daemon.stop)
-            shower = asyncio.create_task(progress.show())
-            try:
-                await daemon.run()
-            finally:
-                shower.cancel()
-                await fetcher.close()
+def crawl(
+    seeds: Annotated[
+        list[str] | None, typer.Argument(help="Where to begin; none: go on with the crawl in the store.")
+    ] = None,
+    depth: Annotated[int | None, typer.Option(help="Follow this many links from a seed at most.", min=0)] = None,
+    max_pages: Annotated[int | None, typer.Option(help="Keep this many pages at most.", min=1)] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Hosts to stay on, such as example.com or *.example.com; default: the seeds' own. Repeatable."
+        ),
+    ] = None,
+    include: Annotated[list[str] | None, typer.Option(help="Only paths like /docs/*; repeatable.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="No paths like *print=; repeatable.")] = None,
+    budget: Annotated[str | None, typer.Option(help='Crawl rate such as "10/s"; overrides the settings.')] = None,
+    seconds: Annotated[str | None, typer.Option(help='Stop by itself after this long, such as "90s".')] = None,
+    config: ConfigFile = None,
+    store: StoreFile = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON line for every crawl that is stored.")] = False,
+) -> None:
+    """Discover a site from its links and keep it fresh afterwards, until stopped (Ctrl-C or SIGTERM).
 
-        asyncio.run(crawl())
-        progress.close()
+    New pages compete with refreshes by what a fetch of them is worth. Stopping and starting again goes on where it was;
+    without seeds, with the same bounds.
+
+    Example: afresh crawl https://example.com/ --depth 3 --max-pages 5000
+    """
+    from afresh.cli.bounds import Bounds
+    from afresh.cli.opening import open_store, settings
+
+    read = settings(config, store)
+    if budget is not None:
+        read = replace(read, crawl=replace(read.crawl, budget=rate(budget)))
+    limit = duration(seconds) if seconds is not None else None
+    pages = Bounds.seeds(seeds or [])
+    with open_store(read, create=bool(pages)) as kept:
+        bounds = Bounds.stored(kept)
+        if pages:
+            hosts = scope or [page.host for page in pages]
+            bounds = Bounds(tuple(sorted(set(hosts))), tuple(include or ()), tuple(exclude or ()), depth, max_pages)
+            bounds.discovery()  # says what is wrong with them before anything is kept
+            kept.add(pages)
+            bounds.keep(kept)
+        if bounds is None:
+            raise InputError("There is no crawl to go on with.", hint="Name seeds: afresh crawl https://example.com/")
+        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, bounds.discovery())
+
+
+def keep_fresh(
+    config: Config, kept: "Store", progress: "Progress", limit: float | None, discovery: "Discovery | None" = None
+) -> None:
+    """Run a daemon on a store until a stop signal comes or the time is up."""
+    totals = kept.totals()
+    if not totals.pages:
+        raise InputError("There are no pages to keep fresh.", hint="Add some: afresh add https://example.com/")
+    from afresh.cli.build import detector_for, engine_for, fetcher_for, permits_for
+    from afresh.daemon import Daemon
+
+    engine = engine_for(config, totals.pages)
+
+    async def go() -> None:
+        fetcher = fetcher_for(config)
+        daemon = Daemon(
+            engine=engine,
+            fetcher=fetcher,
+            store=kept,
+            detector=detector_for(config),
+            permits=permits_for(config),
+            discovery=discovery,
+            concurrency=config.crawl.concurrency,
+            grace=config.crawl.grace,
+            listeners=[progress.hear],
+        )
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, daemon.stop)
+        if limit is not None:
+            loop.call_later(limit, daemon.stop)
+        shower = asyncio.create_task(progress.show(engine))
+        try:
+            await daemon.run()
+        finally:
+            shower.cancel()
+            await fetcher.close()
+
+    asyncio.run(go())
+    progress.close(len(engine))
 
 
 @dataclass
@@ -81,7 +142,6 @@ class Progress:
     config: Config
     as_json_lines: bool
     began: float = field(default_factory=time.monotonic)
-    pages: int = 0
     under_way: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     not_modified: int = 0
@@ -90,11 +150,9 @@ class Progress:
 
     def hear(self, event: object) -> None:
         """Count an event of the daemon's."""
-        from afresh.daemon import Finished, Ordered, Started, Stopped, Stored
+        from afresh.daemon import Finished, Ordered, Stopped, Stored
 
         match event:
-            case Started(pages):
-                self.pages = pages
             case Ordered():
                 self.under_way += 1
                 self.recent.append(time.monotonic())
@@ -109,20 +167,20 @@ class Progress:
             case Stopped(released):
                 self.released = released
 
-    async def show(self) -> None:
+    async def show(self, pages: Sized) -> None:
         """Show how it goes until cancelled."""
         if self.as_json_lines:
             return
         if not console.is_terminal:
             while True:
                 await asyncio.sleep(10)
-                console.print(self.line())
-        with console.status(self.line()) as status:
+                console.print(self.line(len(pages)))
+        with console.status(self.line(len(pages))) as status:
             while True:
                 await asyncio.sleep(0.25)
-                status.update(self.line())
+                status.update(self.line(len(pages)))
 
-    def line(self) -> str:
+    def line(self, pages: int) -> str:
         """One line on how it goes."""
         horizon = time.monotonic() - 10
         while self.recent and self.recent[0] < horizon:
@@ -132,13 +190,13 @@ class Progress:
         counts = self.outcomes
         failed = counts["failed"] + counts["busy"] + counts["refused"]
         return (
-            f"{self.pages} pages, budget {show_rate(self.config.crawl.budget)}, now {len(self.recent) / span:.3g}/s: "
+            f"{pages} pages, budget {show_rate(self.config.crawl.budget)}, now {len(self.recent) / span:.3g}/s: "
             f"{crawls} crawls, {self.not_modified} not modified, {counts['new']} new, {counts['changed']} changed, "
             f"{counts['gone']} gone, {failed} failed, {self.under_way} under way"
         )
 
-    def close(self) -> None:
+    def close(self, pages: int) -> None:
         """The last line."""
         released = f"; {self.released} given back unfinished" if self.released else ""
         # Programs read standard output; the summary is for people.
-        errors.print(f"Stopped. {self.line()}{released}.")
+        errors.print(f"Stopped. {self.line(pages)}{released}.")

@@ -39,6 +39,7 @@ class Hosts:
         self.politeness = politeness or Politeness()
         self._numbers: dict[str, int] = {}
         self._states: dict[str, HostState] = {}
+        self._delays: dict[str, float] = {}
 
     def number(self, host: str) -> int:
         """The host's number, the same for the same name."""
@@ -52,12 +53,19 @@ class Hosts:
         """Take over what was known before a restart."""
         self._states[state.host] = state
 
+    def wants(self, host: str, delay: float | None) -> None:
+        """The host asks for so many seconds between requests (Crawl-delay); None: it does not say."""
+        if delay is None or not delay > 0:
+            self._delays.pop(host, None)
+        else:
+            self._delays[host] = min(delay, self.politeness.longest_gap)
+
     def answered(
         self, host: str, outcome: Outcome, *, now: float, took: float, retry_after: float | None = None
     ) -> float:
         """Note how the host answered; how long it must rest now."""
         failed = outcome in (Outcome.FAILED, Outcome.BUSY)
         failures = self.state(host).failures + 1 if failed else 0
-        gap = self.politeness.gap(took, failures=failures, retry_after=retry_after)
+        gap = max(self.politeness.gap(took, failures=failures, retry_after=retry_after), self._delays.get(host, 0.0))
         self._states[host] = HostState(host, now + gap, failures)
         return gap

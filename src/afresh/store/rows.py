@@ -8,9 +8,11 @@ from afresh.types import Beliefs, Copy, Crawl, HostState, Outcome, Page, Validat
 
 Row = tuple[Any, ...]
 
-ADD_PAGE = "INSERT INTO pages (url, host, added, importance) VALUES (?, ?, ?, ?) ON CONFLICT (url) DO NOTHING"
+ADD_PAGE = """INSERT INTO pages (url, host, added, importance, depth) VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT (url) DO NOTHING"""
 
-STATE_COLUMNS = """number, url, host, added, importance, request_rate, change_rate, recall, false_rate, observations,
+STATE_COLUMNS = """number, url, host, added, importance, depth,
+  request_rate, change_rate, recall, false_rate, observations,
   etag, last_modified, fingerprint, raw, signature, fetched, checked, signals, crawls, changes, failures, learned"""
 STATES_AFTER = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? ORDER BY number LIMIT ?"  # noqa: S608
 STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE url = ?"  # noqa: S608
@@ -71,7 +73,7 @@ def untext(value: str | bytes) -> str:
 
 def page_row(page: Page) -> Row:
     """What `ADD_PAGE` takes."""
-    return page.url, page.host, page.added, page.importance
+    return page.url, page.host, page.added, page.importance, page.depth
 
 
 def state_row(state: PageState) -> Row:
@@ -92,12 +94,12 @@ def state_row(state: PageState) -> Row:
 
 def state_from(row: Row) -> tuple[int, PageState]:
     """A page's number and state, from a row of `STATE_COLUMNS`."""
-    number, url, host, added, importance, request_rate, change_rate, recall, false_rate, observations = row[:10]
-    *marks, fetched, checked, signals, crawls, changes, failures, learned = row[10:]
+    number, url, host, added, importance, depth, request_rate, change_rate, recall, false_rate, observations = row[:11]
+    *marks, fetched, checked, signals, crawls, changes, failures, learned = row[11:]
     beliefs = None
     if request_rate is not None:
         beliefs = Beliefs(request_rate, change_rate, recall, false_rate, observations)
-    page = Page(url, host, added, importance)
+    page = Page(url, host, added, importance, depth)
     validators = validators_from(*marks)
     return number, PageState(page, beliefs, validators, fetched, checked, signals, crawls, changes, failures, learned)
 

@@ -5,11 +5,14 @@ its own, and writes what came of them in batches. A crawl is acknowledged (`Stor
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from afresh.daemon.clock import SteadyClock
+from afresh.daemon.discovery import Discovery
+from afresh.daemon.events import Event, Finished, Listener, Ordered, Started, Stopped, Stored
+from afresh.daemon.permits import Permits
 from afresh.detect import Detector
 from afresh.engine import Engine
 from afresh.fetch import Fetcher
@@ -17,59 +20,6 @@ from afresh.store import PageState, Record, Store
 from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Verdict, Wait
 
 LONGEST_SLEEP = 0.5  # so that new evidence, a changed budget and the store's new pages are noticed soon
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """The daemon is up, with this many pages."""
-
-    pages: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ordered:
-    """A fetch begins."""
-
-    order: Order
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A fetch came back and was understood; it is not yet durable."""
-
-    crawl: Crawl
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """These crawls are durable now."""
-
-    crawls: tuple[Crawl, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """The daemon is down; this many fetches were given back unfinished."""
-
-    released: int
-
-
-Event = Started | Ordered | Finished | Stored | Stopped
-Listener = Callable[[Event], None]
-
-
-class SteadyClock:
-    """Wall time that never jumps: read once, then carried on by the monotonic clock.
-
-    A step of the system's clock, by an hour say, must neither starve the crawler nor make it burst.
-    """
-
-    def __init__(self) -> None:
-        self._offset = time.time() - time.monotonic()
-
-    def __call__(self) -> float:
-        """Seconds since 1970."""
-        return time.monotonic() + self._offset
 
 
 class Daemon:
@@ -86,6 +36,8 @@ class Daemon:
         fetcher: Fetcher,
         store: Store,
         detector: Detector | None = None,
+        permits: Permits | None = None,
+        discovery: Discovery | None = None,
         clock: Callable[[], float] | None = None,
         concurrency: int = 64,
         grace: float = 10.0,
@@ -96,6 +48,8 @@ class Daemon:
         self.fetcher = fetcher
         self.store = store
         self.detector = detector or Detector()
+        self.permits = permits
+        self.discovery = discovery
         self.clock = clock or SteadyClock()
         self.concurrency = concurrency
         self.grace = grace
@@ -170,11 +124,29 @@ class Daemon:
         if before is None:
             self.engine.remove(order.url)  # somebody took it out of the store
             return
-        fetched = await self.fetcher.fetch(order.url, before.validators)
+        fetched = await self._fetch(order, before)
+        if fetched is None:
+            return
         verdict = self.detector.compare(before.validators, fetched, order.host)
         crawl = self.engine.finish(order, fetched, verdict, self.clock())
         self._keep(before, crawl, fetched, verdict)
+        if self.discovery is not None and crawl.outcome in (Outcome.NEW, Outcome.CHANGED):
+            self.discovery.read(before.page, fetched)
         self._tell(Finished(crawl))
+
+    async def _fetch(self, order: Order, before: PageState) -> Fetched | None:
+        """The page, if robots.txt permits; None if the host's turn went to robots.txt instead."""
+        if self.permits is not None:
+            now = self.clock()
+            if self.permits.must_ask(order.url, now):
+                took = await self.permits.ask(order.url, self.fetcher, self.clock)
+                self.engine.hosts.wants(order.host, self.permits.crawl_delay(order.url, self.clock()))
+                # The host was asked something: it rests before it is asked for the page.
+                self.engine.release(order, self.clock(), gap=self.engine.hosts.politeness.gap(took))
+                return None
+            if not self.permits.allowed(order.url, now):
+                return Fetched(order.url, now, 0.0, reason="robots")
+        return await self.fetcher.fetch(order.url, before.validators)
 
     def _keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict) -> None:
         """Queue what the crawl leaves behind."""
@@ -215,6 +187,8 @@ class Daemon:
             await asyncio.to_thread(self.store.write, batch)
             self._tell(Stored(tuple(record.crawl for record in batch if record.crawl)))
         await asyncio.to_thread(self.store.put, values | {"alive": repr(now)})
+        if self.discovery is not None and (found := self.discovery.take()):
+            await asyncio.to_thread(self.store.add, found)
         for record in batch:
             if self._newest.get(record.state.page.url) is record.state:
                 del self._newest[record.state.page.url]
@@ -231,6 +205,8 @@ class Daemon:
                 learned=state.learned,
             )
             self._last_page = number
+            if self.discovery is not None:
+                self.discovery.know(state.page.url)
             self._wake.set()
 
     def _restore_hosts(self) -> None:

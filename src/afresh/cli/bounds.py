@@ -1,0 +1,58 @@
+"""The bounds of a crawl: where it may go, and how they are kept for the next time."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from afresh.cli.terminal import now
+from afresh.daemon import Discovery
+from afresh.errors import InputError
+from afresh.frontier import Scope, canonical, host_of
+from afresh.store import Store
+from afresh.types import Page
+
+NAME = "crawl"  # under which they are kept in the store
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Hosts, paths, depth and number of pages."""
+
+    hosts: tuple[str, ...]
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    depth: int | None = None
+    max_pages: int | None = None
+
+    @staticmethod
+    def seeds(urls: Iterable[str]) -> list[Page]:
+        """Pages from the addresses on the command line."""
+        pages = [canonical(url) for url in urls]
+        return [Page(url, host_of(url), added=now()) for url in pages]
+
+    @staticmethod
+    def stored(store: Store) -> "Bounds | None":
+        """The bounds of the crawl that the store holds."""
+        text = store.get(NAME)
+        if text is None:
+            return None
+        kept = json.loads(text)
+        return Bounds(
+            hosts=tuple(kept["hosts"]),
+            include=tuple(kept["include"]),
+            exclude=tuple(kept["exclude"]),
+            depth=kept["depth"],
+            max_pages=kept["max_pages"],
+        )
+
+    def keep(self, store: Store) -> None:
+        """Remember them."""
+        store.put({NAME: json.dumps(asdict(self))})
+
+    def discovery(self) -> Discovery:
+        """What reads links within these bounds."""
+        try:
+            scope = Scope(hosts=self.hosts, include=self.include, exclude=self.exclude, depth=self.depth)
+        except ValueError as error:
+            raise InputError(f"The bounds cannot be used: {error}.", hint="See afresh crawl --help.") from None
+        return Discovery(scope, most_pages=self.max_pages)

@@ -1,0 +1,27 @@
+"""The loop, live: asyncio and the wall clock around the pure engine.
+
+`loop` takes the pages out of the store, asks the engine for orders at the pace of the budget, and carries each out as a
+task of its own; before a host is asked for a page, its robots.txt is asked for permission (`permits`); what a new page
+links to becomes pages too, if discovery is on (`discovery`). What came of it all is written in batches, and listeners
+hear of it (`events`).
+"""
+
+from afresh.daemon.clock import SteadyClock
+from afresh.daemon.discovery import Discovery
+from afresh.daemon.events import Event, Finished, Listener, Ordered, Started, Stopped, Stored
+from afresh.daemon.loop import Daemon
+from afresh.daemon.permits import Permits
+
+__all__ = [
+    "Daemon",
+    "Discovery",
+    "Event",
+    "Finished",
+    "Listener",
+    "Ordered",
+    "Permits",
+    "Started",
+    "SteadyClock",
+    "Stopped",
+    "Stored",
+]

@@ -1,0 +1,17 @@
+"""The wall clock, read once."""
+
+import time
+
+
+class SteadyClock:
+    """Wall time that never jumps: read once, then carried on by the monotonic clock.
+
+    A step of the system's clock, by an hour say, must neither starve the crawler nor make it burst.
+    """
+
+    def __init__(self) -> None:
+        self._offset = time.time() - time.monotonic()
+
+    def __call__(self) -> float:
+        """Seconds since 1970."""
+        return time.monotonic() + self._offset

@@ -1,0 +1,45 @@
+"""What the daemon tells its listeners: named events, which cannot change the flow."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from afresh.types import Crawl, Order
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The daemon is up, with this many pages."""
+
+    pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A fetch begins."""
+
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A fetch came back and was understood; it is not yet durable."""
+
+    crawl: Crawl
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """These crawls are durable now."""
+
+    crawls: tuple[Crawl, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The daemon is down; this many fetches were given back unfinished."""
+
+    released: int
+
+
+Event = Started | Ordered | Finished | Stored | Stopped
+Listener = Callable[[Event], None]

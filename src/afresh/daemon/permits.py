@@ -1,0 +1,59 @@
+"""What robots.txt permits, host by host: fetched when it is needed, kept for as long as RFC 9309 allows."""
+
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from afresh.fetch import Fetcher
+from afresh.frontier import Permission, RobotsState
+from afresh.types import Validators
+
+MOST_HOSTS = 100_000  # whose rules are kept in memory; the longest unused go first and are asked for again
+
+
+class Permits:
+    """Asks every host what a robot may do there, and remembers the answer.
+
+    `agent` is the name that rules are looked up by. Sitemaps that a robots.txt names are collected in `sitemaps`.
+    """
+
+    def __init__(self, agent: str) -> None:
+        self.agent = agent
+        self.sitemaps: dict[str, tuple[str, ...]] = {}
+        self._states: dict[str, RobotsState] = {}
+
+    def must_ask(self, url: str, now: float) -> bool:
+        """Whether robots.txt must be fetched before this page can be judged, or is due for a refresh."""
+        return self._state(url).due(now)
+
+    async def ask(self, url: str, fetcher: Fetcher, clock: Callable[[], float]) -> float:
+        """Fetch the robots.txt that rules over a page; how long that took."""
+        origin = _origin(url)
+        fetched = await fetcher.fetch(origin + "/robots.txt", Validators())
+        state = self._state(url).answered(fetched.status, fetched.body, now=clock(), reason=fetched.reason)
+        self._states[origin] = state
+        if state.rules is not None and state.rules.sitemaps:
+            self.sitemaps[origin] = tuple(state.rules.sitemaps)
+        return fetched.took
+
+    def allowed(self, url: str, now: float) -> bool:
+        """Whether the page may be fetched at this moment."""
+        return self._state(url).verdict(self.agent, url, now) is Permission.ALLOWED
+
+    def crawl_delay(self, url: str, now: float) -> float | None:
+        """Seconds that the host wants between requests; None if it does not say."""
+        return self._state(url).crawl_delay(self.agent, now)
+
+    def _state(self, url: str) -> RobotsState:
+        origin = _origin(url)
+        state = self._states.pop(origin, None) or RobotsState()
+        self._states[origin] = state  # to the end: the longest unused are at the beginning
+        if len(self._states) > MOST_HOSTS:
+            oldest = next(iter(self._states))
+            del self._states[oldest]
+            self.sitemaps.pop(oldest, None)
+        return state
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
