@@ -1,7 +1,7 @@
 import re
 import time
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from afresh.frontier.glob import Glob
@@ -16,6 +16,10 @@ def by_regex(pattern: str, text: str) -> bool:
 
 
 @given(PATTERNS, TEXTS)
+@example("*aa*aa", "aaa")
+@example("*ab*ab$", "abab")
+@example("*ab*b$", "ab")
+@example("a*a$", "a")
 def test_matches_what_the_same_regular_expression_matches(pattern: str, text: str) -> None:
     assert Glob(pattern).matches(text) == by_regex(pattern, text)
 

@@ -65,6 +65,18 @@ def test_thousands_of_keys_aimed_at_one_bucket_are_only_slower() -> None:
     assert len(seen) == 110_000
 
 
+@pytest.mark.parametrize("count", [254, 255, 256, 257])
+def test_a_bucket_that_is_just_full(count: int) -> None:
+    seen, spread = Seen(large=2_000), np.random.default_rng(5).integers(0, TOP, 200_000, np.uint64)
+    attack, rest = np.split(crowd(300, 1 << 20), [count])
+    for part in (spread[:100_000], attack, spread[100_000:]):  # the last sends the others on into the large set
+        assert seen.add_many(part).all()
+    assert bool(seen._main.counts.size) == (count <= 255)
+    for part in (spread, attack):
+        assert not seen.add_many(part).any()
+    assert seen.add_many(rest).all()
+
+
 def test_a_set_that_is_too_crowded_from_the_start_stays_coarse() -> None:
     seen = Seen(large=2_000)
     attack = crowd(6_000, 7)

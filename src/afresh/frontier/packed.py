@@ -144,41 +144,57 @@ def _begin_many(keys: Words, places: Words, high: Highs, low: Lows, starts: Star
 
 
 @_compiled
+def _find_many(keys: Words, places: Words, high: Highs, low: Lows, starts: Starts, counts: Words) -> np.uint64:
+    """Put 1 for each key that is here, 0 for the others, into `places`; gives what was read on the way."""
+    read = _begin_many(keys, places, high, low, starts, counts)
+    for nth in range(keys.size):
+        found = high.size > 0 and finish(keys[nth], np.int64(places[nth]), high, low, starts, counts)[1]
+        places[nth] = np.uint64(found)
+    return read
+
+
+@_compiled
 def add(
     keys: Words, new: NDArray[np.bool_], at: int, seed: np.uint64, buffer: tuple[Any, ...], room: int, sets: Any
 ) -> tuple[int, int]:
     """Look keys up from `at` on and put new ones into the buffer, while it has room for them.
 
-    The buffer is a hash table, a flag for the key 0, which cannot be told from an empty place of the table, and three
-    rows of scratch. Says where it stopped and how many it put into the table.
+    The buffer is a hash table, a flag for the key 0, which cannot be told from an empty place of the table, and four
+    rows of scratch. The smaller of the two sets is asked only for what the larger one does not have. Says where it
+    stopped and how many it put into the table.
     """
-    table, zero, group, places, more_places = buffer
+    table, zero, group, known, missed, places = buffer
     (high, low, starts, counts), (more_high, more_low, more_starts, more_counts) = sets
     mask, found = np.uint64(table.size - 1), 0
     while at < keys.size and found < room:
         size = min(group.size - 1, keys.size - at)
         for nth in range(size):
             group[nth] = mixed(keys[at + nth], seed)
-            places[nth] = table[group[nth] & mask]
-        read = _begin_many(group[:size], places, high, low, starts, counts)
+            known[nth] = table[group[nth] & mask]
+        read = _find_many(group[:size], known, more_high, more_low, more_starts, more_counts)
+        count = 0
+        for nth in range(size):
+            if known[nth] == 0:
+                missed[count] = group[nth]
+                count += 1
         # What was read is written somewhere, or the compiler would see through it.
-        group[size] = read + _begin_many(group[:size], more_places, more_high, more_low, more_starts, more_counts)
+        group[size] = read + _find_many(missed[:count], places, high, low, starts, counts)
+        count = 0
         for nth in range(size):
             key = group[nth]
+            if known[nth] == 0:
+                known[nth] = places[count]
+                count += 1
             place = key & mask
             while table[place] != 0 and table[place] != key:
                 place = (place + np.uint64(1)) & mask
             if key == 0:
                 new[at] = not zero[0]
                 zero[0] = True
-            elif table[place] == 0:
-                known = high.size > 0 and finish(key, np.int64(places[nth]), high, low, starts, counts)[1]
-                if not known and more_high.size > 0:
-                    known = finish(key, np.int64(more_places[nth]), more_high, more_low, more_starts, more_counts)[1]
-                if not known:
-                    table[place] = key
-                    new[at] = True
-                    found += 1
+            elif known[nth] == 0 and table[place] == 0:
+                table[place] = key
+                new[at] = True
+                found += 1
             at += 1
             if found == room:
                 break

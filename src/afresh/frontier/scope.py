@@ -9,12 +9,12 @@ count too much, never too little, so that no cap can be passed.
 """
 
 import re
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import numpy as np
 import xxhash
 
 from afresh.errors import ConfigError
@@ -168,24 +168,22 @@ class Counts:
     """How often each text was added, in a fixed amount of memory; may say too much, never too little."""
 
     def __init__(self, size: int = 1 << 20) -> None:
-        self._rows = np.zeros((2, size), np.uint32)
+        self._size = size
+        self._rows = array("I", bytes(4 * size)), array("I", bytes(4 * size))
 
     def __getitem__(self, text: str) -> int:
-        return int(self._cells(text).min())
+        first, second = self._places(text)
+        return min(self._rows[0][first], self._rows[1][second])
 
     def add(self, text: str) -> None:
         """Count a text once more; a cell that says more already stays, which keeps the excess small."""
-        first, second = self._places(text)
-        lowest = int(self._cells(text).min()) + 1
-        for row, place in enumerate((first, second)):
-            self._rows[row, place] = max(int(self._rows[row, place]), lowest)
+        (one, other), (first, second) = self._rows, self._places(text)
+        count = min(one[first], other[second]) + 1
+        one[first], other[second] = max(one[first], count), max(other[second], count)
 
     def _places(self, text: str) -> tuple[int, int]:
-        code, size = xxhash.xxh3_128_intdigest(text.encode()), self._rows.shape[1]
-        return (code & 0xFFFFFFFFFFFFFFFF) % size, (code >> 64) % size
-
-    def _cells(self, text: str) -> Any:
-        return self._rows[(0, 1), self._places(text)]
+        code = xxhash.xxh3_128_intdigest(text.encode())
+        return (code & 0xFFFFFFFFFFFFFFFF) % self._size, (code >> 64) % self._size
 
 
 @cache

@@ -69,7 +69,7 @@ class Seen:
         self._large = large
         self._table = np.zeros(TABLE[0], np.uint64)
         self._zero = np.zeros(1, np.bool_)
-        self._scratch = np.zeros((3, GROUP + 1), np.uint64)
+        self._scratch = np.zeros((4, GROUP + 1), np.uint64)
         self._waiting = 0  # in the table
         self._middle, self._main = _Set(packed), _Set(packed)
 
