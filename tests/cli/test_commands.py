@@ -11,7 +11,7 @@ from afresh.types import Beliefs, Copy, Crawl, Outcome, Page, Validators
 URL = "http://example.com/"
 
 
-def refuses(done: object, *words: str) -> None:
+def assert_refused(done: object, *words: str) -> None:
     """One clear sentence with a hint, exit code 2, no traceback, nothing on standard output."""
     assert done.returncode == 2, done.stderr  # type: ignore[attr-defined]
     error = done.stderr  # type: ignore[attr-defined]
@@ -26,9 +26,9 @@ def refuses(done: object, *words: str) -> None:
 def test_init_writes_settings_that_can_be_read(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     assert afresh("init").returncode == 0
     assert "[crawl]" in (tmp_path / "afresh.toml").read_text()
-    refuses(afresh("init"), "afresh.toml is there already", "--force")
+    assert_refused(afresh("init"), "afresh.toml is there already", "--force")
     assert afresh("init", "--force").returncode == 0
-    refuses(afresh("init", "no/such/folder.toml"), "cannot be written")
+    assert_refused(afresh("init", "no/such/folder.toml"), "cannot be written")
 
 
 def test_add_tells_new_from_known(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -52,7 +52,7 @@ def test_add_reads_files_and_standard_input(afresh, tmp_path: Path) -> None:  # 
 
 def test_a_bad_line_adds_nothing_unless_it_may_be_skipped(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "urls.txt").write_text(f"{URL}a\nnot a url\n{URL}b much\nftp://x/\n")
-    refuses(afresh("add", "-f", "urls.txt"), "urls.txt, line 2", "2 more bad lines", "Nothing was added")
+    assert_refused(afresh("add", "-f", "urls.txt"), "urls.txt, line 2", "2 more bad lines", "Nothing was added")
     assert not (tmp_path / "afresh.db").exists()
     assert json.loads(afresh("add", "-f", "urls.txt", "--skip-bad", "--json").stdout)["skipped"] == 3
 
@@ -78,25 +78,25 @@ def test_a_bad_line_adds_nothing_unless_it_may_be_skipped(afresh, tmp_path: Path
     ],
 )
 def test_bad_input_is_one_sentence_and_a_hint(afresh, words: list[str], said: str) -> None:  # type: ignore[no-untyped-def]
-    refuses(afresh(*words), said)
+    assert_refused(afresh(*words), said)
 
 
 def test_a_bad_setting_is_named(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "afresh.toml").write_text('[crawl]\nbuget = "1/s"\n')
-    refuses(afresh("status"), "crawl.buget", "crawl.budget")
+    assert_refused(afresh("status"), "crawl.buget", "crawl.budget")
 
 
 def test_files_that_are_no_store_are_refused_and_left_alone(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     garbage = tmp_path / "garbage.db"
     garbage.write_bytes(b"This is no database at all. " * 300)
-    refuses(afresh("status", "-s", "garbage.db"))
-    refuses(afresh("add", URL, "-s", "garbage.db"))
+    assert_refused(afresh("status", "-s", "garbage.db"))
+    assert_refused(afresh("add", URL, "-s", "garbage.db"))
     assert garbage.read_bytes().startswith(b"This is no database")
     foreign = tmp_path / "foreign.db"
     with sqlite3.connect(foreign) as connection:
         connection.execute("create table mine (x)")
     connection.close()
-    refuses(afresh("run", "-s", "foreign.db"))
+    assert_refused(afresh("run", "-s", "foreign.db"))
     assert sqlite3.connect(foreign).execute("select count(*) from mine").fetchone() == (0,)
 
 
@@ -104,15 +104,15 @@ def test_a_store_in_use_is_named_with_its_process(afresh, tmp_path: Path) -> Non
     afresh("add", URL)
     with Sqlite(tmp_path / "afresh.db") as store:
         store.claim()
-        refuses(afresh("run", "--seconds", "1s"), "afresh.db")
+        assert_refused(afresh("run", "--seconds", "1s"), "afresh.db")
         assert "1 new" in afresh("add", URL + "b").stdout
         assert afresh("status").returncode == 0
 
 
 def test_an_unknown_page_and_a_page_without_copy(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     afresh("add", URL)
-    refuses(afresh("show", URL + "nothing"), "is not kept", "afresh add")
-    refuses(afresh("show", URL, "--body"), "no copy")
+    assert_refused(afresh("show", URL + "nothing"), "is not kept", "afresh add")
+    assert_refused(afresh("show", URL, "--body"), "no copy")
     shown = afresh("show", URL)
     assert shown.returncode == 0
     assert "never crawled" in shown.stdout
@@ -212,7 +212,7 @@ def test_plan_reads_the_beliefs_in_the_store(afresh, tmp_path: Path) -> None:  #
     import time
 
     afresh("add", URL + "new")
-    refuses(afresh("plan"), "Nothing is known")
+    assert_refused(afresh("plan"), "Nothing is known")
     crawled(tmp_path / "afresh.db", now=time.time(), rate=0.1)
     facts = json.loads(afresh("plan", "--budget", "0.1/s", "--json").stdout)
     assert (facts["pages"], facts["left_out"]) == (1, 1)
@@ -232,4 +232,4 @@ def test_plan_reads_the_beliefs_in_the_store(afresh, tmp_path: Path) -> None:  #
 )
 def test_plan_names_the_bad_line(afresh, tmp_path: Path, text: str, said: str) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "rates.csv").write_text(text)
-    refuses(afresh("plan", "--rates", "rates.csv"), said)
+    assert_refused(afresh("plan", "--rates", "rates.csv"), said)
