@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from afresh.detect import Detector, Rules, compare, distance, main_text, mark, signature
@@ -138,3 +140,24 @@ def test_outcomes(fetched: Fetched, outcome: Outcome) -> None:
     verdict = compare(Validators(fingerprint=7), fetched)
     assert verdict.outcome is outcome
     assert verdict.reason
+
+
+BOMBS = {
+    "formatting": b"".join(b"<b id=%d><p>" % number for number in range(20_000)),
+    "blocks": b"<div>" * 100_000,
+    "decoys": b"</div>" * 50_000 + b"<div></span>" * 50_000,
+    "attributes": b"<div " + b" ".join(b"a%d=1" % number for number in range(100_000)) + b">x</div>",
+    "brackets": b"<" * 1_000_000,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_page_made_to_choke_a_parser_is_read_plainly(name: str) -> None:
+    """Each of these would take a tree parser many seconds and up to gigabytes."""
+    body = b"<main><p>The words count.</p>" + BOMBS[name]
+    began = time.process_time()
+    first = compare(Validators(), got(body))
+    assert time.process_time() - began < 3
+    assert first.outcome is Outcome.NEW
+    changed = body.replace(b"The words", b"Other words")
+    assert compare(first.validators, got(changed)).outcome is Outcome.CHANGED

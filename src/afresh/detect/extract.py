@@ -20,6 +20,37 @@ _PASSING = (
     re.compile(r"\b[0-9a-f]{32,128}\b", re.IGNORECASE),  # tokens
     re.compile(r"\b\d+ (?:seconds?|minutes?|hours?|days?) ago\b", re.IGNORECASE),
 )
+# Parsing into a tree takes time and memory that grow with the square of what is left open, or of one tag's attributes.
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]{0,31})")
+_ANY_TAG = re.compile(r"<[^<>]*>")
+_LONG_TAG = re.compile(r"<[A-Za-z][^<>]{20000}")
+_NEVER_OPEN = frozenset(
+    [
+        "area",
+        "base",
+        "br",
+        "col",
+        "embed",
+        "hr",
+        "img",
+        "input",
+        "link",
+        "meta",
+        "param",
+        "source",
+        "track",
+        "wbr",
+        "p",
+        "li",
+        "dt",
+        "dd",
+        "tr",
+        "td",
+        "th",
+        "option",
+    ]
+)
+MOST_OPEN = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +67,8 @@ NO_RULES = Rules()
 def main_text(body: bytes, rules: Rules = NO_RULES) -> str:
     """The text of an HTML page that says something: no navigation, advertisements, footers, clocks or tokens."""
     html = bytes_to_str(body, detect_encoding(body))
+    if is_bomb(html):
+        return _SPACE.sub(" ", _ANY_TAG.sub(" ", html)).strip()
     if rules.keep:
         document = HTMLTree.parse(html).document
         parts = document.query_selector_all(", ".join(rules.keep)) if document is not None else []
@@ -50,3 +83,26 @@ def main_text(body: bytes, rules: Rules = NO_RULES) -> str:
     for pattern in _PASSING:
         text = pattern.sub(" ", text)
     return _SPACE.sub(" ", text).strip()
+
+
+def is_bomb(html: str) -> bool:
+    """Whether so much is left open, or one tag is so long, that parsing would take for ever; linear in the text.
+
+    >>> is_bomb("<div><b>fine</b></div>" * 1000), is_bomb("<div>" * 1000)
+    (False, True)
+    """
+    left_open: dict[str, int] = {}
+    total = 0
+    for match in _TAG.finditer(html):
+        name = match[2].lower()
+        if name in _NEVER_OPEN:
+            continue
+        if not match[1]:
+            left_open[name] = left_open.get(name, 0) + 1
+            total += 1
+            if total > MOST_OPEN:
+                return True
+        elif left_open.get(name):
+            left_open[name] -= 1
+            total -= 1
+    return _LONG_TAG.search(html) is not None
