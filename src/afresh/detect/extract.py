@@ -25,30 +25,10 @@ _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]{0,31})")
 _ANY_TAG = re.compile(r"<[^<>]*>")
 _LONG_TAG = re.compile(r"<[A-Za-z][^<>]{20000}")
 _NEVER_OPEN = frozenset(
-    [
-        "area",
-        "base",
-        "br",
-        "col",
-        "embed",
-        "hr",
-        "img",
-        "input",
-        "link",
-        "meta",
-        "param",
-        "source",
-        "track",
-        "wbr",
-        "p",
-        "li",
-        "dt",
-        "dd",
-        "tr",
-        "td",
-        "th",
-        "option",
-    ]
+    {
+        *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "wbr"),
+        *("track", "p", "li", "dt", "dd", "tr", "td", "th", "option"),  # whose end may be left out
+    }
 )
 MOST_OPEN = 300
 
