@@ -165,3 +165,21 @@ def test_removed_pages_are_forgotten() -> None:
     wait = machine.next(0.0)
     assert isinstance(wait, Wait)
     assert math.isinf(wait.until)
+
+
+def test_a_late_finish_changes_nothing() -> None:
+    """The lease ended, the page went out again, and then both came back."""
+    machine = Engine(scheduler=Plain(Greedy(), budget=1.0, lease=10.0), estimator=Grid(), hosts=Hosts(NO_GAPS))
+    machine.add(page("a"), 0.0, current=0.0, signals=2)
+    late = order_at(machine, 5.0)
+    second = order_at(machine, 20.0)
+    carry_out(machine, second, Outcome.CHANGED, 21.0)
+    learned = machine.beliefs(second.url, 22.0)
+    crawl = carry_out(machine, late, Outcome.CHANGED, 22.0)
+    assert crawl.outcome is Outcome.CHANGED
+    assert machine.signals(second.url) == 0
+    assert machine.beliefs(second.url, 22.0) == learned
+    machine.release(second, 23.0)
+    machine.remove(second.url)
+    carry_out(machine, second, Outcome.CHANGED, 24.0)
+    assert len(machine) == 0

@@ -26,8 +26,10 @@ def _setting(default: str | float | bool | list[str], read: Callable[[Any], Any]
 
 def _number(lowest: float) -> Callable[[Any], float]:
     def read(value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= lowest:
-            raise ConfigError(f"{value!r} is not a number of at least {lowest:g}.", hint=f"Write {lowest:g} or more.")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not lowest <= value < 1e9:
+            raise ConfigError(
+                f"{value!r} is not a number between {lowest:g} and 1e9.", hint=f"Write {lowest:g} or more."
+            )
         return float(value)
 
     return read
@@ -123,8 +125,8 @@ class PolitenessSettings:
     shortest_gap: float = _setting("1s", duration, "but at least this long,")
     longest_gap: float = _setting("5min", duration, "and at most this long.")
     first_back_off: float = _setting("10s", duration, "Rest after a failure; it doubles with each failure in a row,")
-    robots: bool = _setting(True, _yes_or_no, "Obey robots.txt; false only for hosts of your own.")
     longest_back_off: float = _setting("1h", duration, "up to this; also the longest Retry-After that is obeyed.")
+    robots: bool = _setting(True, _yes_or_no, "Obey robots.txt; false only for hosts of your own.")
 
 
 def _selectors(value: Any) -> tuple[str, ...]:

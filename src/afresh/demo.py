@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from afresh.daemon import Daemon, Event, Finished
+from afresh.daemon import Daemon, Event, Finished, SteadyClock
 from afresh.engine import Engine
 from afresh.errors import ConfigError
 from afresh.estimate import Grid
@@ -165,7 +165,8 @@ class Demo:
         budget = self.options.budget
         store = Memory()
         store.add(Page(url, host_of(url)) for url in urls)
-        fetcher = Http(user_agent=name, allow_private=True)
+        clock = SteadyClock()
+        fetcher = Http(user_agent=name, allow_private=True, clock=clock)
         daemon = Daemon(
             engine=Engine(
                 scheduler=Plain(rule, budget=budget),
@@ -174,6 +175,7 @@ class Demo:
             ),
             fetcher=fetcher,
             store=store,
+            clock=clock,
         )
         contestant = Contestant(name, daemon, fetcher)
         daemon.listeners.append(contestant.hear)

@@ -6,16 +6,12 @@
 4. `finish` learns from the outcome and returns it as a `Crawl`, which the runner stores.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from afresh.estimate import Estimator
-from afresh.frontier import Hosts
+from afresh.frontier import Hosts, host_failed, put_off
 from afresh.schedule import Explanation, Scheduler
 from afresh.types import Beliefs, Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
-
-DAY = 86400.0
-FIRST_RETRY = 60.0  # a page that failed is put off by this, and by twice as much every time it fails again
-LONGEST_RETRY = 30 * DAY
 
 
 @dataclass(slots=True)
@@ -26,13 +22,15 @@ class _Tracked:
     current: float | None  # the copy is as of this moment; None: there is none
     signals: int = 0  # heard since then
     failures: int = 0  # in a row, up to now
+    order: Order | None = None  # the one that is out
 
 
 class Engine:
     """Decides which copy to refresh next, and learns from what comes of it.
 
-    Invariants: every order ends in exactly one `finish` or `release`; a page is known by its URL to the outside and by
-    its slot inside; `now` never goes backwards.
+    Invariants: every order ends in one `finish` or `release`, and what comes for an order that is no longer out (its
+    lease ended, it was finished already, its page was removed) changes nothing; a page is known by its URL to the
+    outside and by its slot inside; `now` never goes backwards.
     """
 
     def __init__(self, *, scheduler: Scheduler, estimator: Estimator, hosts: Hosts | None = None) -> None:
@@ -56,9 +54,13 @@ class Engine:
         current: float | None = None,
         signals: int = 0,
         failures: int = 0,
+        not_before: float = 0.0,
         learned: bytes = b"",
     ) -> None:
-        """Keep a page fresh from now on, going on from what was known of it; a page that is kept already stays."""
+        """Keep a page fresh from now on, going on from what was known of it; a page that is kept already stays.
+
+        A page that failed before the restart is not tried again `not_before` its time.
+        """
         if page.url in self._slots:
             return
         host = self.hosts.number(page.host)
@@ -74,6 +76,8 @@ class Engine:
         self._tracked[slot] = _Tracked(page, current, signals, failures)
         self.estimator.add(slot, now=now, importance=page.importance, learned=learned)
         self._believe(slot, now)
+        if not_before > now:
+            self.scheduler.finish(slot, now, crawled=None, put_off=not_before - now)
 
     def remove(self, url: str) -> None:
         """Forget a page."""
@@ -102,7 +106,7 @@ class Engine:
         if isinstance(pick, Wait):
             return pick
         tracked = self._tracked[pick.slot]
-        return Order(
+        tracked.order = Order(
             slot=pick.slot,
             url=tracked.page.url,
             host=tracked.page.host,
@@ -111,11 +115,15 @@ class Engine:
             price=pick.price,
             signals=tracked.signals,
         )
+        return tracked.order
 
     def finish(self, order: Order, fetched: Fetched, verdict: Verdict, now: float) -> Crawl:
         """Learn from a crawl that was carried out; the record of it."""
-        tracked = self._tracked[order.slot]
-        crawl = self._record(tracked, order, fetched, verdict)
+        tracked = self._tracked.get(order.slot)
+        if tracked is None or tracked.order is not order:
+            return _record(order, fetched, verdict)
+        tracked.order = None
+        crawl = self._recorded(tracked, order, fetched, verdict)
         outcome = verdict.outcome
         if outcome.refreshed:
             if crawl.elapsed is not None and outcome is not Outcome.NEW:
@@ -126,21 +134,30 @@ class Engine:
             tracked.failures = 0
         else:
             tracked.failures += 1
-        gap = self.hosts.answered(order.host, outcome, now=now, took=fetched.took, retry_after=fetched.retry_after)
+        gap = self.hosts.answered(
+            order.host,
+            failed=host_failed(fetched, verdict),
+            now=now,
+            took=fetched.took,
+            retry_after=fetched.retry_after,
+        )
         self.scheduler.finish(
             order.slot,
             now,
             crawled=fetched.started if outcome.refreshed else None,
             changed=outcome is Outcome.CHANGED,
             gap=gap,
-            put_off=_put_off(outcome, tracked.failures),
+            put_off=put_off(outcome, tracked.failures),
         )
         self._believe(order.slot, now)
         return crawl
 
     def release(self, order: Order, now: float, gap: float = 0.0) -> None:
         """Take back an order that was not carried out: the page is in play again once its host has rested for `gap`."""
-        self.scheduler.finish(order.slot, now, crawled=None, gap=gap)
+        tracked = self._tracked.get(order.slot)
+        if tracked is not None and tracked.order is order:
+            tracked.order = None
+            self.scheduler.finish(order.slot, now, crawled=None, gap=gap)
 
     def beliefs(self, url: str, now: float) -> Beliefs:
         """What is believed of a page."""
@@ -181,26 +198,27 @@ class Engine:
             false_rate=believed.false_rate,
         )
 
-    def _record(self, tracked: _Tracked, order: Order, fetched: Fetched, verdict: Verdict) -> Crawl:
-        known = tracked.current is not None
-        return Crawl(
-            url=order.url,
-            time=fetched.started,
-            outcome=verdict.outcome,
-            elapsed=max(fetched.started - tracked.current, 0.0) if tracked.current is not None else None,
-            signals=order.signals,
-            took=fetched.took,
-            status=fetched.status,
-            size=len(fetched.body),
-            significance=verdict.significance,
-            reason=verdict.reason,
-            fresh_probability=self.fresh_probability(order.url, fetched.started) if known else None,
+    def _recorded(self, tracked: _Tracked, order: Order, fetched: Fetched, verdict: Verdict) -> Crawl:
+        """The record of a crawl, with what was known and believed before it."""
+        crawl = _record(order, fetched, verdict)
+        if tracked.current is None:
+            return crawl
+        return replace(
+            crawl,
+            elapsed=max(fetched.started - tracked.current, 0.0),
+            fresh_probability=self.fresh_probability(order.url, fetched.started),
         )
 
 
-def _put_off(outcome: Outcome, failures: int) -> float:
-    """How long a page that could not be refreshed is left alone."""
-    if outcome.refreshed or outcome is Outcome.BUSY:
-        return 0.0  # a busy host rests as a whole
-    first = DAY if outcome in (Outcome.GONE, Outcome.REFUSED) else FIRST_RETRY
-    return min(first * 2.0 ** min(failures - 1, 40), LONGEST_RETRY)
+def _record(order: Order, fetched: Fetched, verdict: Verdict) -> Crawl:
+    return Crawl(
+        url=order.url,
+        time=fetched.started,
+        outcome=verdict.outcome,
+        signals=order.signals,
+        took=fetched.took,
+        status=fetched.status,
+        size=len(fetched.body),
+        significance=verdict.significance,
+        reason=verdict.reason,
+    )

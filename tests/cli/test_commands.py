@@ -19,6 +19,7 @@ def assert_refused(done: object, *words: str) -> None:
     assert error.startswith("afresh: ")
     assert "\n  hint: " in error
     assert len(error.strip().splitlines()) == 2
+    assert not done.stdout.replace("Setting up a synthetic web site and three crawlers ...", "").strip()  # type: ignore[attr-defined]
     for word in words:
         assert word in error, error
 
@@ -63,6 +64,8 @@ def test_a_bad_line_adds_nothing_unless_it_may_be_skipped(afresh, tmp_path: Path
         (["add"], "nothing to add"),
         (["add", "-f", "missing.txt"], "no file missing.txt"),
         (["add", "example.com"], "not a URL"),
+        (["add", ""], "not a URL"),
+        (["add", URL, "--importance", "inf"], "not an importance"),
         (["add", "javascript:alert(1)"], "not a web address"),
         (["add", URL, "--config", "missing.toml"], "missing.toml"),
         (["run"], "no store"),

@@ -71,6 +71,16 @@ def test_what_was_learned_survives_a_restart() -> None:
     assert after.observations == before.observations
 
 
+@pytest.mark.parametrize("typical_rate", [0.0001, 0.003, 0.5])
+def test_what_was_learned_does_not_depend_on_the_first_guess(typical_rate: float) -> None:
+    grid, rng = Grid(typical_rate=0.01), np.random.default_rng(12)
+    grid.add(0, now=0.0)
+    crawl(grid, 0, 0.03, rng, count=200, every=30.0)
+    again = Grid(typical_rate=typical_rate)
+    again.add(0, now=0.0, learned=grid.learned(0))
+    assert again.beliefs(0, 1.0).change_rate == pytest.approx(grid.beliefs(0, 1.0).change_rate, rel=0.2)
+
+
 def test_foreign_memory_is_not_misread() -> None:
     grid = Grid()
     grid.add(0, now=0.0, learned=b"something else")

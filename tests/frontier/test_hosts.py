@@ -1,5 +1,5 @@
-from afresh.frontier import Hosts, Politeness
-from afresh.types import HostState, Outcome
+from afresh.frontier import Hosts, Politeness, host_failed
+from afresh.types import Fetched, HostState, Outcome, Verdict
 
 
 def test_a_slow_host_rests_longer() -> None:
@@ -11,10 +11,10 @@ def test_a_slow_host_rests_longer() -> None:
 
 def test_failures_in_a_row_double_the_rest_up_to_a_bound() -> None:
     hosts = Hosts(Politeness(first_back_off=10, longest_back_off=100))
-    rests = [hosts.answered("a", Outcome.FAILED, now=0, took=0.1) for _ in range(6)]
+    rests = [hosts.answered("a", failed=True, now=0, took=0.1) for _ in range(6)]
     assert rests == [10, 20, 40, 80, 100, 100]
     assert hosts.state("a") == HostState("a", 100, 6)
-    assert hosts.answered("a", Outcome.UNCHANGED, now=0, took=0.1) == 1
+    assert hosts.answered("a", failed=False, now=0, took=0.1) == 1
     assert hosts.state("a").failures == 0
 
 
@@ -26,13 +26,27 @@ def test_retry_after_is_obeyed_within_bounds() -> None:
 
 
 def test_a_missing_page_is_no_fault_of_the_host() -> None:
-    hosts = Hosts()
-    hosts.answered("a", Outcome.GONE, now=0, took=0.1)
-    assert hosts.state("a").failures == 0
+    def blamed(outcome: Outcome, status: int, reason: str = "") -> bool | None:
+        return host_failed(Fetched("", 0.0, 0.1, status=status), Verdict(outcome, reason=reason))
+
+    assert blamed(Outcome.GONE, 404) is False
+    assert blamed(Outcome.FAILED, 403) is False
+    assert blamed(Outcome.FAILED, 0, "too_large") is False
+    assert blamed(Outcome.FAILED, 0, "timeout") is True
+    assert blamed(Outcome.FAILED, 500) is True
+    assert blamed(Outcome.BUSY, 429) is True
+
+
+def test_a_host_that_was_not_asked_is_neither_better_nor_worse() -> None:
+    hosts = Hosts(Politeness(first_back_off=10))
+    hosts.answered("a", failed=True, now=0, took=0.1)
+    assert host_failed(Fetched("", 0.0, 0.0), Verdict(Outcome.REFUSED, reason="robots")) is None
+    hosts.answered("a", failed=None, now=0, took=0.0)
+    assert hosts.state("a").failures == 1
 
 
 def test_numbers_are_stable_and_states_restored() -> None:
     hosts = Hosts()
     assert [hosts.number(name) for name in ("a", "b", "a")] == [0, 1, 0]
     hosts.restore(HostState("b", 50.0, 2))
-    assert hosts.answered("b", Outcome.FAILED, now=0, took=0.1) == 40
+    assert hosts.answered("b", failed=True, now=0, took=0.1) == 40

@@ -9,7 +9,7 @@ from afresh.daemon import Discovery
 from afresh.errors import InputError
 from afresh.frontier import Scope, canonical, host_of
 from afresh.store import Store
-from afresh.types import Page
+from afresh.types import Fetched, Page
 
 NAME = "crawl"  # under which they are kept in the store
 
@@ -48,6 +48,18 @@ class Bounds:
     def keep(self, store: Store) -> None:
         """Remember them."""
         store.put({NAME: json.dumps(asdict(self))})
+
+    @staticmethod
+    def read_again(store: Store, discovery: Discovery) -> None:
+        """Bounds were changed: links that were out of bounds may be within them now, so read all copies again."""
+        for _, state in store.states():
+            discovery.know(state.page.url)
+        for _, state in store.states():
+            copy = store.copy(state.page.url)
+            if copy is not None:
+                seen = Fetched(copy.url, copy.fetched, 0.0, body=copy.body, content_type=copy.content_type)
+                discovery.read(state.page, seen)
+        store.add(discovery.take())
 
     def discovery(self) -> Discovery:
         """What reads links within these bounds."""

@@ -1,5 +1,7 @@
 """From settings to the parts of a crawler: engine and fetcher."""
 
+from collections.abc import Callable
+
 from afresh import __version__
 from afresh.config import Config
 from afresh.daemon import Permits
@@ -36,8 +38,8 @@ def engine_for(config: Config, pages: int) -> Engine:
     )
 
 
-def fetcher_for(config: Config) -> Http:
-    """A fetcher within the settings' limits."""
+def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:
+    """A fetcher within the settings' limits; its moments are the daemon's."""
     contact = f" (+{config.fetch.contact})" if config.fetch.contact else ""
     fetch = config.fetch
     return Http(
@@ -53,6 +55,7 @@ def fetcher_for(config: Config) -> Http:
         ),
         guard=Guard(allow_private=fetch.allow_private, networks=fetch.allow_networks, ports=fetch.allow_ports),
         unverified_hosts=fetch.unverified_hosts,
+        clock=clock,
     )
 
 

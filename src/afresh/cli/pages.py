@@ -12,6 +12,8 @@ from afresh.cli.terminal import as_json, now
 from afresh.errors import ConfigError, InputError
 from afresh.types import Page
 
+MOST_IMPORTANT = 1e12  # requests per second
+
 
 def init(
     path: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("afresh.toml"),
@@ -57,6 +59,10 @@ def add(
     """
     from afresh.cli.opening import open_store, settings
 
+    if importance is not None and not importance <= MOST_IMPORTANT:
+        raise InputError(
+            f"{importance:g} is not an importance.", hint=f"Give at most {MOST_IMPORTANT:g} requests a second."
+        )
     if not urls and file is None:
         raise InputError("There is nothing to add.", hint="Give URLs, or --file with a file of URLs.")
     lines = [("the command line", url) for url in urls or []]
@@ -79,7 +85,7 @@ def add(
 
 def _lines_of(file: Path) -> Iterator[tuple[str, str]]:
     try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"There is no file {file}.", hint="Check its name.") from None
     except UnicodeDecodeError:
@@ -107,13 +113,13 @@ def _read(lines: list[tuple[str, str]], importance: float | None) -> tuple[list[
 def _page(line: str, importance: float | None) -> Page:
     from afresh.frontier import canonical, host_of
 
-    address, *rest = line.split()
+    address, *rest = line.split() or [""]
     if rest:
         try:
             importance = float(rest[0])
         except ValueError:
             importance = -1.0
-        if len(rest) > 1 or not 0 <= importance < float("inf"):
+        if len(rest) > 1 or not 0 <= importance <= MOST_IMPORTANT:
             raise InputError(
                 f"{' '.join(rest)[:80]!r} is not an importance.", hint="Write: URL, a blank, a number of at least 0."
             )

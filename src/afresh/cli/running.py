@@ -82,7 +82,8 @@ def crawl(
     limit = duration(seconds) if seconds is not None else None
     pages = Bounds.seeds(seeds or [])
     with open_store(read, create=bool(pages)) as kept:
-        bounds = Bounds.stored(kept)
+        kept.claim()  # before anything is changed: another process may be running on it
+        before = bounds = Bounds.stored(kept)
         if pages:
             hosts = scope or [page.host for page in pages]
             bounds = Bounds(tuple(sorted(set(hosts))), tuple(include or ()), tuple(exclude or ()), depth, max_pages)
@@ -91,7 +92,10 @@ def crawl(
             bounds.keep(kept)
         if bounds is None:
             raise InputError("There is no crawl to go on with.", hint="Name seeds: afresh crawl https://example.com/")
-        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, bounds.discovery())
+        discovery = bounds.discovery()
+        if before is not None and before != bounds:
+            bounds.read_again(kept, discovery)
+        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, discovery)
 
 
 def keep_fresh(
@@ -102,12 +106,13 @@ def keep_fresh(
     if not totals.pages:
         raise InputError("There are no pages to keep fresh.", hint="Add some: afresh add https://example.com/")
     from afresh.cli.build import detector_for, engine_for, fetcher_for, permits_for
-    from afresh.daemon import Daemon
+    from afresh.daemon import Daemon, SteadyClock
 
     engine = engine_for(config, totals.pages)
 
     async def go() -> None:
-        fetcher = fetcher_for(config)
+        clock = SteadyClock()
+        fetcher = fetcher_for(config, clock)
         daemon = Daemon(
             engine=engine,
             fetcher=fetcher,
@@ -115,6 +120,7 @@ def keep_fresh(
             detector=detector_for(config),
             permits=permits_for(config),
             discovery=discovery,
+            clock=clock,
             concurrency=config.crawl.concurrency,
             grace=config.crawl.grace,
             listeners=[progress.hear],
@@ -150,12 +156,15 @@ class Progress:
 
     def hear(self, event: object) -> None:
         """Count an event of the daemon's."""
-        from afresh.daemon import Finished, Ordered, Stopped, Stored
+        from afresh.daemon import Finished, Ordered, Released, Stopped, Stored
 
         match event:
             case Ordered():
                 self.under_way += 1
                 self.recent.append(time.monotonic())
+                self._forget()
+            case Released():
+                self.under_way -= 1
             case Finished(crawl):
                 self.under_way -= 1
                 self.outcomes[crawl.outcome] += 1
@@ -180,11 +189,15 @@ class Progress:
                 await asyncio.sleep(0.25)
                 status.update(self.line(len(pages)))
 
-    def line(self, pages: int) -> str:
-        """One line on how it goes."""
+    def _forget(self) -> None:
+        """Keep the last ten seconds only."""
         horizon = time.monotonic() - 10
         while self.recent and self.recent[0] < horizon:
             self.recent.popleft()
+
+    def line(self, pages: int) -> str:
+        """One line on how it goes."""
+        self._forget()
         span = min(10.0, max(time.monotonic() - self.began, 0.1))
         crawls = sum(self.outcomes.values())
         counts = self.outcomes

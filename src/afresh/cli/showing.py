@@ -70,7 +70,7 @@ def show(
     Example: afresh show https://example.com/
     """
     from afresh.cli.opening import open_store, settings
-    from afresh.frontier import canonical
+    from afresh.frontier.url import canonical
 
     address = canonical(url)
     with open_store(settings(config, store), create=False) as kept:
@@ -94,6 +94,8 @@ def _write_body(kept: Store, url: str) -> None:
 
 
 def _facts(kept: Store, state: PageState, when: float, history: int) -> dict[str, Any]:
+    from afresh.frontier.hosts import put_off
+
     url = state.page.url
     copy = kept.copy(url)
     host = next((host for host in kept.hosts() if host.host == state.page.host), None)
@@ -120,6 +122,11 @@ def _facts(kept: Store, state: PageState, when: float, history: int) -> dict[str
         "history": [asdict(crawl) for crawl in kept.history(url, history)],
         **_decision(state, _number(kept.get("price")), when),
     }
+    last = kept.history(url, 1) if state.failures else []
+    if last:
+        facts["put_off"] = last[0].time + put_off(last[0].outcome, state.failures)
+    held = [until for until in (facts["host_ready"], facts.get("put_off")) if until and until > when]
+    facts["due"] = max([facts["due"], *held])
     facts["why"] = _why(facts, when)
     return facts
 
@@ -166,7 +173,9 @@ def _why(facts: dict[str, Any], when: float) -> str:
     if facts["price"] is None:
         return f"No runner has set a price yet; {reason}."
     if facts["failures"]:
-        reason += f"; its last {facts['failures']} fetches failed, so it is tried again later"
+        reason += f"; its last {facts['failures']} fetches failed"
+    if facts.get("put_off", 0.0) > when:
+        return f"It is put off until {moment(facts['put_off'])}: {reason}."
     if facts["value"] >= facts["price"]:
         wait = " It waits until its host is ready." if facts["host_ready"] else ""
         return f"A crawl now gains {facts['value']:.3g}, at least the price {facts['price']:.3g}: {reason}.{wait}"

@@ -8,7 +8,7 @@ hear of it (`events`).
 
 from afresh.daemon.clock import SteadyClock
 from afresh.daemon.discovery import Discovery
-from afresh.daemon.events import Event, Finished, Listener, Ordered, Started, Stopped, Stored
+from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
 from afresh.daemon.loop import Daemon
 from afresh.daemon.permits import Permits
 
@@ -20,6 +20,7 @@ __all__ = [
     "Listener",
     "Ordered",
     "Permits",
+    "Released",
     "Started",
     "SteadyClock",
     "Stopped",

@@ -28,6 +28,13 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
+class Released:
+    """An order was given back unfinished: its host's turn went to robots.txt, or the daemon stops."""
+
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """These crawls are durable now."""
 
@@ -41,5 +48,5 @@ class Stopped:
     released: int
 
 
-Event = Started | Ordered | Finished | Stored | Stopped
+Event = Started | Ordered | Finished | Released | Stored | Stopped
 Listener = Callable[[Event], None]

@@ -11,11 +11,13 @@ from dataclasses import replace
 
 from afresh.daemon.clock import SteadyClock
 from afresh.daemon.discovery import Discovery
-from afresh.daemon.events import Event, Finished, Listener, Ordered, Started, Stopped, Stored
+from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
 from afresh.daemon.permits import Permits
 from afresh.detect import Detector
 from afresh.engine import Engine
+from afresh.errors import StoreError
 from afresh.fetch import Fetcher
+from afresh.frontier import put_off
 from afresh.store import PageState, Record, Store
 from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Verdict, Wait
 
@@ -62,6 +64,7 @@ class Daemon:
         self._unwritten: list[Record] = []
         self._newest: dict[str, PageState] = {}  # states that are not durable yet
         self._last_page = 0
+        self._alive = 0.0  # when a sign of life was last written
 
     def stop(self) -> None:
         """Give no more orders; let what is under way finish."""
@@ -111,19 +114,27 @@ class Daemon:
         order = self._under_way.pop(task)
         self._wake.set()
         if task.cancelled():
-            self.engine.release(order, self.clock())
+            self._release(order)
         elif error := task.exception():
-            # A fault of ours, not of the page's: give the order back, then let everybody see it.
-            self.engine.release(order, self.clock())
-            asyncio.get_running_loop().call_exception_handler(
-                {"message": f"the crawl of {order.url} failed", "exception": error}
-            )
+            # A fault of ours, not of the page's; still the host was asked, and must not be asked at once again.
+            fetched = Fetched(order.url, self.clock(), 0.0, reason="fault")
+            self.engine.finish(order, fetched, Verdict(Outcome.FAILED, reason="fault"), self.clock())
+            self._tell(Released(order))
+            self._complain(f"the crawl of {order.url} failed", error)
+
+    def _release(self, order: Order, gap: float = 0.0) -> None:
+        self.engine.release(order, self.clock(), gap)
+        self._tell(Released(order))
+
+    @staticmethod
+    def _complain(message: str, error: BaseException) -> None:
+        """Let everybody see a fault that must not stop the crawl."""
+        asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
 
     async def _carry_out(self, order: Order) -> None:
         before = self._newest.get(order.url) or self.store.state(order.url)
         if before is None:
-            self.engine.remove(order.url)  # somebody took it out of the store
-            return
+            raise StoreError(f"The page {order.url} is not in the store any more.", hint="Was the file replaced?")
         fetched = await self._fetch(order, before)
         if fetched is None:
             return
@@ -136,17 +147,30 @@ class Daemon:
 
     async def _fetch(self, order: Order, before: PageState) -> Fetched | None:
         """The page, if robots.txt permits; None if the host's turn went to robots.txt instead."""
-        if self.permits is not None:
-            now = self.clock()
-            if self.permits.must_ask(order.url, now):
-                took = await self.permits.ask(order.url, self.fetcher, self.clock)
-                self.engine.hosts.wants(order.host, self.permits.crawl_delay(order.url, self.clock()))
-                # The host was asked something: it rests before it is asked for the page.
-                self.engine.release(order, self.clock(), gap=self.engine.hosts.politeness.gap(took))
-                return None
-            if not self.permits.allowed(order.url, now):
-                return Fetched(order.url, now, 0.0, reason="robots")
+        if self.permits is None:
+            return await self.fetcher.fetch(order.url, before.validators)
+        if self.permits.must_ask(order.url, self.clock()):
+            await self._ask_permission(order, self.permits)
+            return None
+        now = self.clock()
+        if (closed := self.permits.closed_until(order.url, now)) is not None:
+            self._release(order, max(closed - now, 0.0))
+            return None
+        if not self.permits.allowed(order.url, now):
+            return Fetched(order.url, now, 0.0, reason="robots")
         return await self.fetcher.fetch(order.url, before.validators)
+
+    async def _ask_permission(self, order: Order, permits: Permits) -> None:
+        """Give the host's turn to its robots.txt; the host rests before it is asked for the page."""
+        answer = await permits.ask(order.url, self.fetcher, self.clock)
+        now = self.clock()
+        delay = permits.crawl_delay(order.url, now)
+        self.engine.hosts.wants(order.host, delay)
+        closed = permits.closed_until(order.url, now)
+        gap = self.engine.hosts.answered(
+            order.host, failed=closed is not None, now=now, took=answer.took, retry_after=answer.retry_after
+        )
+        self._release(order, max(gap, delay or 0.0, (closed or now) - now))
 
     def _keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict) -> None:
         """Queue what the crawl leaves behind."""
@@ -181,14 +205,20 @@ class Daemon:
     async def _write_batch(self, alive: float | None = None) -> None:
         """Make what is queued durable, with the price and a sign of life for those who look at the store."""
         batch, self._unwritten = self._unwritten, []
+        found = self.discovery.take() if self.discovery is not None else []
         now = self.clock() if alive is None else alive
-        values = {"price": repr(self.engine.scheduler.price), "budget": repr(self.engine.scheduler.budget)}
+        values = {"budget": repr(self.engine.scheduler.budget), "alive": repr(now)}
+        if self.engine.scheduler.price > 0:
+            values["price"] = repr(self.engine.scheduler.price)
+        if found:
+            # Before the crawls that found them: once those are durable, their links are not read again.
+            await asyncio.to_thread(self.store.add, found)
         if batch:
             await asyncio.to_thread(self.store.write, batch)
             self._tell(Stored(tuple(record.crawl for record in batch if record.crawl)))
-        await asyncio.to_thread(self.store.put, values | {"alive": repr(now)})
-        if self.discovery is not None and (found := self.discovery.take()):
-            await asyncio.to_thread(self.store.add, found)
+        if batch or alive is not None or now - self._alive >= 1.0:
+            await asyncio.to_thread(self.store.put, values)
+            self._alive = now
         for record in batch:
             if self._newest.get(record.state.page.url) is record.state:
                 del self._newest[record.state.page.url]
@@ -202,6 +232,7 @@ class Daemon:
                 current=state.checked,
                 signals=state.signals,
                 failures=state.failures,
+                not_before=self._not_before(state),
                 learned=state.learned,
             )
             self._last_page = number
@@ -209,10 +240,17 @@ class Daemon:
                 self.discovery.know(state.page.url)
             self._wake.set()
 
+    def _not_before(self, state: PageState) -> float:
+        """Until when a page that failed before a restart is put off."""
+        last = self.store.history(state.page.url, 1) if state.failures else []
+        return last[0].time + put_off(last[0].outcome, state.failures) if last else 0.0
+
     def _restore_hosts(self) -> None:
+        # A clock that was wrong when this was written must not rest a host for ever.
+        latest = self.clock() + self.engine.hosts.politeness.longest_back_off
         for host in self.store.hosts():
-            self.engine.hosts.restore(host)
-            self.engine.scheduler.host_rests(self.engine.hosts.number(host.host), host.ready)
+            self.engine.hosts.restore(replace(host, ready=min(host.ready, latest)))
+            self.engine.scheduler.host_rests(self.engine.hosts.number(host.host), min(host.ready, latest))
 
     async def _settle(self) -> int:
         """Wait for what is under way, up to the grace time; give the rest back."""
@@ -227,4 +265,7 @@ class Daemon:
 
     def _tell(self, event: Event) -> None:
         for listener in self.listeners:
-            listener(event)
+            try:
+                listener(event)
+            except Exception as error:
+                self._complain(f"a listener failed at {type(event).__name__}", error)

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from afresh.fetch import Fetcher
 from afresh.frontier import Permission, RobotsState
-from afresh.types import Validators
+from afresh.types import Fetched, Validators
 
 MOST_HOSTS = 100_000  # whose rules are kept in memory; the longest unused go first and are asked for again
 
@@ -25,19 +25,26 @@ class Permits:
         """Whether robots.txt must be fetched before this page can be judged, or is due for a refresh."""
         return self._state(url).due(now)
 
-    async def ask(self, url: str, fetcher: Fetcher, clock: Callable[[], float]) -> float:
-        """Fetch the robots.txt that rules over a page; how long that took."""
+    async def ask(self, url: str, fetcher: Fetcher, clock: Callable[[], float]) -> Fetched:
+        """Fetch the robots.txt that rules over a page; what came of it."""
         origin = _origin(url)
         fetched = await fetcher.fetch(origin + "/robots.txt", Validators())
         state = self._state(url).answered(fetched.status, fetched.body, now=clock(), reason=fetched.reason)
         self._states[origin] = state
         if state.rules is not None and state.rules.sitemaps:
             self.sitemaps[origin] = tuple(state.rules.sitemaps)
-        return fetched.took
+        return fetched
 
     def allowed(self, url: str, now: float) -> bool:
         """Whether the page may be fetched at this moment."""
         return self._state(url).verdict(self.agent, url, now) is Permission.ALLOWED
+
+    def closed_until(self, url: str, now: float) -> float | None:
+        """When robots.txt is asked for again, if the host could not say what it permits; None if it could."""
+        state = self._state(url)
+        return (
+            state.next_try if state.failures and state.verdict(self.agent, url, now) is not Permission.ALLOWED else None
+        )
 
     def crawl_delay(self, url: str, now: float) -> float | None:
         """Seconds that the host wants between requests; None if it does not say."""

@@ -4,6 +4,8 @@ import numpy as np
 import xxhash
 
 SHINGLE = 3  # words
+MOST_WORDS = 100_000  # of a page; what comes later does not move the signature
+BLOCK = 4096
 _BITS = np.arange(64, dtype=np.uint64)
 
 
@@ -23,11 +25,13 @@ def signature(text: str) -> int:
     >>> distance(signature(one), signature(one + "every day")) < 0.2
     True
     """
-    words = text.split()
+    words = text.split(maxsplit=MOST_WORDS)[:MOST_WORDS]
     runs = {" ".join(words[start : start + SHINGLE]) for start in range(max(1, len(words) - SHINGLE + 1))}
     hashes = np.array([xxhash.xxh3_64_intdigest(run.encode()) for run in runs], dtype=np.uint64)
+    votes = np.zeros(64, dtype=np.int64)
+    for start in range(0, len(hashes), BLOCK):  # in blocks, because every hash is spread out to 64 numbers
+        votes += ((hashes[start : start + BLOCK, None] >> _BITS) & np.uint64(1)).sum(axis=0, dtype=np.int64)
     # Each bit is the majority of that bit over all runs.
-    votes = ((hashes[:, None] >> _BITS) & np.uint64(1)).sum(axis=0, dtype=np.int64)
     bits = (2 * votes > len(hashes)).astype(np.uint64)
     return int((bits << _BITS).sum(dtype=np.uint64)) or 1
 

@@ -22,7 +22,7 @@ PRIOR_SPREAD = 1.0  # decades; the standard deviation of the first guess
 PRIOR_PAGES = 2.0  # how many pages' worth the first guess weighs
 SHORTEST_WATCH = 0.01  # typical intervals; a first signal right after the start does not mean signals without end
 SIGNAL_WEIGHTS = np.concatenate([[0.0], np.geomspace(0.05, 10.0, 20)])
-_HEADER = struct.Struct("<4d")
+_HEADER = struct.Struct("<5d")
 
 
 @dataclass(slots=True)
@@ -68,14 +68,17 @@ class Grid:
     def _restore(self, page: _Page, learned: bytes) -> None:
         if len(learned) != _HEADER.size + 4 * POINTS:
             return  # written by another estimator: start again rather than misread it
-        page.added, page.requests, page.signals, observations = _HEADER.unpack_from(learned)
+        page.added, page.requests, page.signals, observations, typical_rate = _HEADER.unpack_from(learned)
         page.observations = int(observations)
-        page.likelihood = np.frombuffer(learned, "<f4", offset=_HEADER.size).astype(np.float64)
+        kept = np.frombuffer(learned, "<f4", offset=_HEADER.size).astype(np.float64)
+        # It was learned on the grid of that time, which need not be this one's.
+        then = np.log(typical_rate) + np.log(self.rates / self.typical_rate)
+        page.likelihood = np.interp(np.log(self.rates), then, kept)
 
     def learned(self, slot: int) -> bytes:
         """All that was learned of the page, for `add` after a restart."""
         page = self._pages[slot]
-        head = _HEADER.pack(page.added, page.requests, page.signals, page.observations)
+        head = _HEADER.pack(page.added, page.requests, page.signals, page.observations, self.typical_rate)
         return head + page.likelihood.astype("<f4").tobytes()
 
     def crawled(self, slot: int, *, elapsed: float, signals: int, changed: bool) -> None:

@@ -13,7 +13,7 @@ the host rests, longer if it was slow, much longer if it failed.
 from afresh.frontier.addresses import Addresses, AddressLimits
 from afresh.frontier.base import Eliminator
 from afresh.frontier.cache import Clock
-from afresh.frontier.hosts import Hosts, Politeness
+from afresh.frontier.hosts import Hosts, Politeness, host_failed, put_off
 from afresh.frontier.links import Links, links
 from afresh.frontier.permission import Permission, RobotsState, robots_verdict
 from afresh.frontier.robots import Robots
@@ -44,10 +44,12 @@ __all__ = [
     "canonical",
     "canonical_or_none",
     "fingerprints",
+    "host_failed",
     "host_of",
     "links",
     "owner",
     "parse",
+    "put_off",
     "robots_verdict",
     "site_of",
 ]

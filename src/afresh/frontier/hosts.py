@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from afresh.types import HostState, Outcome
+from afresh.types import Fetched, HostState, Outcome, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,38 @@ class Hosts:
             self._delays[host] = min(delay, self.politeness.longest_gap)
 
     def answered(
-        self, host: str, outcome: Outcome, *, now: float, took: float, retry_after: float | None = None
+        self, host: str, *, failed: bool | None, now: float, took: float, retry_after: float | None = None
     ) -> float:
-        """Note how the host answered; how long it must rest now."""
-        failed = outcome in (Outcome.FAILED, Outcome.BUSY)
-        failures = self.state(host).failures + 1 if failed else 0
+        """Note whether the host failed (None: it was not asked anything); how long it must rest now."""
+        before = self.state(host).failures
+        failures = before if failed is None else before + 1 if failed else 0
         gap = max(self.politeness.gap(took, failures=failures, retry_after=retry_after), self._delays.get(host, 0.0))
         self._states[host] = HostState(host, now + gap, failures)
         return gap
+
+
+DAY = 86400.0
+FIRST_RETRY = 60.0  # a page that failed is put off by this, and by twice as much every time it fails again
+LONGEST_RETRY = 30 * DAY
+
+
+def put_off(outcome: Outcome, failures: int) -> float:
+    """How long a page that could not be refreshed, for the `failures`-th time in a row, is left alone.
+
+    >>> put_off(Outcome.FAILED, 3), put_off(Outcome.GONE, 1), put_off(Outcome.BUSY, 9)
+    (240.0, 86400.0, 0.0)
+    """
+    if outcome.refreshed or outcome is Outcome.BUSY or failures < 1:
+        return 0.0  # a busy host rests as a whole
+    first = DAY if outcome in (Outcome.GONE, Outcome.REFUSED) else FIRST_RETRY
+    return min(first * 2.0 ** min(failures - 1, 40), LONGEST_RETRY)
+
+
+def host_failed(fetched: Fetched, verdict: Verdict) -> bool | None:
+    """Whether a fetch that went wrong is its host's fault, not the page's; None if the host was not asked at all."""
+    if verdict.outcome is Outcome.REFUSED:
+        return None
+    if verdict.outcome is Outcome.BUSY:
+        return True
+    silent = fetched.status == 0 and verdict.reason != "too_large"
+    return verdict.outcome is Outcome.FAILED and (silent or fetched.status >= 500)

@@ -25,7 +25,7 @@ class Greedy:
     def urgency(self, pages: npt.NDArray[np.void], now: float) -> npt.NDArray[np.float64]:
         """V(elapsed, signals) / cost of every page."""
         value = crawl_value(
-            now - pages["current"],
+            np.maximum(now - pages["current"], 0.0),
             pages["signals"],
             change_rate=pages["change_rate"],
             recall=pages["recall"],

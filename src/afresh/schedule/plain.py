@@ -225,7 +225,7 @@ class Plain:
     def explain(self, slot: int, now: float) -> Explanation:
         """Value, price, due time, and what holds the page back."""
         page = self._pages[slot]
-        value = float(self.rule.urgency(self._pages[slot : slot + 1], now)[0])
+        value = float(self.rule.urgency(self._pages[: self._count], now)[slot])
         due = now if value >= self._price else self.rule.due(slot, page, price=self._price, now=now)
         return Explanation(value, self._price, due, self._held_by(page, now, value))
 

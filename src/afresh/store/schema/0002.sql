@@ -1,5 +1,5 @@
--- Version 2. Two more marks of the content, how far a page is from those that were named, and a number for every crawl in the order of their writing, so that a reader
--- of changes can go on exactly where it was.
+-- Version 2. Two more marks of the content; how far a page is from those that were named; and a number for every crawl
+-- in the order of their writing, so that a reader of changes can go on exactly where it was.
 ALTER TABLE pages ADD COLUMN raw INTEGER NOT NULL DEFAULT 0;        -- 64 bits of the bytes, as a signed number
 ALTER TABLE pages ADD COLUMN signature INTEGER NOT NULL DEFAULT 0;  -- 64 fuzzy bits of the cleaned content
 ALTER TABLE pages ADD COLUMN depth INTEGER NOT NULL DEFAULT 0;      -- links from a page that was named
