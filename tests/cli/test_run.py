@@ -54,10 +54,12 @@ def test_killed_at_random_moments_it_loses_nothing_that_it_acknowledged(tmp_path
         with Sqlite(path, create=False) as store:
             kept = {(crawl.url, crawl.time) for url in server.urls() for crawl in store.history(url, 1000)}
             assert store.totals().crawls >= len(acknowledged)
-        last = start(tmp_path, "--seconds", "1s")
-        output, errors = last.communicate(timeout=60)
+        last = start(tmp_path)
+        assert last.stdout is not None
+        assert whole_lines(last.stdout.readline())
+        last.send_signal(signal.SIGTERM)
+        _, errors = last.communicate(timeout=60)
         assert last.returncode == 0, errors
-        assert whole_lines(output)
     assert len(acknowledged) > 300
     missing = [crawl for crawl in acknowledged if crawl not in kept]
     assert not missing
