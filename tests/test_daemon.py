@@ -14,7 +14,7 @@ from afresh.errors import StoreError
 from afresh.estimate import Grid
 from afresh.fetch import Http, Scripted
 from afresh.frontier import Hosts, Politeness, host_of
-from afresh.schedule import Greedy, Plain
+from afresh.schedule import Greedy, Plain, Scheduler
 from afresh.sim.web import Server, Site, SiteOptions, read_mark
 from afresh.store import Memory, Record
 from afresh.types import Crawl, Fetched, HostState, Outcome, Page, Validators, Verdict
@@ -22,8 +22,20 @@ from afresh.types import Crawl, Fetched, HostState, Outcome, Page, Validators, V
 NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
 
 
+MACHINES = {
+    "plain": lambda budget: Plain(Greedy(), budget=budget),
+    "fast": lambda budget: Scheduler(budget=budget, lease=120.0),
+}
+kind = "plain"
+
+
+@pytest.fixture(autouse=True, params=list(MACHINES))
+def every_scheduler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "kind", request.param)
+
+
 def engine(budget: float, politeness: Politeness = NO_GAPS) -> Engine:
-    return Engine(scheduler=Plain(Greedy(), budget=budget), estimator=Grid(typical_rate=0.1), hosts=Hosts(politeness))
+    return Engine(scheduler=MACHINES[kind](budget), estimator=Grid(typical_rate=0.1), hosts=Hosts(politeness))
 
 
 def pages(count: int) -> list[Page]:

@@ -5,15 +5,28 @@ import pytest
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.frontier import Hosts, Politeness
-from afresh.schedule import Greedy, Plain
+from afresh.schedule import Greedy, Plain, Scheduler
 from afresh.types import Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
 NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
 
 
+MACHINES = {
+    "plain": lambda budget: Plain(Greedy(), budget=budget),
+    "fast": lambda budget: Scheduler(budget=budget, lease=120.0),
+    "exact": lambda budget: Scheduler(budget=budget, lease=120.0, exact=True),
+}
+kind = "plain"
+
+
+@pytest.fixture(autouse=True, params=list(MACHINES))
+def every_scheduler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "kind", request.param)
+
+
 def engine(budget: float = 1.0, typical_rate: float = 0.01, politeness: Politeness = NO_GAPS) -> Engine:
     return Engine(
-        scheduler=Plain(Greedy(), budget=budget),
+        scheduler=MACHINES[kind](budget),
         estimator=Grid(typical_rate=typical_rate),
         hosts=Hosts(politeness),
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from afresh.estimate import Estimator
 from afresh.frontier import Hosts, host_failed, put_off
-from afresh.schedule import Explanation, Scheduler
+from afresh.schedule import Explanation, Schedules
 from afresh.types import Beliefs, Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
 
@@ -33,7 +33,7 @@ class Engine:
     outside and by its slot inside; `now` never goes backwards.
     """
 
-    def __init__(self, *, scheduler: Scheduler, estimator: Estimator, hosts: Hosts | None = None) -> None:
+    def __init__(self, *, scheduler: Schedules, estimator: Estimator, hosts: Hosts | None = None) -> None:
         self.scheduler = scheduler
         self.estimator = estimator
         self.hosts = hosts or Hosts()

@@ -10,10 +10,12 @@ from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Hosts, Politeness
-from afresh.schedule import Greedy, Plain
+from afresh.schedule import Greedy, Plain, Scheduler, Schedules
 
 DAY = 86400.0
 YEAR = 365.25 * DAY
+# Up to this many pages the plain scheduler is fast enough, and it needs no compiling at the first start.
+MANY = 20_000
 
 
 def engine_for(config: Config, pages: int) -> Engine:
@@ -23,8 +25,12 @@ def engine_for(config: Config, pages: int) -> Engine:
     that is known then, and within what is seen on the web.
     """
     typical = min(max(config.crawl.budget / max(pages, 1), 1 / YEAR), 1 / 60)
+    lease = config.fetch.timeout + 60
+    scheduler: Schedules = Plain(Greedy(), budget=config.crawl.budget, lease=lease)
+    if pages > MANY:
+        scheduler = Scheduler(budget=config.crawl.budget, lease=lease)
     return Engine(
-        scheduler=Plain(Greedy(), budget=config.crawl.budget, lease=config.fetch.timeout + 60),
+        scheduler=scheduler,
         estimator=Grid(typical_rate=typical),
         hosts=Hosts(
             Politeness(

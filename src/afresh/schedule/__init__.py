@@ -7,10 +7,24 @@ specification of every faster way. How urgent a page is, is a rule: the crawl va
 (`peers`).
 """
 
-from afresh.schedule.base import Explanation, Pick, Scheduler
+from afresh.schedule.base import Explanation, Pick, Schedules
 from afresh.schedule.greedy import Greedy
 from afresh.schedule.pace import Pace
 from afresh.schedule.peers import NutchAdaptive, Uniform
 from afresh.schedule.plain import Plain, Rule
+from afresh.schedule.scheduler import Scheduler
+from afresh.schedule.shards import share_budget
 
-__all__ = ["Explanation", "Greedy", "NutchAdaptive", "Pace", "Pick", "Plain", "Rule", "Scheduler", "Uniform"]
+__all__ = [
+    "Explanation",
+    "Greedy",
+    "NutchAdaptive",
+    "Pace",
+    "Pick",
+    "Plain",
+    "Rule",
+    "Scheduler",
+    "Schedules",
+    "Uniform",
+    "share_budget",
+]

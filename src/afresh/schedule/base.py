@@ -22,10 +22,12 @@ class Explanation:
     value: float  # what a crawl now would gain
     price: float  # what a crawl has to gain to be chosen
     due: float  # when the value will reach the price; infinity: not by itself
-    held_by: str  # "" or what keeps it back: "leased", "host busy", "host resting", "put off", "below the price"
+    # "" or what keeps it back: "leased", "paused", "put off", "host busy", "host resting", "host budget",
+    # "host at its cap", "below the price".
+    held_by: str
 
 
-class Scheduler(Protocol):
+class Schedules(Protocol):
     """Which page next, under a budget that is spent at a constant rate.
 
     A page is a slot number, handed out by `add` and free again after `remove`. Between `next` and `finish` a page is

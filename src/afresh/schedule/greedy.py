@@ -25,7 +25,8 @@ class Greedy:
     def urgency(self, pages: npt.NDArray[np.void], now: float) -> npt.NDArray[np.float64]:
         """V(elapsed, signals) / cost of every page."""
         value = crawl_value(
-            np.maximum(now - pages["current"], 0.0),
+            # A page without a copy is very old: finite, so that rates times ages never become 0·∞.
+            np.clip(now - pages["current"], 0.0, 1e300),
             pages["signals"],
             change_rate=pages["change_rate"],
             recall=pages["recall"],

@@ -66,3 +66,15 @@ class Pace:
         self._taken.append(now)
         if len(self._taken) > self._window:
             self._taken.popleft()
+
+    def state(self) -> list[float]:
+        """Everything that is to be remembered, as numbers."""
+        return [self._budget, self._due, *self._taken]
+
+    @classmethod
+    def restore(cls, state: list[float]) -> "Pace":
+        """The pace with that state."""
+        pace = cls(state[0])
+        pace._due = state[1]
+        pace._taken.extend(state[2:])
+        return pace

@@ -217,9 +217,11 @@ class Plain:
     def remove(self, slot: int) -> None:
         """Forget the page."""
         page = self._pages[slot]
-        if page["lease_ends"] > -np.inf:
+        # A lease that has ended does not free a host that another page keeps busy by now.
+        if page["lease_ends"] > -np.inf and page["lease_ends"] == self._host_busy_until[page["host"]]:
             self._host_busy_until[page["host"]] = -np.inf
         self._pages[slot] = np.zeros((), PAGE)
+        self._pages[slot]["cost"] = 1.0  # values are divided by it, also those of free slots
         self._free.append(slot)
 
     def explain(self, slot: int, now: float) -> Explanation:

@@ -1,0 +1,259 @@
+"""What happens to pages from outside: they come and go, signals arrive, beliefs change, somebody pauses them.
+
+All compiled, on one page each, O(1); the `_all` forms loop over many. Same contract as `turn`.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from afresh.schedule.bare import bare
+from afresh.schedule.hosts import touch_host
+from afresh.schedule.place import lift, set_rate, set_threshold, settle, to_shelf, to_wheel, worth
+from afresh.schedule.policies import seen
+from afresh.schedule.table import (
+    EPOCH_SHIFT,
+    FREE,
+    LEASED,
+    MOST_SIGNALS,
+    PAUSED,
+    READY,
+    SHELVES,
+    TO_PAUSE,
+    URGENT,
+    WHEEL,
+    State,
+)
+from afresh.value.compiled import compiled
+from afresh.value.kernels import page_rates, page_staleness
+
+
+@compiled
+def new_slot(state: State) -> int:
+    """A free slot; there must be room."""
+    control = state.control[0]
+    slot = control.free
+    if slot >= 0:
+        control.free = state.pages[slot].next
+        return int(slot)
+    control.used += 1
+    return int(control.used - 1)
+
+
+@compiled
+def believe(state: State, slot: int, change_rate: float, recall: float, false_rate: float) -> None:
+    """Set what is believed of a page's changes and signals."""
+    page = state.pages[slot]
+    page.silent_rate, page.signal_rate, page.weight = page_rates(change_rate, recall, false_rate)
+
+
+@compiled
+def _at(values: Any, i: int) -> Any:
+    return values[i] if values.size > 1 else values[0]
+
+
+@compiled
+def write_all(
+    state: State, slots: Any, beliefs: Any, request_rate: Any, cost: Any, host: Any, now: float, age: Any, signals: Any
+) -> None:
+    """Take pages in, without placing them yet; `beliefs` is (change_rate, recall, false_rate)."""
+    state = bare(state)
+    control = state.control[0]
+    for i in range(slots.size):
+        slot = new_slot(state)
+        slots[i] = slot
+        page = state.pages[slot]
+        page.current = now - _at(age, i)
+        page.due = now
+        believe(state, slot, _at(beliefs[0], i), _at(beliefs[1], i), _at(beliefs[2], i))
+        page.request_rate = _at(request_rate, i)
+        page.cost = _at(cost, i)
+        page.threshold = 0.0
+        page.rate = 0.0
+        page.host = _at(host, i)
+        page.extra = -1
+        page.signals = min(_at(signals, i), MOST_SIGNALS)
+        page.place = PAUSED
+        page.marks = control.epoch << EPOCH_SHIFT
+    control.pages += slots.size
+    control.changes += slots.size
+
+
+@compiled
+def place_all(state: State, slots: Any, now: float) -> None:
+    """Find thresholds for pages that are in no list, and put each where it belongs."""
+    state = bare(state)
+    for i in range(slots.size):
+        if i > 0 and state.pages[slots[i]].threshold == 0.0:
+            # Neighbours are often alike: the last page's threshold is a better start than none.
+            state.pages[slots[i]].threshold = state.pages[slots[i - 1]].threshold
+        set_threshold(state, slots[i])
+        settle(state, slots[i], now)
+
+
+@compiled
+def replace(state: State, slot: int, now: float) -> None:
+    """Something about the page has changed: find its threshold and its place anew."""
+    place = state.pages[slot].place
+    if place in (LEASED, PAUSED):
+        if place == PAUSED:
+            set_rate(state, slot, 0.0)
+        return
+    host = state.pages[slot].host
+    lift(state, slot)
+    set_threshold(state, slot)
+    settle(state, slot, now)
+    touch_host(state, host)
+
+
+@compiled
+def signal(state: State, slot: int, now: float, count: int) -> None:
+    """Hints arrived that the page changed: it comes up earlier, or now."""
+    control = state.control[0]
+    page = state.pages[slot]
+    if now - page.current < control.delay:
+        return  # it may be about the change that was just fetched
+    page.signals = min(MOST_SIGNALS, page.signals + count)
+    if page.place == READY:
+        if not control.exact and not page.marks & URGENT:
+            lift(state, slot)
+            to_shelf(state, slot, max(worth(state, slot, now), 1e-300))
+        return
+    if page.place != WHEEL:
+        return
+    silent_rate, _, weight = seen(page, control.policy)
+    if weight == 0.0 or page.threshold == math.inf:
+        return
+    missing = np.float64(page.threshold) - page_staleness(now - page.current, float(page.signals), silent_rate, weight)
+    if missing > 0.0:
+        due = now + missing / silent_rate
+        # A shift within a bucket is not worth touching the neighbours.
+        if not due < page.due - control.width:
+            return
+    lift(state, slot)
+    settle(state, slot, now)
+
+
+@compiled
+def signal_all(state: State, slots: Any, now: float, count: Any) -> None:
+    """`signal` for many pages."""
+    state = bare(state)
+    for i in range(slots.size):
+        signal(state, slots[i], now, _at(count, i))
+
+
+@compiled
+def update_all(state: State, slots: Any, beliefs: Any, request_rate: Any, now: float) -> None:
+    """Believe something else of many pages; NaN: that stays as it is."""
+    state = bare(state)
+    for i in range(slots.size):
+        slot = slots[i]
+        page = state.pages[slot]
+        change_rate, recall, false_rate = believed(page)
+        new = _at(beliefs[0], i)
+        change_rate = change_rate if math.isnan(new) else new
+        new = _at(beliefs[1], i)
+        recall = recall if math.isnan(new) else new
+        new = _at(beliefs[2], i)
+        false_rate = false_rate if math.isnan(new) else new
+        believe(state, slot, change_rate, recall, false_rate)
+        new = _at(request_rate, i)
+        if not math.isnan(new):
+            page.request_rate = new
+        replace(state, slot, now)
+    state.control[0].changes += slots.size
+
+
+@compiled
+def believed(page: Any) -> tuple[float, float, float]:
+    """(change_rate, recall, false_rate) of a record; a page that never changes has lost its recall."""
+    silent_rate, signal_rate, weight = (
+        np.float64(page.silent_rate),
+        np.float64(page.signal_rate),
+        np.float64(page.weight),
+    )
+    heard = -signal_rate * math.expm1(-weight)
+    change_rate = silent_rate + heard
+    recall = heard / change_rate if change_rate > 0.0 else 0.0
+    return change_rate, recall, signal_rate * math.exp(-weight)
+
+
+@compiled
+def remove(state: State, slot: int) -> None:
+    """Forget a page; its slot is free."""
+    control = state.control[0]
+    page = state.pages[slot]
+    host = page.host
+    if page.place == LEASED and host >= 0:
+        state.hosts[host].busy_until = -math.inf
+    lift(state, slot)
+    set_rate(state, slot, 0.0)
+    touch_host(state, host)
+    if page.extra >= 0:
+        state.extra[page.extra].next_free = control.extra_free
+        control.extra_free = page.extra
+        page.extra = -1
+    page.place = FREE
+    page.next = control.free
+    control.free = slot
+    control.pages -= 1
+    control.changes += 1
+
+
+@compiled
+def remove_all(state: State, slots: Any) -> None:
+    """`remove` for many pages."""
+    state = bare(state)
+    for i in range(slots.size):
+        remove(state, slots[i])
+
+
+@compiled
+def pause(state: State, slot: int) -> None:
+    """Keep the page out of play; one that is leased is paused when it comes back."""
+    page = state.pages[slot]
+    if page.place == LEASED:
+        page.marks |= TO_PAUSE
+        return
+    lift(state, slot)
+    page.place = PAUSED
+    set_rate(state, slot, 0.0)
+    touch_host(state, page.host)
+
+
+@compiled
+def resume(state: State, slot: int, now: float) -> None:
+    """Bring a paused page back into play."""
+    page = state.pages[slot]
+    page.marks &= ~TO_PAUSE & 255
+    if page.place == PAUSED:
+        set_threshold(state, slot)
+        settle(state, slot, now)
+
+
+@compiled
+def urge(state: State, slot: int, now: float) -> None:
+    """Crawl the page before all others."""
+    state.pages[slot].marks |= URGENT
+    replace(state, slot, now)
+
+
+@compiled
+def rebuild(state: State) -> None:
+    """Put every page that waits on a new, empty wheel."""
+    state = bare(state)
+    for slot in range(state.control[0].used):
+        if state.pages[slot].place == WHEEL:
+            to_wheel(state, slot)
+
+
+@compiled
+def reshelve(state: State, slots: Any, base: int, now: float) -> None:
+    """Let the shelves begin at another value, and put these pages, all that are ready, on them anew."""
+    for i in range(slots.size):
+        lift(state, slots[i])
+    control = state.control[0]
+    control.base, control.top, control.bottom = base, 0, SHELVES - 1
+    for i in range(slots.size):
+        to_shelf(state, slots[i], max(worth(state, slots[i], now), 1e-300))

@@ -1,0 +1,51 @@
+"""Why a page is, or is not, about to be crawled."""
+
+import math
+
+from afresh.schedule.base import Explanation
+from afresh.schedule.hosts import cap_of, ready_at
+from afresh.schedule.place import may_go_at, price_of, value_of
+from afresh.schedule.policies import seen, threshold_at
+from afresh.schedule.table import LEASED, PAUSED, URGENT, State
+from afresh.value.kernels import page_staleness
+
+
+def explain(state: State, slot: int, now: float) -> Explanation:
+    """Value, price, due time, and what holds the page back."""
+    value = float(value_of(state, slot, now))
+    page, control = state.pages[slot], state.control[0]
+    price = float(price_of(state, page)) if not control["exact"] else float(control["price"])
+    return Explanation(value, price, _due(state, slot, value, price, now), _held_by(state, slot, value, price, now))
+
+
+def _due(state: State, slot: int, value: float, price: float, now: float) -> float:
+    page, control = state.pages[slot], state.control[0]
+    due = math.inf
+    if value >= price:
+        due = now
+    elif page["request_rate"] > 0:
+        policy = int(control["policy"])
+        own = price * float(page["cost"]) / float(page["request_rate"])
+        x, _ = threshold_at(own, page, policy, int(control["terms"]), 0.0, 1e-8)
+        silent_rate, _, weight = seen(page, policy)
+        missing = x - page_staleness(now - float(page["current"]), float(page["signals"]), silent_rate, weight)
+        due = now + missing / silent_rate if silent_rate > 0 else math.inf
+    return max(due, float(may_go_at(state, page)))
+
+
+def _held_by(state: State, slot: int, value: float, price: float, now: float) -> str:
+    page = state.pages[slot]
+    number = int(page["host"])
+    host = state.hosts[number] if number >= 0 else None
+    below = value < price and not page["marks"] & URGENT
+    reasons = {
+        "leased": page["place"] == LEASED and page["due"] > now,
+        "paused": page["place"] == PAUSED,
+        "put off": may_go_at(state, page) > now,
+        "host busy": host is not None and host["busy_until"] > now,
+        "host resting": host is not None and host["rests_until"] > now,
+        "host budget": host is not None and ready_at(host) > now,
+        "host at its cap": below and host is not None and math.isfinite(cap_of(host)) and host["price"] > 0,
+        "below the price": below,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")

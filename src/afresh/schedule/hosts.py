@@ -1,0 +1,192 @@
+"""Politeness: when a host may be asked again, the pages that wait for it, and the price of a host at its cap.
+
+A host is ready if none of its pages is leased, its gap is over and its own budget has a token. Due pages of a host that
+is not ready are parked with it; a heap over the hosts with parked pages says which is ready first. A host that cannot
+serve all its pages at the common price gets a price of its own, at which it can: its best pages go first, and the
+budget that it cannot take flows elsewhere.
+"""
+
+import math
+from typing import Any
+
+from afresh.schedule.inlined import inlined
+from afresh.schedule.place import NEARLY, lift, price_of, set_threshold, settle, to_shelf, worth
+from afresh.schedule.table import URGENT, State
+from afresh.value.compiled import compiled
+
+# A host's budget is met on average; so many crawls may come early if others were late.
+_BURST = 3.0
+_LOOK_AT = 8  # parked pages that are compared when a host is ready
+
+
+@inlined
+def ready_at(host: Any) -> float:
+    """When the host may be asked again."""
+    return max(max(float(host.busy_until), float(host.rests_until)), float(host.spent_until))
+
+
+@inlined
+def host_is_ready(state: State, slot: int, now: float) -> bool:
+    """Whether the page's host, if it has one, may be asked now."""
+    number = state.pages[slot].host
+    return number < 0 or ready_at(state.hosts[number]) <= now
+
+
+@inlined
+def _place(state: State, number: int, position: int) -> None:
+    state.heap[position] = number
+    state.hosts[number].in_heap = position + 1
+
+
+@compiled
+def _sift(state: State, position: int) -> None:
+    """Restore the heap's order round a host whose time has changed."""
+    heap, hosts, size = state.heap, state.hosts, state.control[0].heap_size
+    number = heap[position]
+    key = ready_at(hosts[number])
+    while position > 0:
+        above = (position - 1) >> 1
+        if ready_at(hosts[heap[above]]) <= key:
+            break
+        _place(state, heap[above], position)
+        position = above
+    while True:
+        below = 2 * position + 1
+        if below >= size:
+            break
+        if below + 1 < size and ready_at(hosts[heap[below + 1]]) < ready_at(hosts[heap[below]]):
+            below += 1
+        if ready_at(hosts[heap[below]]) >= key:
+            break
+        _place(state, heap[below], position)
+        position = below
+    _place(state, number, position)
+
+
+@compiled
+def touch_host(state: State, number: int) -> None:
+    """Call after a host's times or its parked pages changed: keeps it in the heap while pages wait for it."""
+    if number < 0:
+        return
+    host, control = state.hosts[number], state.control[0]
+    if host.in_heap > 0:
+        _sift(state, host.in_heap - 1)
+    elif host.parked > 0:
+        control.heap_size += 1
+        _place(state, number, control.heap_size - 1)
+        _sift(state, control.heap_size - 1)
+
+
+@compiled
+def _leave_heap(state: State) -> int:
+    control = state.control[0]
+    number = state.heap[0]
+    state.hosts[number].in_heap = 0
+    control.heap_size -= 1
+    if control.heap_size > 0:
+        _place(state, state.heap[control.heap_size], 0)
+        _sift(state, 0)
+    return int(number)
+
+
+@compiled
+def _send_best(state: State, number: int, now: float) -> None:
+    """Shelve the best of the first few pages parked with a host; those not worth its price any more leave."""
+    host = state.hosts[number]
+    candidate, slot, best = int(host.first), -1, 0.0
+    for _ in range(_LOOK_AT):
+        if candidate < 0:
+            break
+        page = state.pages[candidate]
+        following = int(page.next)
+        value = math.inf if page.marks & URGENT else worth(state, candidate, now)
+        if value < NEARLY * price_of(state, page):
+            lift(state, candidate)
+            set_threshold(state, candidate)
+            settle(state, candidate, now)
+        elif value > best:
+            slot, best = candidate, value
+        candidate = following
+    if slot >= 0:
+        lift(state, slot)
+        to_shelf(state, slot, best)
+    elif host.parked > 0:
+        touch_host(state, number)
+
+
+@compiled
+def wake_hosts(state: State, now: float) -> None:
+    """Bring the best page of each host that has become ready back to the shelves (in exact mode, all its pages)."""
+    control = state.control[0]
+    for _ in range(control.heap_size):
+        if control.heap_size == 0 or ready_at(state.hosts[state.heap[0]]) > now:
+            break
+        number = _leave_heap(state)
+        host = state.hosts[number]
+        while control.exact and host.parked > 0:
+            slot = int(host.first)
+            lift(state, slot)
+            to_shelf(state, slot, 1.0)
+        if host.parked > 0:
+            _send_best(state, number, now)
+
+
+@inlined
+def spend(state: State, slot: int, now: float) -> None:
+    """A page of the host was picked: count its cost and, where picks are crawled at once, its gap."""
+    page = state.pages[slot]
+    if page.host < 0:
+        return
+    host = state.hosts[page.host]
+    if host.budget < math.inf:
+        step = page.cost / host.budget
+        # `spent_until` runs _BURST steps behind, so that a token that came while nothing was due is not lost.
+        host.spent_until = max(host.spent_until, now - _BURST * step) + step
+    if state.control[0].lease > 0.0:
+        host.busy_until = now + state.control[0].lease
+    else:
+        host.rests_until = max(host.rests_until, now + host.gap)
+    touch_host(state, page.host)
+
+
+@inlined
+def cap_of(host: Any) -> float:
+    """Cost per second that the host can take at most."""
+    turn = max(float(host.gap), float(host.service))
+    return min(float(host.budget), 1.0 / turn if turn > 0.0 else math.inf)
+
+
+@compiled
+def served(state: State, number: int, now: float, took: float, gap: float) -> None:
+    """A crawl of the host ended: it rests for `gap`, and we learn how long one turn with it takes."""
+    if number < 0:
+        return
+    host = state.hosts[number]
+    host.busy_until = -math.inf
+    gap = max(gap, float(host.gap))
+    host.rests_until = max(host.rests_until, now + gap)
+    host.service = took + gap if host.service == 0.0 else 0.8 * host.service + 0.2 * (took + gap)
+    touch_host(state, number)
+
+
+@inlined
+def steer_host(state: State, number: int, now: float) -> None:
+    """Move the price of a host towards the one at which its pages ask for its cap; none if that is the common one.
+
+    The rule is that of the common price (see `price`), with the pages parked as the backlog.
+    """
+    if number < 0:
+        return
+    host, price = state.hosts[number], float(state.control[0].price)
+    cap = cap_of(host)
+    if cap == math.inf:
+        return
+    elapsed = now - host.updated
+    host.updated = now
+    if not 0.0 < elapsed < math.inf or cap <= 0.0:
+        return
+    pages = max(8.0, float(host.active + host.parked))
+    pull = min(1.0, host.demand / cap - 1.0 + max(0.0, host.parked - 1.0) / pages)
+    step = min(0.1, max(-0.1, elapsed * cap / pages * pull))
+    own = max(price, float(host.price)) * math.exp(step)
+    host.price = own if own > price else 0.0

@@ -1,0 +1,208 @@
+"""The arrays behind the scheduler: room for more, the size of the wheel, the price at the start and after steps."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.schedule.events import place_all, rebuild, reshelve
+from afresh.schedule.hosts import cap_of
+from afresh.schedule.place import lift
+from afresh.schedule.policies import LDS
+from afresh.schedule.price import SAMPLE, solve_on
+from afresh.schedule.table import (
+    EXTRA,
+    FREE,
+    PARKED,
+    PAUSED,
+    READY,
+    SHELVES,
+    WHEEL,
+    State,
+    aligned_records,
+    new_hosts,
+    new_state,
+)
+from afresh.value.compiled import compiled
+
+Slots = NDArray[np.int64]
+
+_HORIZON = 2.0  # in units of pages/budget
+_WIDEST = 8.0  # ticks a bucket
+_OFF = 0.15  # the price is solved anew if demand and budget differ by more than this share
+_FAR = 0.5  # jumps of log price beyond which all thresholds are set anew, some at every tick
+_HOST_SAMPLE = 4000
+
+
+@compiled
+def _lift_all(state: State, slots: Slots) -> None:
+    for i in range(slots.size):
+        lift(state, slots[i])
+
+
+class Machine:
+    """Owns the `State` and lets it grow; all other work is done by the compiled functions."""
+
+    def __init__(self) -> None:
+        self.state: State = new_state()
+
+    def _make_room(self, pages: int, now: float) -> None:
+        """Make sure that so many more pages fit."""
+        control = self.state.control[0]
+        free = int(control["used"] - control["pages"])
+        wanted = int(control["used"]) + max(0, pages - free)
+        have = len(self.state.pages)
+        if wanted > have:
+            # Growing by half keeps the cost of adding one by one linear; a large batch gets just what it needs.
+            records = aligned_records(max(wanted, 64, have + have // 2 if pages < have // 2 else wanted))
+            records[:have] = self.state.pages
+            self.state = self.state._replace(pages=records)
+        self._fit_wheel(int(control["pages"]) + pages, now)
+
+    def _fit_wheel(self, pages: int, now: float) -> None:
+        """Rebuild the wheel if its buckets have become too few or their width does not fit the budget any more."""
+        control = self.state.control[0]
+        budget = float(control["budget"])
+        if budget <= 0:
+            return
+        ticks = min(_WIDEST, max(1.0, pages / 4096))
+        width = ticks / budget
+        buckets = 1 << max(6, math.ceil(math.log2(_HORIZON * max(pages, 1) / ticks)))
+        ratio = float(control["width"]) / width
+        if len(self.state.wheel) >= buckets and 1 / 6 <= ratio <= 6 and control["pages"] > 0:
+            return
+        self.state = self.state._replace(wheel=np.full(buckets, -1, np.int32))
+        control["width"] = width
+        control["bucket"] = control["ahead"] = math.floor(now / width)
+        rebuild(self.state)
+
+    def _reach_host(self, number: int) -> None:
+        """Make sure that this host exists."""
+        have = len(self.state.hosts)
+        if number >= have:
+            count = max(number + 1, 2 * have, 16)
+            hosts = new_hosts(count)
+            hosts[:have] = self.state.hosts
+            heap = np.zeros(count, np.int32)
+            heap[:have] = self.state.heap
+            self.state = self.state._replace(hosts=hosts, heap=heap)
+
+    def _room_for_lease(self) -> None:
+        control = self.state.control[0]
+        size = len(self.state.lease_slot)
+        first, last = int(control["leases_first"]), int(control["leases_last"])
+        if last - first < size:
+            return
+        order = np.arange(first, last) % size
+        slots, ends = np.zeros(2 * size, np.int32), np.zeros(2 * size)
+        slots[: last - first], ends[: last - first] = self.state.lease_slot[order], self.state.lease_end[order]
+        control["leases_first"], control["leases_last"] = 0, last - first
+        self.state = self.state._replace(lease_slot=slots, lease_end=ends)
+
+    def _extra(self, slot: int) -> np.void:
+        """The special settings of a page, made if it has none."""
+        state, control = self.state, self.state.control[0]
+        index = int(state.pages[slot]["extra"])
+        if index < 0:
+            index = int(control["extra_free"])
+            if index < 0:
+                index = len(state.extra)
+                more = np.zeros(max(64, index), EXTRA)
+                more["next_free"] = np.arange(index + 1, index + 1 + len(more))
+                more["next_free"][-1] = -1
+                self.state = state = state._replace(extra=np.concatenate([state.extra, more]))
+            control["extra_free"] = state.extra[index]["next_free"]
+            state.extra[index] = (-np.inf, 0.0, np.inf, -1)
+            state.pages[slot]["extra"] = index
+        return state.extra[index]  # type: ignore[no-any-return]
+
+    def _slots_in_play(self) -> Slots:
+        used = int(self.state.control[0]["used"])
+        place = self.state.pages["place"][:used]
+        return np.flatnonzero((place != FREE) & (place != PAUSED))
+
+    def _off_balance(self) -> bool:
+        """Whether the demand has left the budget so far behind, or ahead, that the price had better jump."""
+        control = self.state.control[0]
+        demand = control["demand"] + control["stale_demand"] * (control["stale_factor"] - 1.0)
+        return not abs(demand / control["budget"] - 1.0) <= _OFF if control["budget"] > 0 else False
+
+    def _review(self, now: float) -> None:
+        """After changes to an eighth of the pages: solve the price anew if it does not fit any more."""
+        control = self.state.control[0]
+        if control["changes"] * 8 >= max(control["pages"], 1) and not control["exact"]:
+            if self._off_balance():
+                self._solve_price(now)
+            control["changes"] = 0
+
+    def _solve_price(self, now: float, fresh: Slots | None = None) -> None:
+        """Let the price jump to the one at which a sample of the pages asks for its share of the budget."""
+        control = self.state.control[0]
+        slots = self._slots_in_play()
+        if fresh is not None:
+            slots = np.union1d(slots, fresh) if len(slots) else fresh
+        if not len(slots) or control["budget"] <= 0:
+            return
+        self._solve_hosts(slots)
+        share = min(1.0, SAMPLE / len(slots))
+        # A fixed stride without a rhythm of its own, so that nothing is drawn and everything can be repeated.
+        sample = slots if share == 1.0 else slots[(np.arange(SAMPLE) * 2_654_435_761) % len(slots)]
+        policy, terms, longest = int(control["policy"]), int(control["terms"]), float(control["longest"])
+        price = solve_on(
+            self.state.pages,
+            sample,
+            control["budget"] * share,
+            policy,
+            terms,
+            longest,
+            float(control["price"]),
+            self.state.hosts,
+        )
+        self._jump(max(price, 1e-250), now)
+
+    def _solve_hosts(self, slots: Slots) -> None:
+        """Each capped host's own price, which does not depend on the others."""
+        hosts, control = self.state.hosts, self.state.control[0]
+        caps = np.array([cap_of(host) for host in hosts]) if len(hosts) else np.zeros(0)
+        hosts["price"] = 0.0
+        if not np.isfinite(caps).any():
+            return
+        numbers = self.state.pages["host"][slots]
+        order = np.argsort(numbers, kind="stable")
+        bounds = np.searchsorted(numbers[order], np.arange(len(hosts) + 1))
+        policy, terms, longest = int(control["policy"]), int(control["terms"]), float(control["longest"])
+        for number in np.flatnonzero(np.isfinite(caps)):
+            mine = slots[order[bounds[number] : bounds[number + 1]]]
+            if len(mine) and caps[number] > 0:
+                step = -(-len(mine) // _HOST_SAMPLE)
+                mine = mine[::step]
+                price = solve_on(
+                    self.state.pages,
+                    mine,
+                    caps[number] / step,
+                    policy,
+                    terms,
+                    longest,
+                    float(control["price"]),
+                    hosts[:0],
+                )
+                hosts[number]["price"] = price
+
+    def _jump(self, price: float, now: float) -> None:
+        control = self.state.control[0]
+        demand = float(control["demand"])
+        far = not abs(math.log(price / control["price"])) < _FAR if control["price"] > 0 else False
+        control["sweep"] = 0 if far else control["used"]
+        control["price"] = price
+        control["stale_demand"] = demand
+        control["stale_factor"] = min(100.0, control["budget"] / demand) if demand > 0 else 1.0
+        control["epoch"] = (control["epoch"] + 1) & 15
+        base = math.frexp(price)[1] * 32 - SHELVES // 2
+        if abs(base - control["base"]) > SHELVES // 4:
+            reshelve(self.state, np.flatnonzero(self.state.pages["place"] == READY), base, now)
+        if control["policy"] == LDS:
+            place = self.state.pages["place"]
+            slots = self._slots_in_play()
+            slots = slots[np.isin(place[slots], (WHEEL, READY, PARKED))]
+            _lift_all(self.state, slots)
+            place_all(self.state, slots, now)

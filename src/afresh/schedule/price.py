@@ -1,0 +1,109 @@
+"""The price settles by itself: demand and backlog move it, and a sample of the pages gives it its start.
+
+F is the demand: what all pages together would cost per second if each were crawled at its threshold. `late` is how far
+the picks are behind: the backlog of due pages in seconds of budget, or minus the time that the wheel has run ahead of
+the clock because nothing was due. With T0 = pages/budget, log Λ moves by (F/R − 1) + late/T0 per T0: slow enough not to
+ring, because a threshold set now tells its effect only when its page comes up again.
+
+At the start, and after steps of the budget or of many pages, the price is solved on a sample and jumps. Thresholds from
+before the jump are still on the wheel then. They are corrected when they come up, and until then their share of F is
+multiplied by the factor that the sample predicts for it.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from afresh.schedule.inlined import inlined
+from afresh.schedule.policies import LDS, THRESHOLD, threshold_at
+from afresh.schedule.table import Records, State
+from afresh.value.compiled import compiled
+
+SAMPLE = 20_000
+_FEWEST = 16.0  # pages: below that the price must not run after single picks
+_LOWEST, _HIGHEST = 1e-250, 1e250
+
+
+@inlined
+def steer(state: State, now: float) -> None:
+    """Move the price; called once a tick."""
+    control = state.control[0]
+    elapsed = now - control.updated
+    control.updated = now
+    if not 0.0 < elapsed < math.inf or control.budget <= 0.0 or control.policy == LDS:
+        return
+    span = max(_FEWEST, max(float(control.active), control.pages / 50.0)) / control.budget
+    demand = control.demand + control.stale_demand * (control.stale_factor - 1.0)
+    pull = demand / control.budget - 1.0
+    if control.policy != THRESHOLD:
+        pull += late(state, now) / span
+    step = max(-0.2, min(0.2, elapsed / span * max(-1.0, pull)))
+    control.price = max(_LOWEST, min(_HIGHEST, control.price * math.exp(step)))
+
+
+@inlined
+def late(state: State, now: float) -> float:
+    """Seconds that the picks are behind the clock; less than 0: ahead of it."""
+    control = state.control[0]
+    if control.ahead > control.bucket:
+        # Where the price has just fallen, what lies ahead is due at the new one: the wheel is not ahead of that.
+        return min(0.0, now - control.ahead * control.width) if control.pick_value < control.price else 0.0
+    expected = control.width * control.budget  # pages that came up within their bucket, a little before their time
+    behind = max(0.0, now - control.bucket * control.width)
+    return float(max(0.0, control.ready - expected) / control.budget + behind)
+
+
+@compiled
+def sample_demand(
+    pages: Records, slots: Any, price: float, policy: int, terms: int, x: Any, longest: float, hosts: Records
+) -> float:
+    """Cost per second that these pages ask for at a price, or at their host's own; their thresholds are left in x."""
+    total = 0.0
+    for j in range(slots.size):
+        page = pages[slots[j]]
+        rate = 0.0
+        cost = np.float64(page.cost)
+        if page.request_rate > 0.0:
+            own = price
+            if page.host >= 0 and hosts.size > 0:
+                own = max(own, float(hosts[page.host].price))
+            own *= cost / np.float64(page.request_rate)
+            x[j], rate = threshold_at(own, page, policy, terms, x[j], 1e-2)
+        total += cost * max(rate, 1.0 / longest)
+    return total
+
+
+@compiled
+def solve_on(
+    pages: Records,
+    slots: Any,
+    budget: float,
+    policy: int,
+    terms: int,
+    longest: float,
+    start: float,
+    hosts: Records,
+) -> float:
+    """The price at which these pages ask for the budget; 0: they never ask for so much."""
+    x = np.zeros(slots.size)
+    low, high = -math.inf, math.inf
+    t = math.log(start) if 1e-100 < start < 1e100 else 0.0
+    reach = 2.0
+    for _ in range(60):
+        asked = sample_demand(pages, slots, math.exp(t), policy, terms, x, longest, hosts)
+        if asked > budget:
+            low = t
+            t = t + reach if high == math.inf else 0.5 * (t + high)
+        else:
+            high = t
+            t = t - reach if low == -math.inf else 0.5 * (t + low)
+        if low == -math.inf or high == math.inf:
+            reach *= 2.0
+            if t < -500.0:
+                return 0.0
+            if t > 500.0:
+                return math.exp(500.0)
+        elif high - low < 2e-3:
+            break
+    return math.exp(0.5 * (low + high))

@@ -1,0 +1,402 @@
+"""The scheduler for many pages: the exact policy at a cost that does not grow with their number."""
+
+import math
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from afresh.schedule import events, turn
+from afresh.schedule.base import Explanation, Pick
+from afresh.schedule.columns import column, counts, slot_numbers
+from afresh.schedule.explain import explain
+from afresh.schedule.hosts import touch_host
+from afresh.schedule.machine import Machine, Slots
+from afresh.schedule.pace import Pace
+from afresh.schedule.place import value_of
+from afresh.schedule.policies import THRESHOLD, policy_numbers
+from afresh.schedule.saved import read_state, write_state
+from afresh.schedule.table import FREE
+from afresh.schedule.ticks import next_chance, run_thresholds, run_ticks
+from afresh.types import Wait
+
+
+class Scheduler(Machine):
+    """Which page next, for up to a hundred million pages.
+
+    Same contract as `Plain`, and the same picks if `exact`. Without `lease`, a pick counts as crawled at once, which is
+    what a simulation wants; with it, every pick ends with `finish` or with the end of its lease.
+
+    >>> scheduler = Scheduler(budget=10.0)
+    >>> slots = scheduler.add_many(request_rate=[1.0, 9.0], change_rate=0.1, now=0.0)
+    >>> scheduler.next_many(0.5, 5).tolist()
+    [1, 0, 1, 1, 1]
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: float,
+        policy: str = "greedy-ncis",
+        exact: bool = False,
+        lease: float | None = None,
+        delay: float | None = None,
+        floor: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if lease is not None and not 0 < lease < math.inf:
+            raise ValueError(f"lease must be more than 0 seconds and finite, or None, not {lease}")
+        if not 0 <= floor < math.inf:
+            raise ValueError(f"floor must be a finite rate of at least 0, not {floor}")
+        control = self.state.control[0]
+        control["policy"], control["terms"] = policy_numbers(policy)
+        self.policy = policy
+        self._pace = Pace(budget)
+        control["budget"] = budget
+        control["exact"] = exact
+        control["lease"] = lease or 0.0
+        if delay is None:
+            delay = 5.0 / budget if policy == "greedy-ncis-d" and budget > 0 else 0.0
+        control["delay"] = delay
+        control["longest"] = 1.0 / floor if floor > 0 else math.inf
+        self._now = -math.inf
+        self._tick = -math.inf
+
+    def __len__(self) -> int:
+        return int(self.state.control[0]["pages"])
+
+    @property
+    def budget(self) -> float:
+        """Crawls (or cost) per second; may be set while running."""
+        return self._pace.budget
+
+    @budget.setter
+    def budget(self, budget: float) -> None:
+        self._pace.budget = budget
+        control = self.state.control[0]
+        if control["budget"] > 0 and budget > 0:
+            # The next tick comes as soon as at the new rate since the last one.
+            self._tick += 1 / budget - 1 / float(control["budget"])
+        control["budget"] = budget
+        if len(self) and budget > 0 and not control["exact"]:
+            now = max(self._now, 0.0)
+            self._fit_wheel(len(self), now)
+            if self._off_balance():
+                self._solve_price(now)
+
+    @property
+    def price(self) -> float:
+        """Value of the crawls that are only just worth their budget, Λ of the papers."""
+        return float(self.state.control[0]["price"])
+
+    @property
+    def demand(self) -> float:
+        """What all pages together would cost per second at the thresholds that are set: close to the budget."""
+        return float(self.state.control[0]["demand"])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the pages take up."""
+        return sum(array.nbytes for array in self.state)
+
+    # --- pages come and go ---
+
+    def add_many(
+        self,
+        *,
+        request_rate: ArrayLike,
+        change_rate: ArrayLike,
+        recall: ArrayLike = 0.0,
+        false_rate: ArrayLike = 0.0,
+        cost: ArrayLike = 1.0,
+        host: ArrayLike = -1,
+        now: float,
+        age: ArrayLike = math.inf,
+        signals: ArrayLike = 0,
+    ) -> Slots:
+        """Take pages in and return their slots; `age` seconds since a copy was current (infinity: no copy yet)."""
+        columns = [
+            column("request_rate", request_rate),
+            column("change_rate", change_rate),
+            column("recall", recall, most=1.0),
+            column("false_rate", false_rate),
+            column("cost", cost, positive=True),
+            column("age", age, infinite=True),
+        ]
+        hosts, heard = counts("host", host, least=-1), counts("signals", signals)
+        count = _common_length([*columns, hosts, heard])
+        self._begin(now)
+        before = len(self)
+        self._make_room(count, now)
+        self._reach_host(int(hosts.max(initial=-1)))
+        slots = np.empty(count, np.int64)
+        request, change, recalled, false, costs, ages = columns
+        events.write_all(self.state, slots, (change, recalled, false), request, costs, hosts, now, ages, heard)
+        if count > before // 2 and not self.state.control[0]["exact"]:
+            self._solve_price(now, slots)
+            self.state.control[0]["changes"] = 0
+        events.place_all(self.state, slots, now)
+        self._review(now)
+        return slots
+
+    def add(
+        self,
+        *,
+        request_rate: float,
+        change_rate: float,
+        recall: float = 0.0,
+        false_rate: float = 0.0,
+        cost: float = 1.0,
+        host: int = -1,
+        now: float,
+        age: float = math.inf,
+        signals: int = 0,
+    ) -> int:
+        """Take a page in and return its slot."""
+        slots = self.add_many(
+            request_rate=request_rate,
+            change_rate=change_rate,
+            recall=recall,
+            false_rate=false_rate,
+            cost=cost,
+            host=host,
+            now=now,
+            age=age,
+            signals=signals,
+        )
+        return int(slots[0])
+
+    def update_many(
+        self,
+        slots: ArrayLike,
+        *,
+        now: float,
+        request_rate: ArrayLike | None = None,
+        change_rate: ArrayLike | None = None,
+        recall: ArrayLike | None = None,
+        false_rate: ArrayLike | None = None,
+    ) -> None:
+        """Believe something else of the pages from now on; what is not given stays."""
+        numbers = self._known(slots)
+        given = {"change_rate": change_rate, "recall": recall, "false_rate": false_rate, "request_rate": request_rate}
+        columns = [
+            np.full(1, math.nan) if value is None else column(name, value, most=1.0 if name == "recall" else None)
+            for name, value in given.items()
+        ]
+        _common_length([*columns, numbers])
+        self._begin(now)
+        events.update_all(self.state, numbers, tuple(columns[:3]), columns[3], now)
+        self._review(now)
+
+    def update(
+        self,
+        slot: int,
+        *,
+        now: float,
+        request_rate: float | None = None,
+        change_rate: float | None = None,
+        recall: float | None = None,
+        false_rate: float | None = None,
+    ) -> None:
+        """Believe something else of the page from now on; what is not given stays."""
+        self.update_many(
+            slot, now=now, request_rate=request_rate, change_rate=change_rate, recall=recall, false_rate=false_rate
+        )
+
+    def remove_many(self, slots: ArrayLike) -> None:
+        """Forget the pages."""
+        events.remove_all(self.state, self._known(slots))
+        self._review(max(self._now, 0.0))
+
+    def remove(self, slot: int) -> None:
+        """Forget the page."""
+        self.remove_many(slot)
+
+    def beliefs(self, slots: ArrayLike) -> dict[str, NDArray[np.float64]]:
+        """What is believed of the pages, as it is kept: to seven digits."""
+        pages = self.state.pages[self._known(slots)]
+        found = np.array([events.believed(page) for page in pages]).reshape(-1, 3)
+        return {
+            "change_rate": found[:, 0],
+            "recall": found[:, 1],
+            "false_rate": found[:, 2],
+            "request_rate": pages["request_rate"].astype(float),
+            "cost": pages["cost"].astype(float),
+        }
+
+    # --- evidence ---
+
+    def signal_many(self, slots: ArrayLike, now: float, count: ArrayLike = 1) -> None:
+        """Hints arrived that the pages changed; a page may appear more than once."""
+        self._begin(now)
+        events.signal_all(self.state, self._known(slots), now, counts("count", count))
+
+    def signal(self, slot: int, now: float, count: int = 1) -> None:
+        """A hint arrived that the page changed."""
+        self.signal_many(slot, now, count)
+
+    # --- decisions ---
+
+    def next(self, now: float) -> Pick | Wait:
+        """The most valuable page that may be crawled now, if the budget has a token; or when to ask again."""
+        control = self.state.control[0]
+        self._begin(now)
+        free = control["policy"] == THRESHOLD
+        if not free and (wait := self._pace.wait(now)):
+            return wait
+        slot = int(turn.take(self.state, now)) if len(self) else -1
+        if slot < 0:
+            until, reason = next_chance(self.state, now)
+            return Wait(float(until), ("no pages", "hosts", "nothing to gain")[reason])
+        cost = float(self.state.pages[slot]["cost"])
+        if not free:
+            self._pace.take(now, cost)
+        self._tick = max(self._tick, now + cost / self.budget if self.budget > 0 else now)
+        if control["lease"] > 0:
+            self._room_for_lease()
+            turn.lease_out(self.state, slot, now)
+        else:
+            turn.crawl(self.state, slot, now)
+        return Pick(slot, float(control["pick_value"]), float(control["price"]))
+
+    def next_many(self, now: float, count: int) -> Slots:
+        """The pages picked at the ticks up to `now`, at most `count`, each crawled at its own tick.
+
+        Ticks are 1/budget seconds apart (cost/budget after a page that costs more) and begin one step after the first
+        page was added. For simulations: there must be no lease.
+        """
+        if self.state.control[0]["lease"] > 0:
+            raise ValueError("next_many is for schedulers without lease; use next and finish")
+        self._begin(now)
+        picked = np.empty(count, np.int64)
+        run = run_thresholds if self.state.control[0]["policy"] == THRESHOLD else run_ticks
+        found, self._tick = run(self.state, self._tick, now, picked)
+        return picked[:found]
+
+    def finish(
+        self,
+        slot: int,
+        now: float,
+        *,
+        crawled: float | None,
+        changed: bool = False,
+        gap: float = 0.0,
+        put_off: float = 0.0,
+    ) -> None:
+        """The order is done: the copy is as of `crawled` (None: nothing was refreshed); its host rests for `gap`."""
+        self._known(slot)
+        self._begin(now)
+        if put_off > 0 or self.state.pages[slot]["extra"] >= 0:
+            self._extra(slot)["not_before"] = now + put_off
+        turn.hand_in(self.state, slot, now, math.nan if crawled is None else crawled, gap)
+
+    def peek(self, now: float) -> int | None:
+        """The slot that would be picked at this moment if the budget had a token; None: none."""
+        self._begin(now)
+        slot = int(turn.look(self.state, now)) if len(self) else -1
+        return slot if slot >= 0 else None
+
+    def explain(self, slot: int, now: float) -> Explanation:
+        """Value, price, due time, and what holds the page back."""
+        self._known(slot)
+        return explain(self.state, slot, now)
+
+    def value(self, slot: int, now: float) -> float:
+        """What a crawl of the page would gain now, per cost."""
+        self._known(slot)
+        return float(value_of(self.state, slot, now))
+
+    # --- what an operator may want ---
+
+    def pause(self, slot: int) -> None:
+        """Keep the page out of play until `resume`; one that is being fetched is paused when it comes back."""
+        self._known(slot)
+        events.pause(self.state, slot)
+
+    def resume(self, slot: int, now: float) -> None:
+        """Bring a paused page back into play."""
+        self._known(slot)
+        self._begin(now)
+        events.resume(self.state, slot, now)
+
+    def crawl_now(self, slot: int, now: float) -> None:
+        """Crawl the page before all others, as soon as the budget and its host allow it."""
+        self._known(slot)
+        self._begin(now)
+        events.urge(self.state, slot, now)
+
+    def not_more_often_than(self, slot: int, seconds: float, now: float) -> None:
+        """Leave at least so many seconds between two crawls of the page; 0: no limit."""
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"seconds must be at least 0 and finite, not {seconds}")
+        self._limit(slot, "shortest", seconds, now)
+
+    def at_least_every(self, slot: int, seconds: float, now: float) -> None:
+        """Crawl the page at least every so many seconds, whatever it gains; infinity: no limit."""
+        if not seconds > 0:
+            raise ValueError(f"seconds must be more than 0, not {seconds}")
+        self._limit(slot, "longest", seconds, now)
+
+    def _limit(self, slot: int, name: str, seconds: float, now: float) -> None:
+        self._known(slot)
+        self._begin(now)
+        self._extra(slot)[name] = seconds
+        events.replace(self.state, slot, now)
+
+    def set_host(self, host: int, *, gap: float | None = None, budget: float | None = None) -> None:
+        """Give a host a least gap between two crawls, or a budget of its own (cost per second)."""
+        self._reach_host(host)
+        record = self.state.hosts[host]
+        if gap is not None:
+            record["gap"] = gap
+        if budget is not None:
+            if not budget > 0:
+                raise ValueError(f"budget must be more than 0, not {budget}")
+            record["budget"] = budget
+        self.state.control[0]["changes"] += int(record["active"])
+
+    def host_rests(self, host: int, until: float) -> None:
+        """Hand out no page of this host before `until`."""
+        self._reach_host(host)
+        record = self.state.hosts[host]
+        record["rests_until"] = max(record["rests_until"], until)
+        touch_host(self.state, host)
+
+    # --- to disk and back ---
+
+    def save(self, path: str | BinaryIO) -> None:
+        """Write everything to a file (or an open one), at about the speed of the disk."""
+        write_state(path, self.state, {"policy": self.policy, "now": self._now, "tick": self._tick}, self._pace)
+
+    @classmethod
+    def load(cls, path: str | BinaryIO) -> Self:
+        """A scheduler that goes on exactly where the saved one was."""
+        state, saved, pace = read_state(path)
+        scheduler = cls(budget=pace.budget, policy=saved["policy"])
+        scheduler.state, scheduler._pace = state, pace
+        scheduler._now, scheduler._tick = saved["now"], saved["tick"]
+        return scheduler
+
+    # --- inside ---
+
+    def _begin(self, now: float) -> None:
+        """Every operation that knows the time passes here: it never goes backwards."""
+        if self._tick == -math.inf and self.budget > 0:
+            self._tick = now + 1 / self.budget
+        self._now = max(self._now, now)
+
+    def _known(self, slots: ArrayLike) -> Slots:
+        numbers = slot_numbers(slots)
+        used = int(self.state.control[0]["used"])
+        if len(numbers) and (numbers.min() < 0 or numbers.max() >= used):
+            raise ValueError(f"slot must be one that add returned, not {int(numbers.max())}")
+        if (self.state.pages["place"][numbers] == FREE).any():
+            raise ValueError("slot must be one that add returned and remove did not take back")
+        return numbers
+
+
+def _common_length(columns: list[NDArray[Any]]) -> int:
+    sizes = {len(values) for values in columns} - {1}
+    if len(sizes) > 1:
+        raise ValueError(f"arguments must have the same length, but have {sorted(sizes)}")
+    return sizes.pop() if sizes else 1

@@ -1,0 +1,172 @@
+"""The page table: one packed record of 64 bytes a page, and the few arrays beside it.
+
+Everything the compiled functions of this package work on is one `State`: a tuple of arrays, no object anywhere. A slot
+is the index of a page's record. Whoever drives the machine from compiled code of his own (a simulator) passes the same
+`State` to the same functions.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Records = NDArray[Any]
+Integers = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+# One cache line a page. Times need double precision; beliefs do not: nobody knows a rate to seven digits.
+PAGE = np.dtype(
+    [
+        ("current", "f8"),  # the copy is as of this moment; −∞: there is none
+        ("due", "f8"),  # on the wheel: when it is to come up; leased: when the lease ends
+        ("silent_rate", "f4"),  # α
+        ("signal_rate", "f4"),  # γ
+        ("weight", "f4"),  # b
+        ("request_rate", "f4"),  # μ
+        ("cost", "f4"),
+        ("threshold", "f4"),  # staleness at which it comes up; the start of the next search for it
+        ("rate", "f4"),  # its share of the demand: cost per second at that threshold
+        ("next", "i4"),  # neighbours in the list it is in; see `lists`
+        ("previous", "i4"),  # leased: the number of signals when the lease began
+        ("host", "i4"),  # −1: none
+        ("extra", "i4"),  # index of its special settings; −1: none
+        ("signals", "u2"),  # heard since `current`
+        ("place", "u1"),
+        ("marks", "u1"),
+    ]
+)
+
+MOST_SIGNALS = 65535
+
+# Where a page is.
+FREE, WHEEL, READY, PARKED, LEASED, PAUSED = range(6)
+PLACES = ("free", "waiting", "ready", "parked", "leased", "paused")
+
+# Marks: two bits of their own, and a counter of price jumps in the upper half.
+URGENT = 1  # "crawl this now"
+TO_PAUSE = 2  # pause it when its lease is over
+EPOCH_SHIFT = 4
+
+EXTRA = np.dtype(
+    [
+        ("not_before", "f8"),  # −∞: at any time
+        ("shortest", "f8"),  # never more often than; 0: no limit
+        ("longest", "f8"),  # at least every; ∞: no limit
+        ("next_free", "i8"),
+    ]
+)
+
+HOST = np.dtype(
+    [
+        ("busy_until", "f8"),  # a page of it is leased until then at most
+        ("rests_until", "f8"),
+        ("gap", "f8"),  # seconds between two crawls at least
+        ("service", "f8"),  # how long one crawl and the rest after it have been taking; 0: not known
+        ("budget", "f8"),  # cost per second at most
+        ("spent_until", "f8"),  # its budget is spent until then
+        ("price", "f8"),  # what a crawl of its pages must gain while it is at its cap; 0: not at its cap
+        ("demand", "f8"),  # of its pages
+        ("updated", "f8"),  # when its price was
+        ("active", "i4"),  # pages of it that are worth a crawl
+        ("parked", "i4"),  # pages of it that are due and wait for it
+        ("first", "i4"),
+        ("last", "i4"),
+        ("in_heap", "i4"),  # 1 + position among the hosts to be woken; 0: not there
+        ("unused", "i4"),
+    ]
+)
+
+CONTROL = np.dtype(
+    [
+        ("budget", "f8"),
+        ("price", "f8"),
+        ("demand", "f8"),  # F: cost per second of all thresholds
+        ("stale_demand", "f8"),  # the part of it that was computed before the last jump of the price
+        ("stale_factor", "f8"),  # what that part has to be multiplied by to hold at the present price
+        ("updated", "f8"),  # when the price was
+        ("pick_value", "f8"),  # value of the last pick
+        ("width", "f8"),  # seconds a bucket of the wheel
+        ("lease", "f8"),  # seconds; 0: picks are crawled at once
+        ("delay", "f8"),  # signals within so many seconds after a crawl are dropped
+        ("longest", "f8"),  # at least every, for all pages; ∞: no limit
+        ("floor", "f8"),  # exact mode: value that every page that is ready surpasses
+        ("bucket", "i8"),  # all buckets of the wheel before this one are empty
+        ("ahead", "i8"),  # how far the wheel has run ahead of the clock
+        ("policy", "i8"),
+        ("terms", "i8"),  # of the sums of the crawl value; 0: all
+        ("exact", "i8"),
+        ("used", "i8"),  # records ever used
+        ("free", "i8"),  # first of the free slots; −1: none
+        ("pages", "i8"),
+        ("active", "i8"),  # pages worth a crawl at the present price
+        ("ready", "i8"),
+        ("top", "i8"),  # no page is on a higher shelf
+        ("bottom", "i8"),  # nor on a lower one than this
+        ("rotate", "i8"),  # the shelf to be looked through next
+        ("base", "i8"),  # number of the lowest shelf
+        ("epoch", "i8"),
+        ("leases_first", "i8"),
+        ("leases_last", "i8"),
+        ("heap_size", "i8"),
+        ("extra_free", "i8"),
+        ("sweep", "i8"),  # slots before this one have thresholds from after the last jump of the price
+        ("changes", "i8"),  # to the pages since the price was solved
+    ]
+)
+
+SHELVES = 2048
+
+
+class State(NamedTuple):
+    """All that the machine knows, as arrays."""
+
+    control: Records  # one record
+    pages: Records
+    wheel: Integers  # first page of each bucket; −1: empty
+    shelf_first: Integers
+    shelf_last: Integers
+    hosts: Records
+    heap: Integers  # hosts to be woken, by the time they are ready
+    extra: Records
+    lease_slot: Integers  # a ring, in the order in which leases end
+    lease_end: Floats
+
+
+def aligned_records(count: int) -> Records:
+    """Empty page records that begin on a cache line, so that no record straddles two."""
+    raw = np.zeros((count + 1) * PAGE.itemsize, np.uint8)
+    shift = -raw.ctypes.data % PAGE.itemsize
+    return raw[shift : shift + count * PAGE.itemsize].view(PAGE)
+
+
+def new_hosts(count: int) -> Records:
+    """Hosts that are ready and have no limits."""
+    hosts = np.zeros(count, HOST)
+    for name in ("busy_until", "rests_until", "spent_until", "updated"):
+        hosts[name] = -np.inf
+    hosts["budget"] = np.inf
+    hosts["first"] = hosts["last"] = -1
+    return hosts
+
+
+def new_state() -> State:
+    """A machine without pages."""
+    control = np.zeros(1, CONTROL)
+    control["free"] = control["extra_free"] = -1
+    control["updated"] = -np.inf
+    control["longest"] = np.inf
+    control["stale_factor"] = 1.0
+    control["width"] = 1.0
+    empty = np.full(SHELVES, -1, np.int32)
+    return State(
+        control=control,
+        pages=aligned_records(0),
+        wheel=np.full(64, -1, np.int32),
+        shelf_first=empty.copy(),
+        shelf_last=empty.copy(),
+        hosts=new_hosts(0),
+        heap=np.zeros(0, np.int32),
+        extra=np.zeros(0, EXTRA),
+        lease_slot=np.zeros(64, np.int32),
+        lease_end=np.zeros(64),
+    )
