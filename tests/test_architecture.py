@@ -33,7 +33,8 @@ ALLOWED: dict[str, set[str]] = {
     "config": NOUNS,
     "testing": NOUNS | PURE | EDGES | {"engine", "sim"},
     "demo": NOUNS | PURE | EDGES | {"engine", "daemon", "sim"},
-    "cli": NOUNS | PURE | EDGES | {"engine", "daemon", "sim", "serve", "cluster", "config", "demo"},
+    "lab": NOUNS | PURE | {"engine", "sim"},
+    "cli": NOUNS | PURE | EDGES | {"engine", "daemon", "sim", "serve", "cluster", "config", "demo", "lab"},
 }
 
 # Pure code never touches the outside world, nor a clock, nor a global source of randomness.

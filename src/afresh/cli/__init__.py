@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from afresh.cli import feeds, pages, planning, play, running, showing
+from afresh.cli import contests, feeds, lab, pages, planning, play, running, showing
 from afresh.cli.terminal import plain
 from afresh.errors import AfreshError
 
@@ -33,6 +33,19 @@ app.command("export", short_help="Write all copies as WARC or JSON lines.")(feed
 app.command("plan", short_help="What a budget buys, and what a goal costs.")(planning.plan)
 app.command("web", short_help="Serve a synthetic web on loopback.")(play.web)
 app.command("demo", short_help="A minute of three schedules side by side.")(play.demo)
+
+experiments = typer.Typer(
+    help="Experiments: the published figures, all policies side by side, and replay of recorded histories.\n\n"
+    "Example: afresh lab run fig4 --pages 100 --reps 20",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+experiments.command("list", short_help="The published figures.")(lab.list_experiments)
+experiments.command("run", short_help="Make a published figure again.")(lab.run)
+experiments.command("compare", short_help="All policies on a synthetic collection.")(contests.compare)
+experiments.command("replay", short_help="All policies over a recorded history.")(contests.replay)
+experiments.command("report", short_help="One HTML page of what was made.")(lab.report)
+app.add_typer(experiments, name="lab")
 
 
 @app.callback(invoke_without_command=True)

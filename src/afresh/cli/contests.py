@@ -1,0 +1,253 @@
+"""Policies side by side on the command line: on a synthetic collection, or over a recorded history."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from afresh.cli.lab import Into, Jobs, JsonFile, Keeper, PlotFile, Seed, progress_bar, slim_table
+from afresh.cli.terminal import console, moment
+from afresh.errors import ConfigError, InputError
+from afresh.units import duration, rate, show_duration, show_rate
+
+if TYPE_CHECKING:
+    from afresh.lab.compare import Contest
+    from afresh.lab.files import Recorded
+    from afresh.sim.history import Heard, History
+    from afresh.sim.replay import Replayed
+
+Every = Annotated[
+    str, typer.Option(help="Mean time between two visits to a page, such as 30d; --budget says it as a rate.")
+]
+Budget = Annotated[str | None, typer.Option(help="Crawls of all pages together, such as 200/day.", show_default=False)]
+Policies = Annotated[list[str] | None, typer.Option("--policy", help="Comma-separated names, or all (default).")]
+Rest = Annotated[
+    bool, typer.Option("--rest", help="Peers rest until a page is due, instead of fetching the next early.")
+]
+
+
+def compare(
+    pages: Annotated[int, typer.Option(help="Size of the collection.")] = 2000,
+    days: Annotated[float, typer.Option(help="Length of the run; the first quarter is not scored.")] = 365.0,
+    changes: Annotated[float, typer.Option(help="Median days between two changes of a page.")] = 30.0,
+    spread: Annotated[float, typer.Option(help="Standard deviation of the logarithm of change rates.", min=0.0)] = 1.0,
+    popularity: Annotated[float, typer.Option(help="Zipf exponent of the requests; 0: all equal.", min=0.0)] = 1.0,
+    clumping: Annotated[float, typer.Option(help="Share of changes that come in bursts; 0: Poisson.")] = 0.0,
+    signals: Annotated[str, typer.Option(help="recall,precision,delay of change signals, such as 0.6,0.8,1h.")] = "",
+    every: Every = "30d",
+    budget: Budget = None,
+    policy: Policies = None,
+    rest: Rest = False,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    json: JsonFile = None,
+    plot: PlotFile = None,
+    into: Into = None,
+) -> None:
+    """Run all policies over one synthetic collection at equal budget; nobody knows a rate, all learn or follow rules.
+
+    Example: afresh lab compare --pages 2000 --every 30d --signals 0.6,0.8,1h --plot compare.png
+    """
+    from afresh.lab.compare import WorldOptions, check_policies, draw_contest
+
+    recall, precision, delay = _signals(signals)
+    options = WorldOptions(
+        pages=pages,
+        days=days,
+        changes=changes,
+        spread=spread,
+        popularity=popularity,
+        clumping=clumping,
+        recall=recall,
+        precision=precision,
+        delay=delay,
+        seed=seed,
+    )
+    interval = pages / _budget(budget) if budget else duration(every)
+    contest = draw_contest(
+        options, every=interval, policies=check_policies(policy or [], signals=recall > 0), early=not rest
+    )
+    _hold(contest, Keeper("compare", json, plot, into), jobs, f"{pages:,} synthetic pages")
+
+
+def replay(
+    history: Annotated[Path, typer.Argument(help="A .npz, a CSV of page,timestamp, or an afresh store.")],
+    requests: Annotated[
+        Path | None, typer.Option(help="CSV of page,weight; pages not in it are left out. Default: all equal.")
+    ] = None,
+    every: Every = "30d",
+    budget: Budget = None,
+    policy: Policies = None,
+    signals: Annotated[
+        str, typer.Option(help="recall,precision,delay of signals to be made up from the changes, such as 0.6,0.8,1h.")
+    ] = "",
+    train: Annotated[float, typer.Option(help="Share of the time, at the start, that is not scored.")] = 0.0,
+    score_from: Annotated[
+        str | None, typer.Option("--from", help="Score from this time on (instead of --train), such as 2021-05-12.")
+    ] = None,
+    rest: Rest = False,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    json: JsonFile = None,
+    plot: PlotFile = None,
+    into: Into = None,
+) -> None:
+    """Replay a recorded history of changes: what would each policy have kept fresh, had it crawled then?
+
+    Our policies learn online from their own crawls, peers follow their rules; oracle and clairvoyant know the true mean
+    rates, past knows every change before the scored time. The format of the files is in docs/lab.md.
+
+    Example: afresh lab replay history.npz --requests popularity.csv --every 30d --train 0.1
+    """
+    from afresh.lab.compare import Contest, check_policies
+    from afresh.lab.files import choose, read_requests
+
+    recorded = _recorded(history)
+    begin = _score_from(recorded, train, score_from)
+    weights = read_requests(requests, begin) if requests else None
+    chosen = choose(recorded, score_from=begin, weights=weights)
+    pages = chosen.history.pages
+    spent = _budget(budget) if budget else pages / duration(every)
+    heard = _made_up(signals, chosen.history, seed)
+    names = check_policies(policy or [], signals=len(heard.time) > 0)
+    contest = Contest(chosen.history, spent, begin, names, heard, not rest, seed)
+    if chosen.left_out:
+        console.print(
+            f"{chosen.left_out:,} pages are left out: they do not live from the scored time to the end, or nobody asks."
+        )
+    _hold(contest, Keeper("replay", json, plot, into), jobs, f"{history.name}, {pages:,} pages from {moment(begin)}")
+
+
+def _recorded(path: Path) -> "Recorded":
+    from afresh.lab.files import read_history
+
+    if path.is_file():
+        with path.open("rb") as file:
+            if file.read(16).startswith(b"SQLite format 3"):
+                return _from_store(path)
+    return read_history(path)
+
+
+def _from_store(path: Path) -> "Recorded":
+    """The changes that an afresh store's own crawls found; each is as of the crawl that found it."""
+    import numpy as np
+
+    from afresh.lab.files import MODIFY, Recorded
+    from afresh.store import Sqlite
+    from afresh.types import Outcome
+
+    numbers: dict[str, int] = {}
+    pages, times, cursor = [], [], 0
+    with Sqlite(path, create=False) as store:
+        while batch := store.changes(after=cursor, limit=10_000):
+            cursor = batch[-1][0]
+            for _, crawl in batch:
+                if crawl.outcome is Outcome.CHANGED:
+                    pages.append(numbers.setdefault(crawl.url, len(numbers)))
+                    times.append(crawl.time)
+    if not times:
+        raise InputError(f"{path} has seen no change yet.", hint="Let `afresh run` crawl for a while first.")
+    kinds = np.full(len(times), MODIFY, np.int64)
+    return Recorded(list(numbers), np.array(pages, np.int64), np.array(times, np.float64), kinds)
+
+
+def _score_from(recorded: "Recorded", train: float, text: str | None) -> float:
+    from afresh.lab.files import moment_of
+
+    start, end = float(recorded.time.min()), float(recorded.time.max())
+    if not 0 <= train < 1:
+        raise ConfigError(f"A training share of {train:g} makes no sense.", hint="Give --train from 0 to below 1.")
+    begin = start + train * (end - start) if text is None else moment_of(text)
+    if not start <= begin < end:
+        raise ConfigError(
+            f"{text or train} is not a time within the history.",
+            hint=f"It reaches from {moment(start)} to {moment(end)}.",
+        )
+    return begin
+
+
+def _budget(text: str) -> float:
+    spent = rate(text)
+    if spent <= 0:
+        raise ConfigError("A budget of nothing crawls nothing.", hint="Give --budget such as 200/day.")
+    return spent
+
+
+def _signals(text: str) -> tuple[float, float, float]:
+    if not text.strip():
+        return 0.0, 1.0, 0.0
+    hint = "Give --signals recall,precision,delay, such as 0.6,0.8,1h: two shares of at most 1 and a duration."
+    parts = [part.strip() for part in text.split(",")]
+    try:
+        recall, precision = float(parts[0]), float(parts[1])
+        delay = duration(parts[2]) if len(parts) == 3 else 0.0
+    except (ValueError, IndexError):
+        raise ConfigError(f"{text!r} does not describe signals.", hint=hint) from None
+    if len(parts) > 3 or not (0 <= recall <= 1 and 0 < precision <= 1):
+        raise ConfigError(f"{text!r} does not describe signals.", hint=hint)
+    return recall, precision, delay
+
+
+def _made_up(text: str, history: "History", seed: int) -> "Heard":
+    import numpy as np
+
+    from afresh.sim.history import SILENCE, draw_signals
+
+    recall, precision, delay = _signals(text)
+    if recall == 0:
+        return SILENCE
+    rng = np.random.default_rng([seed, 4])
+    return draw_signals(rng, history, recall=recall, precision=precision, delay=delay)
+
+
+def _hold(contest: "Contest", keeper: Keeper, jobs: int | None, title: str) -> None:
+    from afresh.lab.compare import ceiling, hold
+
+    with progress_bar(keeper.name) as progress:
+        lines = hold(contest, jobs=jobs or os.cpu_count() or 1, progress=progress)
+    best = ceiling(contest, lines)
+    lines.sort(key=lambda line: -line.weighted)
+    pages = contest.history.pages
+    heading = f"{title}; {show_rate(contest.budget)} crawls, each page every {show_duration(pages / contest.budget)}"
+    _show(lines, best, heading)
+    rows = [_row(line, contest, best) for line in lines]
+
+    def draw(path: Path) -> None:
+        from afresh.lab.plots import draw_contest
+
+        draw_contest(lines, best, path, heading)
+
+    keeper.keep(rows, heading, "share of time that copies were fresh", draw)
+
+
+def _row(line: "Replayed", contest: "Contest", best: float) -> dict[str, Any]:
+    return {
+        "policy": line.policy,
+        "pages": contest.history.pages,
+        "weighted": line.weighted,
+        "unweighted": line.unweighted,
+        "ceiling": best,
+        "crawls": line.crawls,
+        "finds": line.finds,
+        "stale_age": line.stale_age,
+        "budget": contest.budget,
+    }
+
+
+def _show(lines: list["Replayed"], best: float, title: str) -> None:
+    table = slim_table(title, "Shares of time fresh; of best: against the best constant rates by the true means.")
+    table.add_column("policy", no_wrap=True)
+    for name in ("weighted", "of best", "unweighted", "crawls", "finds", "stale age"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for line in lines:
+        table.add_row(
+            line.policy,
+            f"{line.weighted:.4f}",
+            f"{100 * line.weighted / best:.1f} %" if best > 0 else "-",
+            f"{line.unweighted:.4f}",
+            f"{line.crawls:,}",
+            f"{100 * line.finds:.1f} %",
+            show_duration(line.stale_age),
+        )
+    console.print(table)

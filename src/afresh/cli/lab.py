@@ -1,0 +1,191 @@
+"""The lab on the command line: the published figures, and a report of what was made."""
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from afresh.cli.terminal import as_json, console, errors
+from afresh.errors import ConfigError
+
+if TYPE_CHECKING:
+    from afresh.lab import Experiment, Result
+
+Seed = Annotated[int, typer.Option(help="Everything random follows from it.", min=0)]
+Jobs = Annotated[int | None, typer.Option(help="Processes; default: one a core.", min=1, show_default=False)]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the rows to this file as well.")]
+PlotFile = Annotated[Path | None, typer.Option("--plot", help="Draw a picture, .png or .svg.")]
+Into = Annotated[
+    Path | None, typer.Option("--into", help="Keep rows, picture and command in this folder, for `afresh lab report`.")
+]
+
+
+def list_experiments(json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False) -> None:
+    """List the published figures that can be made again.
+
+    Example: afresh lab list
+    """
+    from afresh.lab import EXPERIMENTS
+
+    found = list(EXPERIMENTS.values())
+    if json:
+        typer.echo(
+            as_json(
+                [{"name": each.name, "title": each.title, "claim": each.claim, "pages": each.sizes} for each in found]
+            )
+        )
+        return
+    table = Table(title="Experiments: afresh lab run NAME", title_justify="left")
+    for name in ("name", "what it shows", "pages"):
+        table.add_column(name)
+    for each in found:
+        sizes = ", ".join(f"{pages:,}" for pages in each.sizes)
+        table.add_row(each.name, f"{each.title}: {each.claim}", sizes)
+    console.print(table)
+
+
+def run(
+    name: Annotated[str, typer.Argument(help="Which one: see `afresh lab list`.")],
+    reps: Annotated[int | None, typer.Option(help="Repetitions; default: about a minute's worth.", min=1)] = None,
+    full: Annotated[bool, typer.Option("--full", help="As many repetitions as in the paper.")] = False,
+    pages: Annotated[str, typer.Option(help="Only these sizes, such as 100,500; default: all.")] = "",
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    json: JsonFile = None,
+    plot: PlotFile = None,
+    into: Into = None,
+) -> None:
+    """Make a published figure again: every policy in the same worlds, with standard errors and the ceiling.
+
+    Example: afresh lab run fig4 --pages 100 --reps 20 --json fig4.json --plot fig4.png
+    """
+    from afresh.lab import experiment
+    from afresh.lab import run as carry_out
+
+    chosen = experiment(name)
+    sizes = _sizes(pages, chosen)
+    count = reps or (chosen.full_reps if full else chosen.reps)
+    keeper = Keeper(name, json, plot, into)
+    with progress_bar(name) as progress:
+        result = carry_out(
+            chosen, sizes=sizes, reps=count, seed=seed, jobs=jobs or os.cpu_count() or 1, progress=progress
+        )
+    _show(result)
+    keeper.keep([_row(row) for row in result.rows], chosen.title, chosen.claim, lambda path: _draw(result, path))
+
+
+def report(folder: Annotated[Path, typer.Argument(help="The folder that --into named.")]) -> None:
+    """Gather the results in a folder into one HTML page, each with the command that made it.
+
+    Example: afresh lab report results
+    """
+    from afresh.lab.report import write_report
+
+    typer.echo(f"Wrote {write_report(folder)}.")
+
+
+def _draw(result: "Result", path: Path) -> None:
+    from afresh.lab.plots import draw
+
+    draw(result, path)
+
+
+def _row(row: Any) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in row.__dataclass_fields__}
+
+
+def _sizes(text: str, chosen: "Experiment") -> tuple[int, ...]:
+    if not text.strip():
+        return chosen.sizes
+    try:
+        sizes = tuple(dict.fromkeys(int(part) for part in text.split(",")))
+    except ValueError:
+        sizes = (0,)
+    if not sizes or min(sizes) < 1 or max(sizes) > 10_000_000:
+        raise ConfigError(f"{text!r} is not a list of sizes.", hint="Give whole numbers, such as --pages 100,500.")
+    return sizes
+
+
+def _show(result: "Result") -> None:
+    chosen = result.experiment
+    table = slim_table(f"{chosen.name}: {chosen.title}", f"Must show: {chosen.claim}.")
+    for name in ("pages", "policy", chosen.measure, "± s.e.", "of ceiling", "reps", "s"):
+        table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
+    last = None
+    for row in result.rows:
+        if last not in (None, row.pages):
+            table.add_section()
+        last = row.pages
+        table.add_row(
+            f"{row.pages:,}",
+            row.policy,
+            f"{row.accuracy:.4f}",
+            f"{row.stderr:.4f}" if row.reps > 1 else "-",
+            f"{100 * row.accuracy / row.ceiling:.1f} %" if row.ceiling > 0 else "-",
+            str(row.reps),
+            f"{row.seconds:.1f}",
+        )
+    console.print(table)
+
+
+def slim_table(title: str, caption: str) -> Table:
+    """A table without a frame: all columns of a result fit on 80 characters."""
+    return Table(title=title, title_justify="left", caption=caption, caption_justify="left", box=SIMPLE, padding=0)
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error while it is a terminal; nothing otherwise."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task(label)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+class Keeper:
+    """Where results go besides the screen; says before the work that a file cannot be written."""
+
+    def __init__(self, name: str, json: Path | None, plot: Path | None, into: Path | None) -> None:
+        self.name, self.json, self.plot, self.into = name, json, plot, into
+        if into is not None:
+            try:
+                into.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise ConfigError(f"{into} cannot be made: {error.strerror}.", hint="Choose another folder.") from None
+        if json is not None:
+            write(json, "")
+        if plot is not None:
+            from afresh.lab.plots import check_picture
+
+            check_picture(plot)
+
+    def keep(self, rows: list[dict[str, Any]], title: str, claim: str, draw: Callable[[Path], None]) -> None:
+        """Write what was asked for."""
+        if self.json is not None:
+            write(self.json, as_json(rows) + "\n")
+        if self.plot is not None:
+            draw(self.plot)
+        if self.into is not None:
+            from afresh.lab.report import record
+
+            command = shlex.join(["afresh", *sys.argv[1:]])
+            write(self.into / f"{self.name}.json", as_json(rows) + "\n")
+            kept = record(rows, title=f"{self.name}: {title}", command=command, claim=claim)
+            write(self.into / f"{self.name}.record.json", as_json(kept) + "\n")
+            draw(self.into / f"{self.name}.png")
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file, or say in one sentence why not."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="Choose another file.") from None

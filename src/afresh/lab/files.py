@@ -1,0 +1,229 @@
+"""Reading histories and request counts; every fault is named with its file, its line and what was expected."""
+
+import csv
+import gzip
+import io
+import math
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.errors import InputError
+from afresh.sim.history import Floats, History, make_history
+
+CREATE, MODIFY, MOVE, DELETE = range(4)
+_WEIGHT_NAMES = ("weight", "popularity", "requests", "count")
+_TIME_NAMES = ("snapshot_ts", "snapshot", "time", "timestamp")
+_HISTORY_HINT = "A history is a .npz with ts and page (and kind), or a CSV of page,timestamp: see docs/lab.md."
+_REQUESTS_HINT = "A requests file is a CSV of page,weight with an optional snapshot_ts in front: see docs/lab.md."
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Events as they stand in a file: one row an event."""
+
+    names: list[str]  # of the pages
+    page: NDArray[np.int64]  # index into names
+    time: Floats
+    kind: NDArray[np.int64]
+
+
+def read_history(path: Path) -> Recorded:
+    """The events of a .npz or CSV file."""
+    if not path.is_file():
+        raise InputError(f"There is no file {path}.", hint="Check its name.")
+    recorded = _from_npz(path) if path.suffix == ".npz" else _from_csv(path)
+    if not len(recorded.time):
+        raise InputError(f"{path} holds no change.", hint=_HISTORY_HINT)
+    return recorded
+
+
+def _from_npz(path: Path) -> Recorded:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in ("ts", "page", "kind") if name in file}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise InputError(f"{path} is not an .npz of plain arrays: {error}.", hint=_HISTORY_HINT) from None
+    for name in ("ts", "page"):
+        if name not in arrays:
+            raise InputError(f"{path} has no array {name!r}.", hint=_HISTORY_HINT)
+    time, page = arrays["ts"], arrays["page"]
+    kind = arrays.get("kind", np.full(time.shape, MODIFY))
+    for name, values in (("ts", time), ("page", page), ("kind", kind)):
+        if values.ndim != 1 or len(values) != len(time):
+            raise InputError(f"{path}: {name} has shape {values.shape}, expected one value a row.", hint=_HISTORY_HINT)
+        if values.dtype.kind not in "iuf" or not np.isfinite(values.astype(np.float64)).all():
+            bad = _first_bad(values)
+            raise InputError(f"{path}: {name}[{bad}] is not a number.", hint=_HISTORY_HINT)
+    if not np.isin(kind, (CREATE, MODIFY, MOVE, DELETE)).all():
+        bad = int(np.flatnonzero(~np.isin(kind, (CREATE, MODIFY, MOVE, DELETE)))[0])
+        raise InputError(
+            f"{path}: kind[{bad}] is {kind[bad]}, expected 0 (create), 1 (modify), 2 (move) or 3 (delete).",
+            hint=_HISTORY_HINT,
+        )
+    labels, index = np.unique(page, return_inverse=True)
+    return Recorded([str(each) for each in labels.tolist()], index, time.astype(np.float64), kind.astype(np.int64))
+
+
+def _first_bad(values: NDArray[np.generic]) -> int:
+    if values.dtype.kind not in "iuf":
+        return 0
+    return int(np.flatnonzero(~np.isfinite(values.astype(np.float64)))[0])
+
+
+def _lines(path: Path, hint: str) -> Iterator[tuple[int, list[str]]]:
+    """(line number, fields) of a CSV file, plain or gzipped."""
+    try:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
+    except FileNotFoundError:
+        raise InputError(f"There is no file {path}.", hint="Check its name.") from None
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read as text: {error}.", hint=hint) from None
+    reader = csv.reader(io.StringIO(text))
+    try:
+        for fields in reader:
+            if fields and not fields[0].startswith("#"):
+                yield reader.line_num, [field.strip() for field in fields]
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: {error}.", hint=hint) from None
+
+
+def moment_of(text: str) -> float:
+    """Unix seconds from a number or an ISO 8601 time (UTC unless it says otherwise); NaN: neither.
+
+    >>> moment_of("1600000000"), moment_of("2020-09-13T12:26:40")
+    (1600000000.0, 1600000000.0)
+    """
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        return math.nan
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+
+
+def _from_csv(path: Path) -> Recorded:
+    numbers: dict[str, int] = {}
+    pages, times = [], []
+    for count, (line, fields) in enumerate(_lines(path, _HISTORY_HINT)):
+        if len(fields) != 2:
+            raise InputError(
+                f"{path}, line {line}: {len(fields)} fields, expected 2: page,timestamp.", hint=_HISTORY_HINT
+            )
+        time = moment_of(fields[1])
+        if not math.isfinite(time):
+            if count == 0:
+                continue  # a header
+            raise InputError(
+                f"{path}, line {line}: {fields[1][:60]!r} is not a time; expected Unix seconds or ISO 8601.",
+                hint=_HISTORY_HINT,
+            )
+        pages.append(numbers.setdefault(fields[0], len(numbers)))
+        times.append(time)
+    kind = np.full(len(times), MODIFY)
+    return Recorded(list(numbers), np.array(pages, np.int64), np.array(times, np.float64), kind)
+
+
+def read_requests(path: Path, at: float) -> dict[str, float]:
+    """Weight of each page; of several snapshots the last one up to the moment `at`, or else the first."""
+    columns = (0, 1, -1)  # of page, weight, time (−1: none)
+    rows: list[tuple[float, str, float]] = []
+    for count, (line, fields) in enumerate(_lines(path, _REQUESTS_HINT)):
+        if count == 0:
+            columns, header = _columns(fields)
+            if header:
+                continue
+        rows.append(_request_row(path, line, fields, columns))
+    if not rows:
+        raise InputError(f"{path} holds no weights.", hint=_REQUESTS_HINT)
+    moments = sorted({time for time, _, _ in rows})
+    chosen = max((time for time in moments if time <= at), default=moments[0])
+    weights: dict[str, float] = {}
+    for time, page, weight in rows:
+        if time == chosen:
+            weights[page] = weights.get(page, 0.0) + weight
+    return weights
+
+
+def _columns(fields: list[str]) -> tuple[tuple[int, int, int], bool]:
+    """Where page, weight and time stand, and whether this was a header that said so."""
+    names = [field.lower() for field in fields]
+    weight = next((names.index(name) for name in _WEIGHT_NAMES if name in names), -1)
+    if "page" in names and weight >= 0:
+        time = next((names.index(name) for name in _TIME_NAMES if name in names), -1)
+        return (names.index("page"), weight, time), True
+    return (0, 1, -1), False
+
+
+def _request_row(path: Path, line: int, fields: list[str], columns: tuple[int, int, int]) -> tuple[float, str, float]:
+    page, weight, time = columns
+    needed = 2 if time < 0 else 3
+    if len(fields) != needed:
+        expected = "page,weight" if time < 0 else "page, weight and snapshot time"
+        raise InputError(
+            f"{path}, line {line}: {len(fields)} fields, expected {needed}: {expected}.", hint=_REQUESTS_HINT
+        )
+    value, moment = moment_of(fields[weight]), 0.0 if time < 0 else moment_of(fields[time])
+    if not 0 <= value < math.inf:
+        raise InputError(
+            f"{path}, line {line}: {fields[weight][:60]!r} is not a weight; expected a number of at least 0.",
+            hint=_REQUESTS_HINT,
+        )
+    if not math.isfinite(moment):
+        raise InputError(
+            f"{path}, line {line}: {fields[time][:60]!r} is not a time; expected Unix seconds or ISO 8601.",
+            hint=_REQUESTS_HINT,
+        )
+    return moment, fields[page], value
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The part of a file that is replayed."""
+
+    history: History
+    score_from: float
+    left_out: int  # pages that did not live through the scored time, or that nobody asks for
+
+
+def choose(recorded: Recorded, *, score_from: float, weights: dict[str, float] | None) -> Chosen:
+    """The pages that exist from `score_from` to the end and, if weights are given, are asked for."""
+    start, end = float(recorded.time.min()), float(recorded.time.max())
+    count = len(recorded.names)
+    born, gone = np.full(count, -np.inf), np.zeros(count, bool)
+    order = np.argsort(recorded.time, kind="stable")
+    for kind in (CREATE, DELETE):
+        rows = order[recorded.kind[order] == kind]
+        last = np.full(count, -np.inf)
+        last[recorded.page[rows]] = recorded.time[rows]  # the last of a page's rows stays
+        if kind == CREATE:
+            first = rows[::-1]
+            born[recorded.page[first]] = recorded.time[first]
+            revived = last
+        else:
+            gone = last > np.where(np.isfinite(revived), revived, -np.inf)
+    keep = (born <= score_from) & ~gone
+    weight = np.ones(count)
+    if weights is not None:
+        weight = np.array([weights.get(name, 0.0) for name in recorded.names])
+        keep &= weight > 0
+    if not keep.any():
+        raise InputError(
+            "No page is left to replay: none lives through the scored time and is asked for.",
+            hint="Check that the requests file names the history's pages, or score from another time.",
+        )
+    number = np.cumsum(keep) - 1
+    changes = (recorded.kind == MODIFY) & keep[recorded.page]
+    history = make_history(
+        number[recorded.page[changes]], recorded.time[changes], weight=weight[keep], start=start, end=end
+    )
+    return Chosen(history, score_from, count - int(keep.sum()))

@@ -1,0 +1,164 @@
+"""Pictures of results, as PNG or SVG; matplotlib is loaded when the first one is asked for."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from afresh.errors import ConfigError
+from afresh.lab.base import Result
+from afresh.sim.replay import Replayed
+
+COLOURS = ("#0b6e99", "#d9730d", "#0f7b6c", "#ad1a72", "#6940a5", "#64473a", "#9b9a97", "#dfab01", "#e03e3e")
+
+
+def check_picture(path: Path) -> None:
+    """Say before the work that a picture cannot be drawn."""
+    if path.suffix not in (".png", ".svg"):
+        raise ConfigError(f"{path} is neither PNG nor SVG.", hint="Give a file that ends in .png or .svg.")
+    _pyplot()
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise ConfigError("Pictures need matplotlib.", hint="Install it: pip install 'afresh[plot]'.") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def _save(figure: Any, path: Path) -> None:
+    figure.tight_layout()
+    try:
+        figure.savefig(path, dpi=130)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="Choose another file.") from None
+    finally:
+        _pyplot().close(figure)
+
+
+def draw(result: Result, path: Path) -> None:
+    """The picture of an experiment."""
+    how: dict[str, Callable[[Any, Result], Any]] = {
+        "sizes": _sizes,
+        "bars": _bars,
+        "lines": _lines,
+        "steps": _steps,
+        "scatter": _scatter,
+        "truth": _scatter,
+    }
+    figure = how[result.experiment.picture](_pyplot(), result)
+    figure.suptitle(result.experiment.title, fontsize=11)
+    _save(figure, path)
+
+
+def _sizes(pyplot: Any, result: Result) -> Any:
+    figure, axes = pyplot.subplots(figsize=(7, 4.2))
+    sizes = sorted({row.pages for row in result.rows})
+    for k, policy in enumerate(dict.fromkeys(row.policy for row in result.rows)):
+        rows = {row.pages: row for row in result.rows if row.policy == policy}
+        share = [rows[pages].accuracy for pages in sizes]
+        error = [np.nan_to_num(rows[pages].stderr) for pages in sizes]
+        axes.errorbar(
+            range(len(sizes)), share, yerr=error, label=policy, marker="o", markersize=4, capsize=3, color=_colour(k)
+        )
+    ceilings = {row.pages: row.ceiling for row in result.rows}
+    axes.plot(range(len(sizes)), [ceilings[pages] for pages in sizes], "k--", linewidth=1, label="ceiling")
+    axes.set_xticks(range(len(sizes)), [f"{pages:,}" for pages in sizes])
+    axes.set_xlabel("pages")
+    axes.set_ylabel("share of requests served fresh")
+    axes.set_ylim(0, 1)
+    axes.legend(fontsize=8)
+    return figure
+
+
+def _bars(pyplot: Any, result: Result) -> Any:
+    figure, axes = pyplot.subplots(figsize=(7, 4.2))
+    names = [row.policy for row in result.rows]
+    places = range(len(names))
+    axes.barh(
+        places,
+        [row.accuracy for row in result.rows],
+        xerr=[np.nan_to_num(row.stderr) for row in result.rows],
+        color=COLOURS[0],
+    )
+    low = min(row.accuracy for row in result.rows)
+    axes.set_xlim(max(0.0, low - 0.1), min(1.0, max(row.ceiling for row in result.rows) + 0.02))
+    axes.axvline(result.rows[0].ceiling, color="k", linestyle="--", linewidth=1)
+    axes.set_yticks(places, names, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel(f"{result.experiment.measure} (dashed: ceiling)")
+    return figure
+
+
+def _lines(pyplot: Any, result: Result) -> Any:
+    figure, axes = pyplot.subplots(figsize=(7, 4.2))
+    for k, ((_, policy), kept) in enumerate(result.curves.items()):
+        axes.plot(kept[0]["x"], kept[0]["y"], "-" if k == 0 else "--", color=_colour(k), label=policy)
+        if "most" in kept[0]:
+            axes.axhline(float(kept[0]["most"][0]), color="#e03e3e", linewidth=1)
+    axes.set_xlabel("effective age")
+    axes.set_ylabel("crawl value")
+    axes.legend(fontsize=8)
+    return figure
+
+
+def _steps(pyplot: Any, result: Result) -> Any:
+    figure, axes = pyplot.subplots(figsize=(7, 4.2))
+    kept = [curves[0] for curves in result.curves.values()]
+    axes.plot(kept[0]["x"], kept[0]["y"], color=COLOURS[0], linewidth=1, label="GREEDY")
+    for each in kept:
+        begin, end, level = each["level"]
+        axes.plot([begin, end], [level, level], "k--", linewidth=1)
+    axes.set_xlabel("time")
+    axes.set_ylabel("share of requests served fresh (dashed: optimum)")
+    return figure
+
+
+def _scatter(pyplot: Any, result: Result) -> Any:
+    keys = list(result.curves)
+    columns = min(4, len(keys))
+    rows = -(-len(keys) // columns)
+    figure, grid = pyplot.subplots(rows, columns, figsize=(3.4 * columns, 3.2 * rows), squeeze=False)
+    truth = result.experiment.picture == "truth"
+    for axes in grid.flat[len(keys) :]:
+        axes.axis("off")
+    for axes, key in zip(grid.flat, keys, strict=False):
+        x = np.concatenate([each["x"] for each in result.curves[key]])
+        y = np.concatenate([each["y"] for each in result.curves[key]])
+        colour = None if truth else np.concatenate([each["colour"] for each in result.curves[key]])
+        shade = {"color": COLOURS[0]} if colour is None else {"c": colour, "cmap": "viridis"}
+        dots = axes.scatter(x, y, s=4, **shade)
+        most = max(float(x.max()), float(y.max()), 1e-9)
+        axes.plot([0, most], [0, most], "k--", linewidth=0.8)
+        axes.set_title(key[1] if truth else f"{key[1]}, {key[0]} pages", fontsize=8)
+        axes.set_xlabel("truth" if truth else "baseline rate", fontsize=8)
+        axes.set_ylabel("estimate" if truth else "empirical rate", fontsize=8)
+        if colour is not None:
+            figure.colorbar(dots, ax=axes)
+    return figure
+
+
+def _colour(k: int) -> str:
+    return COLOURS[k % len(COLOURS)]
+
+
+def draw_contest(lines: Sequence[Replayed], ceiling: float, path: Path, title: str) -> None:
+    """Bars of a comparison, weighted and unweighted."""
+    pyplot = _pyplot()
+    figure, axes = pyplot.subplots(figsize=(7.5, 0.8 + 0.32 * len(lines)))
+    places = np.arange(len(lines))
+    axes.barh(places - 0.2, [line.weighted for line in lines], 0.38, color=COLOURS[0], label="weighted by requests")
+    axes.barh(places + 0.2, [line.unweighted for line in lines], 0.38, color=COLOURS[6], label="unweighted")
+    axes.axvline(ceiling, color="k", linestyle="--", linewidth=1, label="clairvoyant constant rates")
+    axes.set_yticks(places, [line.policy for line in lines], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1)
+    axes.set_xlabel("share of time fresh")
+    axes.legend(fontsize=7, loc="lower right")
+    axes.set_title(title, fontsize=10)
+    _save(figure, path)

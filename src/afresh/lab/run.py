@@ -1,0 +1,70 @@
+"""Carry an experiment out: repetitions on all cores, then means and standard errors."""
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+import numpy as np
+
+from afresh.lab.base import Experiment, Result, Row, Sample, Trial
+
+Samples = dict[str, Sample]
+
+
+def run(
+    experiment: Experiment,
+    *,
+    sizes: Sequence[int] = (),
+    reps: int | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Result:
+    """All repetitions at all sizes; repetition k of a size has the seed `seed` + k, whatever the number of jobs."""
+    reps = experiment.reps if reps is None else reps
+    # The large ones first, so that no core is left with one of them at the end.
+    tasks = [(pages, rep) for pages in sorted(sizes or experiment.sizes, reverse=True) for rep in range(reps)]
+    found: dict[tuple[int, int], Samples] = {}
+    progress(0, len(tasks))
+    for done, (task, samples) in enumerate(_carry_out(experiment.trial, tasks, seed, jobs), start=1):
+        found[task] = samples
+        progress(done, len(tasks))
+    rows, curves = [], {}
+    for pages in sizes or experiment.sizes:
+        trials = [found[pages, rep] for rep in range(reps)]
+        rows += [row_of(experiment.name, pages, policy, [each[policy] for each in trials]) for policy in trials[0]]
+        for policy in trials[0]:
+            curves[pages, policy] = [each[policy].curves for each in trials[: experiment.keep]]
+    return Result(experiment, rows, curves)
+
+
+def _carry_out(
+    trial: Trial, tasks: list[tuple[int, int]], seed: int, jobs: int
+) -> Iterator[tuple[tuple[int, int], Samples]]:
+    if jobs <= 1:
+        for pages, rep in tasks:
+            yield (pages, rep), trial(pages, seed + rep)
+        return
+    # A fresh process for each worker: threads of this one (a progress bar) must not be copied.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=context) as pool:
+        waiting = {pool.submit(trial, pages, seed + rep): (pages, rep) for pages, rep in tasks}
+        for future in as_completed(waiting):
+            yield waiting[future], future.result()
+
+
+def row_of(figure: str, pages: int, policy: str, samples: Sequence[Sample]) -> Row:
+    """Means over the repetitions; the standard error is that of the mean accuracy."""
+    accuracy = np.array([each.accuracy for each in samples])
+    count = len(samples)
+    return Row(
+        figure=figure,
+        pages=pages,
+        policy=policy,
+        accuracy=float(accuracy.mean()),
+        stderr=float(accuracy.std(ddof=1) / np.sqrt(count)) if count > 1 else float("nan"),
+        ceiling=float(np.mean([each.ceiling for each in samples])),
+        baseline=float(np.mean([each.baseline for each in samples])),
+        reps=count,
+        seconds=float(np.sum([each.seconds for each in samples])),
+    )

@@ -1,0 +1,99 @@
+"""Histories: when each page changed, and what was heard of it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The changes of some pages between `start` and `end`, sorted by page and time: those of page i are
+    times[first[i] : first[i + 1]]."""
+
+    times: Floats
+    first: Integers
+    weight: Floats  # of each page: how much it is asked for
+    start: float
+    end: float
+
+    @property
+    def pages(self) -> int:
+        """How many."""
+        return len(self.first) - 1
+
+    def rates(self, start: float | None = None, end: float | None = None) -> Floats:
+        """Mean change rate of each page over a part of the time; by default, over all of it."""
+        begin, stop = self.start if start is None else start, self.end if end is None else end
+        inside = (self.times > begin) & (self.times <= stop)
+        pages = np.repeat(np.arange(self.pages), np.diff(self.first))
+        return np.bincount(pages[inside], minlength=self.pages) / max(stop - begin, 1e-300)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Signals in the order in which they arrive."""
+
+    time: Floats
+    page: Integers
+
+
+SILENCE = Heard(np.empty(0), np.empty(0, np.int64))
+
+
+def make_history(page: NDArray[np.integer], time: Floats, *, weight: Floats, start: float, end: float) -> History:
+    """A history from one row a change; rows outside the time between `start` and `end` are left out."""
+    inside = (time > start) & (time <= end)
+    page, time = page[inside].astype(np.int64), time[inside]
+    order = np.lexsort((time, page))
+    counts = np.bincount(page, minlength=len(weight))
+    first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return History(time[order].astype(np.float64), first, weight.astype(np.float64), float(start), float(end))
+
+
+def draw_history(
+    rng: np.random.Generator, change_rate: Floats, *, weight: Floats, start: float, end: float, clumping: float = 0.0
+) -> History:
+    """Changes at random: Poisson, or with `clumping` above 0 in bursts that long, as a share of the mean gap.
+
+    A share of the changes comes shortly after another one, with the page's mean rate kept; real pages do so.
+    """
+    if not 0 <= clumping < 1:
+        raise ValueError(f"clumping must be at least 0 and less than 1, not {clumping}")
+    span = end - start
+    leaders = rng.poisson(change_rate * (1 - clumping) * span)
+    page = np.repeat(np.arange(len(change_rate)), leaders)
+    time = start + span * rng.random(len(page))
+    if clumping:
+        followers = rng.geometric(1 - clumping, len(page)) - 1
+        gaps = rng.standard_exponential(int(followers.sum()))
+        behind = np.repeat(np.arange(len(page)), followers)
+        late = gaps * 0.1 / change_rate[page[behind]]
+        page, time = np.concatenate([page, page[behind]]), np.concatenate([time, time[behind] + late])
+    return make_history(page, time, weight=weight, start=start, end=end)
+
+
+def draw_signals(
+    rng: np.random.Generator, history: History, *, recall: float, precision: float, delay: float = 0.0
+) -> Heard:
+    """Signals as a source of this recall and precision would have sent them, `delay` seconds late on average."""
+    if not 0 <= recall <= 1:
+        raise ValueError(f"recall must lie between 0 and 1, not {recall}")
+    if not 0 < precision <= 1:
+        raise ValueError(f"precision must be more than 0 and at most 1, not {precision}")
+    if not 0 <= delay < np.inf:
+        raise ValueError(f"delay must be at least 0 seconds, not {delay}")
+    pages = np.repeat(np.arange(history.pages), np.diff(history.first))
+    told = rng.random(len(pages)) < recall
+    false_rate = recall * history.rates() * (1 - precision) / precision
+    false = rng.poisson(false_rate * (history.end - history.start))
+    page = np.concatenate([pages[told], np.repeat(np.arange(history.pages), false)])
+    invented = history.start + (history.end - history.start) * rng.random(int(false.sum()))
+    time = np.concatenate([history.times[told], invented])
+    if delay:
+        time = time + delay * rng.standard_exponential(len(time))
+    order = np.argsort(time, kind="stable")
+    return Heard(time[order], page[order].astype(np.int64))

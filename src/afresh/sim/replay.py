@@ -1,0 +1,83 @@
+"""Policies by name over one history, and what each scored."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from afresh.sim.field import FINDS, VISITS, Field, close
+from afresh.sim.history import SILENCE, Heard, History
+from afresh.sim.learned import replay_learned
+from afresh.sim.peers import replay_rates, replay_rule
+from afresh.sim.random import replay_random
+from afresh.sim.rules import RULES
+from afresh.value import optimum
+
+OURS = ("afresh", "greedy", "greedy-cis", "greedy-ncis")
+BOUNDS = ("past", "oracle", "clairvoyant")
+POLICIES = (*OURS, *BOUNDS, *RULES, "refresh-probabilities")
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """How a policy did in the scored part of a history."""
+
+    policy: str
+    weighted: float  # share of time that copies were fresh, weighted by requests
+    unweighted: float
+    crawls: int
+    finds: float  # share of crawls that found a change
+    stale_age: float  # seconds; mean age of stale copies: how long since they missed their first change
+
+
+def replay(
+    history: History,
+    policy: str,
+    *,
+    budget: float,
+    score_from: float | None = None,
+    heard: Heard = SILENCE,
+    early: bool = True,
+    seed: int = 0,
+) -> Replayed:
+    """Run a policy over a history from its start; scored from `score_from` (default: from the start) to its end.
+
+    `afresh` and the greedy policies learn online from their own crawls, as the live engine does; peers follow their
+    rules. `past` is the best constant rates by the changes before `score_from`, `oracle` our schedule with the true
+    mean rates of the scored time, `clairvoyant` the best constant rates by those.
+    """
+    if policy not in POLICIES:
+        raise ValueError(f"policy must be one of {', '.join(POLICIES)}, not {policy!r}")
+    begin = history.start if score_from is None else score_from
+    field = _run(history, policy, budget, begin, heard, early, seed)
+    close(field)
+    span = history.end - begin
+    share = field.fresh_time / span
+    stale = float(field.stale_time.sum())
+    visits = int(field.tally[VISITS])
+    return Replayed(
+        policy=policy,
+        weighted=float(history.weight @ share / history.weight.sum()),
+        unweighted=float(share.mean()),
+        crawls=visits,
+        finds=int(field.tally[FINDS]) / visits if visits else 0.0,
+        stale_age=float(field.stale_age.sum()) / stale if stale > 0 else 0.0,
+    )
+
+
+def _run(history: History, policy: str, budget: float, begin: float, heard: Heard, early: bool, seed: int) -> Field:
+    if policy in OURS:
+        name = "greedy-ncis" if policy == "afresh" else policy
+        return replay_learned(history, budget=budget, score_from=begin, policy=name, heard=heard)
+    if policy in RULES:
+        return replay_rule(history, RULES[policy], budget=budget, score_from=begin, early=early, seed=seed)
+    if policy == "refresh-probabilities":
+        return replay_random(history, budget=budget, score_from=begin, seed=seed)
+    rates = history.rates(begin, history.end)
+    if policy == "oracle":
+        return replay_learned(history, budget=budget, score_from=begin, policy="greedy", rates=rates)
+    if policy == "past":
+        # Half a change for everybody: a page that did not change for a while is not one that never will.
+        span = max(begin - history.start, 1.0)
+        rates = history.rates(history.start, begin) + 0.5 / span if begin > history.start else np.ones(history.pages)
+    best = optimum(budget=budget, request_rate=history.weight, change_rate=rates).rates
+    return replay_rates(history, best, budget=budget, score_from=begin, seed=seed)

@@ -1,0 +1,112 @@
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from afresh.errors import InputError
+from afresh.lab.files import CREATE, DELETE, MODIFY, MOVE, Recorded, choose, moment_of, read_history, read_requests
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def test_a_csv_of_page_and_time_is_a_history(tmp_path: Path) -> None:
+    file = write(tmp_path / "h.csv", "page,timestamp\n/a,10\n/b,1970-01-01T00:00:20\n# a remark\n/a,30.5\n")
+    found = read_history(file)
+    assert found.names == ["/a", "/b"]
+    assert found.page.tolist() == [0, 1, 0]
+    assert found.time.tolist() == [10.0, 20.0, 30.5]
+    packed = tmp_path / "h.csv.gz"
+    packed.write_bytes(gzip.compress(file.read_bytes()))
+    assert read_history(packed).time.tolist() == found.time.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a,1\nb,soon\n", r"line 2: 'soon' is not a time; expected Unix seconds or ISO 8601"),
+        ("a,1\nb\n", r"line 2: 1 fields, expected 2: page,timestamp"),
+        ("a,1,2\n", r"line 1: 3 fields"),
+        ("page,timestamp\n", "holds no change"),
+        ("a,1\nb,nan\n", "line 2"),
+        ("", "holds no change"),
+    ],
+)
+def test_a_bad_line_of_a_history_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        read_history(write(tmp_path / "h.csv", text))
+
+
+def test_an_npz_needs_its_arrays(tmp_path: Path) -> None:
+    file = tmp_path / "h.npz"
+    np.savez(file, ts=np.array([1, 2]), page=np.array([7, 5]), kind=np.array([1, 1]))
+    assert read_history(file).names == ["5", "7"]
+    np.savez(file, ts=np.array([1, 2]))
+    with pytest.raises(InputError, match="no array 'page'"):
+        read_history(file)
+    np.savez(file, ts=np.array([1, 2]), page=np.array([1]))
+    with pytest.raises(InputError, match=r"page has shape \(1,\)"):
+        read_history(file)
+    np.savez(file, ts=np.array([1.0, np.nan]), page=np.array([1, 2]))
+    with pytest.raises(InputError, match=r"ts\[1\] is not a number"):
+        read_history(file)
+    np.savez(file, ts=np.array([1, 2]), page=np.array([1, 2]), kind=np.array([1, 9]))
+    with pytest.raises(InputError, match=r"kind\[1\] is 9"):
+        read_history(file)
+    file.write_bytes(b"not a zip")
+    with pytest.raises(InputError, match=r"not an \.npz"):
+        read_history(file)
+    with pytest.raises(InputError, match="There is no file"):
+        read_history(tmp_path / "nowhere.csv")
+
+
+def test_requests_come_with_or_without_header_and_snapshots(tmp_path: Path) -> None:
+    plain = write(tmp_path / "r.csv", "/a,2\n/b,0.5\n/a,1\n")
+    assert read_requests(plain, 0.0) == {"/a": 3.0, "/b": 0.5}
+    shots = write(tmp_path / "s.csv", "snapshot_ts,page,popularity\n10,/a,1\n20,/a,5\n30,/a,9\n")
+    assert read_requests(shots, 25.0) == {"/a": 5.0}
+    assert read_requests(shots, 5.0) == {"/a": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("/a,many\n", r"line 1: 'many' is not a weight; expected a number of at least 0"),
+        ("page,weight\n/a,1\n/b,-1\n", "line 3"),
+        ("/a\n", "line 1: 1 fields, expected 2"),
+        ("snapshot_ts,page,weight\nsoon,/a,1\n", "line 2: 'soon' is not a time"),
+        ("page,weight\n", "holds no weights"),
+    ],
+)
+def test_a_bad_line_of_requests_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        read_requests(write(tmp_path / "r.csv", text), 0.0)
+
+
+def test_only_pages_that_live_through_the_scored_time_are_replayed() -> None:
+    rows = [  # page, time, kind
+        (0, 0, CREATE), (0, 50, MODIFY), (0, 60, MOVE), (0, 70, MODIFY),  # lives
+        (1, 0, CREATE), (1, 80, DELETE),  # dies
+        (2, 60, CREATE), (2, 90, MODIFY),  # born too late
+        (3, 0, CREATE), (3, 10, DELETE), (3, 20, CREATE), (3, 100, MODIFY),  # dies and lives again
+        (4, 30, MODIFY),  # was always there
+    ]  # fmt: skip
+    page, time, kind = (np.array(column) for column in zip(*rows, strict=True))
+    recorded = Recorded(list("abcde"), page.astype(np.int64), time.astype(float), kind.astype(np.int64))
+    chosen = choose(recorded, score_from=50.0, weights=None)
+    assert chosen.history.pages == 3
+    assert chosen.left_out == 2
+    assert chosen.history.times.tolist() == [50.0, 70.0, 100.0, 30.0]
+    wanted = choose(recorded, score_from=50.0, weights={"a": 2.0, "e": 3.0, "z": 1.0})
+    assert wanted.history.weight.tolist() == [2.0, 3.0]
+    with pytest.raises(InputError, match="No page is left"):
+        choose(recorded, score_from=50.0, weights={"z": 1.0})
+
+
+def test_times_are_utc_unless_they_say_otherwise() -> None:
+    assert moment_of("1970-01-01") == 0.0
+    assert moment_of("1970-01-01T01:00:00+01:00") == 0.0
+    assert np.isnan(moment_of("yesterday"))

@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from afresh.estimate.likelihood import fit, naive_quality, signal_quality
+from afresh.estimate.table import beliefs_of, learn_crawl, new_table, refresh_prior
+from afresh.sim.history import History, draw_history, draw_signals
+from afresh.sim.replay import POLICIES, replay
+from afresh.sim.rules import DAY, RULES
+
+SPAN = 720 * DAY
+
+
+def collection(pages: int = 400, seed: int = 1, clumping: float = 0.0) -> History:
+    """Like real pages: change rates over two orders of magnitude, and few that are asked for a lot."""
+    rng = np.random.default_rng(seed)
+    rates = np.exp(rng.normal(-np.log(40 * DAY), 1.2, pages))
+    weight = rng.permutation(1.0 / np.arange(1, pages + 1))
+    return draw_history(rng, rates, weight=weight, start=0.0, end=SPAN, clumping=clumping)
+
+
+def score(history: History, policy: str, **options: object) -> float:
+    return replay(history, policy, budget=history.pages / (20 * DAY), score_from=SPAN / 4, **options).weighted  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("clumping", [0.0, 0.3])
+def test_what_is_learned_beats_every_peer_and_comes_close_to_knowing(clumping: float) -> None:
+    history = collection(clumping=clumping)
+    ours, oracle = score(history, "afresh"), score(history, "oracle")
+    assert ours > oracle - 0.02
+    assert ours > score(history, "past") - 0.005
+    for peer in (*RULES, "refresh-probabilities"):
+        assert ours > score(history, peer) + 0.01, peer
+
+
+def test_signals_help_who_learns_what_they_are_worth() -> None:
+    history = collection()
+    heard = draw_signals(np.random.default_rng(2), history, recall=0.7, precision=0.7)
+    assert score(history, "afresh", heard=heard) > score(history, "afresh") + 0.02
+    useless = draw_signals(np.random.default_rng(2), history, recall=0.02, precision=0.02)
+    assert score(history, "afresh", heard=useless) > score(history, "afresh") - 0.02
+    assert score(history, "afresh", heard=useless) > score(history, "greedy-cis", heard=useless)
+
+
+def test_knowing_is_an_upper_bound_for_constant_rates() -> None:
+    history = collection()
+    assert score(history, "clairvoyant") == pytest.approx(score(history, "oracle"), abs=0.01)
+    assert score(history, "clairvoyant") > score(history, "uniform")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_spends_the_same_budget(policy: str) -> None:
+    history = collection(60)
+    line = replay(history, policy, budget=60 / (20 * DAY), score_from=0.0)
+    assert line.crawls == pytest.approx(60 * 36, abs=2)
+    assert 0 < line.weighted < 1
+    assert 0 < line.finds < 1
+    assert line.stale_age > 0
+
+
+def test_an_unknown_policy_is_named() -> None:
+    with pytest.raises(ValueError, match="telepathy"):
+        replay(collection(10), "telepathy", budget=1 / DAY)
+
+
+def test_made_up_signals_have_their_recall_and_precision() -> None:
+    history = collection(300)
+    heard = draw_signals(np.random.default_rng(3), history, recall=0.6, precision=0.75)
+    assert len(heard.time) == pytest.approx(0.8 * len(history.times), rel=0.05)
+    assert (np.diff(heard.time) >= 0).all()
+    true = np.isin(heard.time, history.times).sum()
+    assert true / len(heard.time) == pytest.approx(0.75, abs=0.02)
+    late = draw_signals(np.random.default_rng(3), history, recall=1.0, precision=1.0, delay=DAY)
+    assert late.time.mean() - history.times.mean() == pytest.approx(DAY, rel=0.05)
+
+
+def test_drawn_histories_keep_their_rates_with_and_without_bursts() -> None:
+    for clumping in (0.0, 0.5):
+        rng = np.random.default_rng(4)
+        history = draw_history(rng, np.full(300, 0.1), weight=np.ones(300), start=0.0, end=1000.0, clumping=clumping)
+        assert history.rates().mean() == pytest.approx(0.1, rel=0.03)
+        gaps = np.concatenate([np.diff(part) for part in np.split(history.times, history.first[1:-1])])
+        short = float((gaps < 1.0).mean())
+        assert short == pytest.approx(1 - np.exp(-0.1), abs=0.01) if clumping == 0 else short > 0.3
+
+
+@settings(max_examples=20)
+@given(
+    crawls=st.lists(st.tuples(st.floats(0.05, 20.0), st.booleans()), min_size=1, max_size=15),
+)
+def test_the_table_keeps_the_whole_posterior(crawls: list[tuple[float, bool]]) -> None:
+    table = new_table(2, typical_rate=1.0, now=0.0)
+    log_posterior = np.log(table.prior)
+    for elapsed, changed in crawls:
+        learn_crawl(table, 0, elapsed, 0.0, changed)
+        x = table.rates * elapsed
+        log_posterior += np.maximum(-12.0, np.log(-np.expm1(-np.maximum(x, 1e-12))) if changed else -x)
+    weight = np.exp(log_posterior - log_posterior.max())
+    expected = np.exp((weight @ np.log(table.rates)) / weight.sum())
+    assert beliefs_of(table, 0, 1.0)[0] == pytest.approx(expected, rel=1e-3)
+    assert beliefs_of(table, 1, 1.0)[0] == pytest.approx(np.exp(table.prior @ np.log(table.rates)), rel=1e-9)
+
+
+def test_a_page_never_crawled_is_believed_to_be_like_the_others() -> None:
+    rng = np.random.default_rng(5)
+    table = new_table(51, typical_rate=1.0, now=0.0)
+    for page in range(50):
+        for _ in range(40):
+            learn_crawl(table, page, 5.0, 0.0, bool(rng.random() < 1 - np.exp(-0.1 * 5.0)))
+    for _ in range(3):
+        refresh_prior(table)
+    assert beliefs_of(table, 50, 1.0)[0] == pytest.approx(0.1, rel=0.15)
+
+
+def test_old_evidence_fades() -> None:
+    forgetful, faithful = (new_table(1, typical_rate=1.0, now=0.0, memory=memory) for memory in (20.0, np.inf))
+    for table in (forgetful, faithful):
+        for k in range(200):
+            learn_crawl(table, 0, 1.0, 0.0, k < 100)
+    assert beliefs_of(forgetful, 0, 200.0)[0] < 0.3 * beliefs_of(faithful, 0, 200.0)[0]
+
+
+def test_maximum_likelihood_finds_what_the_naive_count_misses() -> None:
+    rng = np.random.default_rng(6)
+    change_rate, recall, precision = 0.2, 0.6, 0.5
+    false_rate = recall * change_rate * (1 - precision) / precision
+    elapsed = rng.exponential(10.0, 50_000)
+    told, untold = rng.poisson(recall * change_rate * elapsed), rng.poisson((1 - recall) * change_rate * elapsed)
+    signals, changed = (told + rng.poisson(false_rate * elapsed)).astype(float), (told + untold) > 0
+    found = signal_quality(elapsed, signals, changed)
+    assert found.precision == pytest.approx(precision, abs=0.02)
+    assert found.recall == pytest.approx(recall, abs=0.02)
+    assert found.change_rate == pytest.approx(change_rate, rel=0.03)
+    assert naive_quality(elapsed, signals, changed).precision > precision + 0.1
+    silent, weight = fit(elapsed, np.zeros_like(elapsed), changed)
+    assert weight == 0.0
+    assert silent == pytest.approx(change_rate, rel=0.03)
