@@ -1,6 +1,7 @@
 """From the [fetch] table to the fetcher."""
 
 import re
+import time
 from dataclasses import fields
 from ipaddress import ip_network
 from pathlib import Path
@@ -14,7 +15,7 @@ from afresh.fetch.guard import Refused
 
 
 def test_without_settings_nothing_private_is_reached_and_every_limit_is_set() -> None:
-    http = fetcher_for(parse(""))
+    http = fetcher_for(parse(""), time.time)
     assert http.user_agent.startswith("afresh/")
     assert (http.limits.seconds, http.limits.connect, http.limits.lookup) == (60.0, 15.0, 10.0)
     assert (http.limits.body, http.limits.redirects, http.limits.per_host) == (16 * 1024 * 1024, 5, 8)
@@ -39,7 +40,8 @@ def test_every_setting_of_the_table_reaches_the_fetcher() -> None:
             allow_ports = "22 8443"
             unverified_hosts = "old.example, older.example"
             """
-        )
+        ),
+        time.time,
     )
     assert "(+https://example.org/crawler)" in http.user_agent
     assert (http.limits.seconds, http.limits.connect, http.limits.lookup) == (20.0, 4.0, 3.0)
@@ -50,7 +52,7 @@ def test_every_setting_of_the_table_reaches_the_fetcher() -> None:
 
 
 def test_a_network_that_is_opened_is_open_and_no_more() -> None:
-    guard = fetcher_for(parse('[fetch]\nallow_networks = "10.1.0.0/16"')).guard
+    guard = fetcher_for(parse('[fetch]\nallow_networks = "10.1.0.0/16"'), time.time).guard
     guard.check_address("10.1.2.3")
     guard.check_address("::ffff:10.1.2.3")
     for closed in ("10.2.0.1", "127.0.0.1", "fd00::1"):

@@ -45,7 +45,7 @@ experiments.command("run", short_help="Make a published figure again.")(lab.run)
 experiments.command("compare", short_help="All policies on a synthetic collection.")(contests.compare)
 experiments.command("replay", short_help="All policies over a recorded history.")(contests.replay)
 experiments.command("report", short_help="One HTML page of what was made.")(lab.report)
-app.add_typer(experiments, name="lab")
+app.add_typer(experiments, name="lab", short_help="Experiments, comparisons, replays.")
 
 
 @app.callback(invoke_without_command=True)

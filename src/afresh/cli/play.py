@@ -90,7 +90,7 @@ def _line(standing: "Standing") -> str:
 def _table(standing: "Standing", options: "DemoOptions") -> Table:
     phase = "learning" if standing.elapsed < options.learning else "scoring"
     table = Table(title=f"{standing.elapsed:.0f} of {options.seconds:.0f} s ({phase})", title_justify="left")
-    for name in ("schedule", "budget", "crawls", "304s", "changes found", "fresh now", "requests served fresh"):
+    for name in ("schedule", "budget", "crawls", "304s", "changes", "fresh now", "served fresh"):
         table.add_column(name, justify="left" if name == "schedule" else "right")
     for line in standing.lines:
         table.add_row(
@@ -107,7 +107,7 @@ def _table(standing: "Standing", options: "DemoOptions") -> Table:
 
 def _print_result(result: "Result", options: "DemoOptions") -> None:
     table = Table(title="Share of requests served fresh, counted by the site", title_justify="left")
-    for name in ("schedule", "served fresh", "of the ceiling", "crawls", "304s", "changes found"):
+    for name in ("schedule", "served fresh", "of ceiling", "crawls", "304s", "changes"):
         table.add_column(name, justify="left" if name == "schedule" else "right")
     for name, label in NAMES.items():
         share, counts = getattr(result, name), result.counts[name]
