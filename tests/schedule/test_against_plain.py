@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from checks import check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.schedule import Greedy, Pick, Plain, Scheduler
 from afresh.types import Wait
+from checks import check
 
 POLICIES = ("greedy", "greedy-cis", "greedy-ncis")
 SEEDS = st.integers(min_value=0, max_value=2**32)

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from checks import check
 
 from afresh.schedule import Pick, Scheduler
 from afresh.types import Wait
 from afresh.value import crawl_value
+from checks import check
 
 
 def leased(budget: float = 10.0, **options: object) -> Scheduler:

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from world import World, figure
 
 from afresh.schedule import Scheduler, share_budget
 from afresh.value import optimum
+from world import World, figure
 
 POLICY = {2: "greedy", 3: "greedy-cis", 4: "greedy-ncis"}
 
