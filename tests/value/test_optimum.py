@@ -53,7 +53,7 @@ def test_all_crawled_pages_have_the_same_value_and_the_budget_is_spent() -> None
 
 
 page = st.tuples(
-    st.floats(0, 5),
+    st.one_of(st.just(0.0), st.floats(1e-6, 5)),
     st.floats(-2, 1).map(lambda power: 10.0**power),
     st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1)),
     st.one_of(st.just(0.0), st.floats(0.01, 2)),
@@ -81,6 +81,16 @@ def test_no_other_rates_are_better(
         assert freshness_of(other, pages) <= best.freshness + 1e-9
         near = 0.98 * best.rates + 0.02 * other
         assert freshness_of(near, pages) <= best.freshness + 1e-9
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-150, 1e150, 1e300])
+def test_the_unit_of_request_rates_does_not_matter(unit: float) -> None:
+    pages = some_pages(20, seed=5)
+    best = optimum(budget=3.0, **pages)
+    other = optimum(budget=3.0, **(pages | {"request_rate": np.asarray(pages["request_rate"]) * unit}))
+    assert other.rates == pytest.approx(best.rates, rel=1e-6)
+    assert other.freshness == pytest.approx(best.freshness, rel=1e-9)
+    assert other.price == pytest.approx(best.price * unit, rel=1e-6)
 
 
 def test_a_general_optimiser_finds_nothing_better() -> None:
