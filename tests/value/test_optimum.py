@@ -252,11 +252,31 @@ def test_arrays_of_different_lengths_are_refused() -> None:
         optimum(budget=1.0, request_rate=1.0, change_rate=np.ones(2), recall=np.ones(3), false_rate=np.ones(4))
 
 
-@pytest.mark.xfail(strict=True, reason="the demand jumps where nearly every change is signalled, and is not shared out")
-def test_the_budget_holds_where_nearly_every_change_is_signalled() -> None:
-    page = {"request_rate": 1.0, "change_rate": 7.628948827001421, "recall": 0.8824647017710507, "false_rate": 0.01}
+def test_the_budget_is_met_where_one_signal_all_but_settles_the_matter() -> None:
+    # V is nearly flat here while the rate falls by half: a rough look at the demand is on the wrong side of the budget.
+    page = {"change_rate": 7.628948827001421, "recall": 0.8824647017710507, "false_rate": 0.01}
+    best = optimum(budget=4.94921875, request_rate=1.0, **page)
+    assert best.cost == pytest.approx(4.94921875, rel=1e-9)
+    assert best.freshness == pytest.approx(
+        freshness_of(best.rates, {"request_rate": np.ones(1), **{k: np.array([v]) for k, v in page.items()}}), rel=1e-9
+    )
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_budget_is_met_over_the_whole_range(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 40))
+
+    def powers(low: float, high: float) -> np.ndarray:
+        return 10 ** rng.uniform(low, high, count)
+
+    near_one = rng.choice([rng.random(count), 1 - powers(-12, 0), powers(-12, 0)])
     pages = {
-        name: np.array([0.0 if name == "request_rate" else 1.0 if name == "change_rate" else 0.0, value])
-        for name, value in page.items()
+        "request_rate": powers(-6, 0.7),
+        "change_rate": powers(-7, 4),
+        "recall": np.where(rng.random(count) < 0.2, rng.integers(0, 2, count), near_one),
+        "false_rate": np.where(rng.random(count) < 0.3, 0.0, powers(-8, 4)),
     }
-    assert optimum(budget=4.94921875, **pages).cost <= 4.94921875 * (1 + 1e-9)
+    budget = 10 ** rng.uniform(-6, 4)
+    best = optimum(budget=budget, **pages)
+    assert best.cost == pytest.approx(budget, rel=1e-7) or (best.price <= 1e-300 and best.cost <= budget)

@@ -135,6 +135,20 @@ def _next_guess(t: float, y: float, slope: float, t_old: float, y_old: float, sl
 
 
 @compiled
+def _checked_bracket(
+    pages: Pages, order: Integers, budget: float, caps: Caps, x: Floats, bracket: tuple[float, float]
+) -> tuple[float, float]:
+    """The bracket, opened again on the side where the demand, computed with care, does not lie as it was taken to."""
+    low, high = bracket
+    if low > -math.inf and demand(pages, order, low, caps, x, 1e-6)[0] < budget:
+        return -math.inf, low
+    top = top_log_price(pages, order, x.size)
+    if high < top and demand(pages, order, high, caps, x, 1e-6)[0] > budget:
+        return high, top
+    return low, high
+
+
+@compiled
 def solve_price(
     pages: Pages, order: Integers, budget: float, caps: Caps, x: Floats, start: float
 ) -> tuple[float, float]:
@@ -149,17 +163,23 @@ def solve_price(
     if budget <= 0.0:
         return high, high
     t = start if start < high else high - 2.0
-    t_old, y_old, slope_old, tolerance, reach = math.nan, math.nan, math.nan, 1e-2, 2.0
+    t_old, y_old, slope_old, tolerance, reach, rough = math.nan, math.nan, math.nan, 1e-2, 2.0, False
     for turn in range(300):
         asked, slope = demand(pages, order, t, caps, x, tolerance)
         y = math.log(asked / budget) if asked > 0.0 else -math.inf
         if abs(y) <= _EXACT and tolerance <= 1e-6:
             return t, t
-        # A rough demand may not narrow the bracket.
+        # A rough demand may not narrow the bracket near the budget; where it does, that is checked in the end.
         if abs(y) > tolerance * tolerance or tolerance <= 1e-6:
             low, high = (t, high) if y > 0.0 else (low, t)
+            rough = rough or tolerance > 1e-6
         if high - low <= 1e-9:
-            return low, high
+            if not rough:
+                return low, high
+            low, high = _checked_bracket(pages, order, budget, caps, x, (low, high))
+            rough = False
+            if high - low <= 1e-9:
+                return low, high
         slope = slope / asked if asked > 0.0 else math.nan
         new = _next_guess(t, y, slope, t_old, y_old, slope_old)
         t_old, y_old, slope_old = t, y, slope
@@ -167,11 +187,11 @@ def solve_price(
         if turn > 5:
             tolerance = 1e-6
             new = t + 2.0 * (new - t)  # steps of the demand slow Newton down: overshoot, so that the bracket closes
-        if not low < new < high:
+        if low == -math.inf and not t - reach < new < high:  # a flat stretch of the demand would send it too far
+            new = t - reach
+            reach *= 2.0
+        elif not low < new < high:
             new = 0.5 * (low + high)
-            if low == -math.inf:
-                new = t - reach
-                reach *= 2.0
         t = new
     return low, high
 

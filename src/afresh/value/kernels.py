@@ -175,7 +175,9 @@ def page_threshold_curve(
         # ψ is carried over to the better x along its slope, but not on the stairs of a page that counts signals.
         rise = bend * (better - x)
         even = 0.3 * interval <= bend * x <= 3.0 * interval
-        if miss <= (tolerance if even else 1e-13) * price:
+        # Where V is nearly flat a small miss may be a long way in x, and ψ is not straight over that.
+        near = even and abs(better - x) <= 10.0 * tolerance * x
+        if miss <= (tolerance if near else 1e-13) * price:
             return (better, interval + rise, bend) if low <= better <= high else (x, interval, bend)
         if high < math.inf and high - low <= 1e-15 * high:
             return x, interval, bend

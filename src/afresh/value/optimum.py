@@ -13,7 +13,9 @@ from afresh.value.pages import check_floors, host_budgets, prepare_pages
 
 _SAMPLE = 20_000
 _EVERYTHING = np.empty(0, dtype=np.int64)
+_WIDER = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4)  # in the logarithm of the price
 
+_Prices = tuple[float, Floats]  # logarithms: of the common price, and of each host's
 
 HostBudgets = ArrayLike | Mapping[int, float] | None
 
@@ -94,9 +96,10 @@ def _solve(pages: Pages, count: int, budget: float, budgets: Floats) -> Optimum:
     caps = Caps(budgets, host_high)
     low, high = solve_price(pages, _EVERYTHING, budget, caps, x, _guess(pages, count, budget, caps, x))
     rates, fresh = np.empty(count), np.empty(count)
-    fill(pages, low, host_low, x, rates, fresh)
     if high > low or (host_high > host_low).any():
-        _spend_exactly(pages, budget, (high, host_high), caps, (x, rates, fresh))
+        _spend_exactly(pages, budget, ((low, host_low), (high, host_high)), caps, (x, rates, fresh))
+    else:
+        fill(pages, low, host_low, x, rates, fresh)
     price = math.exp(high)
     weights = np.broadcast_to(pages.request_rate, count)
     total = float(weights.sum())
@@ -137,29 +140,34 @@ def _guess(pages: Pages, count: int, budget: float, caps: Caps, x: Floats) -> fl
 
 
 def _spend_exactly(
-    pages: Pages, budget: float, prices: tuple[float, Floats], caps: Caps, answer: tuple[Floats, Floats, Floats]
+    pages: Pages, budget: float, prices: tuple[_Prices, _Prices], caps: Caps, answer: tuple[Floats, Floats, Floats]
 ) -> None:
     """Between two prices that are as good as equal the demand jumps: share the time out so that the budget is met.
 
     A page's share of the objective is linear in its rate along such a jump, so the shares may be mixed.
     """
+    (low, host_low), (high, host_high) = prices
     x, rates, fresh = answer
     other_x, other_rates, other_fresh = x.copy(), np.empty_like(rates), np.empty_like(fresh)
-    fill(pages, *prices, other_x, other_rates, other_fresh)
     hosts: Integers = np.broadcast_to(pages.host, x.size)
-    count = max(caps.budget.size, 1 + int(hosts.max(initial=0)))
-    more = np.bincount(hosts, weights=pages.cost * rates, minlength=count)
-    less = np.bincount(hosts, weights=pages.cost * other_rates, minlength=count)
-    held = np.zeros(count, dtype=bool)  # hosts that spend their own budget, not what is left of all
-    held[: caps.budget.size] = caps.log_price > prices[0]
-    wanted = np.where(held, np.resize(np.append(caps.budget, 0.0), count), 0.0)
-    shares = np.full(count, _share(more[~held].sum(), less[~held].sum(), budget - wanted.sum()))
-    for h in np.flatnonzero(held):
-        shares[h] = _share(more[h], less[h], wanted[h])
-    share = shares[hosts]  # of the time at the lower price
+    # Purse 0 is what all hosts share; a host that is held by its cap has its own, the one after its number.
+    held = np.flatnonzero(caps.log_price > high)
+    purse_of_host = np.zeros(max(caps.budget.size, 1 + int(hosts.max(initial=0))), dtype=np.int64)
+    purse_of_host[held] = 1 + held
+    purse = purse_of_host[hosts]
+    wanted = np.zeros(1 + purse_of_host.size)
+    wanted[1 + held] = caps.budget[held]
+    wanted[0] = budget - wanted.sum() if low > -math.inf else math.inf
+    for wider in _WIDER:
+        fill(pages, low - wider, host_low - wider, x, rates, fresh)
+        fill(pages, high + wider, host_high + wider, other_x, other_rates, other_fresh)
+        more = np.bincount(purse, weights=pages.cost * rates, minlength=wanted.size)
+        less = np.bincount(purse, weights=pages.cost * other_rates, minlength=wanted.size)
+        # Where V is flat to the last digit, the demand at one price depends on where its search began.
+        if (more >= np.where(wanted < math.inf, wanted, 0.0)).all() and (less <= wanted).all():
+            break
+    share_of_purse = np.ones(wanted.size)  # of the time at the lower price
+    np.divide(wanted - less, more - less, out=share_of_purse, where=more > less)
+    share = share_of_purse.clip(0.0, 1.0)[purse]
     for low_side, high_side in ((rates, other_rates), (fresh, other_fresh)):
         np.copyto(low_side, np.where(share > 0, low_side, high_side) * share + high_side * (1 - share), where=share < 1)
-
-
-def _share(more: float, less: float, wanted: float) -> float:
-    return min(max((wanted - less) / (more - less), 0.0), 1.0) if more > less else 1.0
