@@ -35,6 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "demo": NOUNS | PURE | EDGES | {"engine", "daemon", "sim"},
     "lab": NOUNS | PURE | {"engine", "sim"},
     "cli": NOUNS | PURE | EDGES | {"engine", "daemon", "sim", "serve", "cluster", "config", "demo", "lab"},
+    "__main__": {"cli"},
 }
 
 # Pure code never touches the outside world, nor a clock, nor a global source of randomness.

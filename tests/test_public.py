@@ -66,10 +66,15 @@ def test_links_in_the_pages_lead_somewhere() -> None:
 
 
 def test_light_commands_load_nothing_heavy() -> None:
-    """`afresh --help` and `afresh status` must be instant: numba alone takes over a second."""
-    code = "import sys, afresh.cli, afresh.cli.opening, afresh.cli.showing; print('numba' in sys.modules)"
+    """`afresh --help` and `afresh status` must be instant: numba alone takes over a second, numpy a tenth."""
+    code = "import sys, afresh.cli, afresh.cli.opening, afresh.cli.showing; print({'numba', 'numpy'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert done.stdout.strip() == "set()"
+
+
+def test_the_package_can_be_run_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "afresh", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith(afresh.__version__)
 
 
 def test_the_readme_snippet_runs(capsys: pytest.CaptureFixture[str]) -> None:

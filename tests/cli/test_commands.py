@@ -89,6 +89,12 @@ def test_a_bad_setting_is_named(afresh, tmp_path: Path) -> None:  # type: ignore
     assert_refused(afresh("status"), "crawl.buget", "crawl.budget")
 
 
+def test_a_selector_that_cannot_be_read_is_refused_before_the_first_crawl(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "afresh.toml").write_text('[[site]]\nhost = "shop.example"\ndrop = ["p["]\n')
+    afresh("add", URL)
+    assert_refused(afresh("run", "--seconds", "1s"), "'p['", "shop.example")
+
+
 def test_files_that_are_no_store_are_refused_and_left_alone(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     garbage = tmp_path / "garbage.db"
     garbage.write_bytes(b"This is no database at all. " * 300)

@@ -7,6 +7,7 @@ from afresh.config import Config
 from afresh.daemon import Permits
 from afresh.detect import Detector, Rules
 from afresh.engine import Engine
+from afresh.errors import ConfigError
 from afresh.estimate import Grid
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Hosts, Politeness
@@ -67,7 +68,14 @@ def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:
 
 def detector_for(config: Config) -> Detector:
     """A detector that knows the sites' own rules."""
-    return Detector({site.host.lower(): Rules(site.keep, site.drop) for site in config.site})
+    rules = {}
+    for site in config.site:
+        try:
+            rules[site.host.lower()] = Rules(site.keep, site.drop)
+        except ValueError as error:
+            hint = 'Write it like "main", ".price" or "#news > li".'
+            raise ConfigError(f"{error}, in the rules for {site.host}.", hint=hint) from None
+    return Detector(rules)
 
 
 def permits_for(config: Config) -> Permits | None:

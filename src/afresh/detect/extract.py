@@ -40,6 +40,15 @@ class Rules:
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        # A selector that cannot be read would silently empty every page of the site.
+        document = HTMLTree.parse("").document
+        for selector in (*self.keep, *self.drop):
+            try:
+                document.query_selector_all(selector)
+            except ValueError:
+                raise ValueError(f"{selector!r} is not a CSS selector") from None
+
 
 NO_RULES = Rules()
 

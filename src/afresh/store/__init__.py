@@ -13,9 +13,22 @@ remembers which URLs a crawl has met, when they are too many for memory.
 [1]
 """
 
+from typing import TYPE_CHECKING
+
 from afresh.store.base import PageState, Record, Store, Totals
 from afresh.store.memory import Memory
-from afresh.store.seen import SeenOnDisk
 from afresh.store.sqlite import Sqlite
 
+if TYPE_CHECKING:
+    from afresh.store.seen import SeenOnDisk
+
 __all__ = ["Memory", "PageState", "Record", "SeenOnDisk", "Sqlite", "Store", "Totals"]
+
+
+def __getattr__(name: str) -> object:
+    """Load what needs arrays when it is asked for: most commands do without."""
+    if name == "SeenOnDisk":
+        from afresh.store.seen import SeenOnDisk
+
+        return SeenOnDisk
+    raise AttributeError(f"module 'afresh.store' has no attribute {name!r}")
