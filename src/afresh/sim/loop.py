@@ -46,6 +46,9 @@ class Truth(NamedTuple):
     first: NDArray[np.int32]  # signals on their way: first of each tick of the ring
     following: NDArray[np.int32]  # and the next one behind each
     where: NDArray[np.int32]  # the page of each
+    sent: Floats  # when each was sent
+    dated: bool  # whether signals tell when they were sent, so that those about an older copy can be dropped
+    crawled: Floats  # when each page was crawled last
     free: Integers  # head of the free places
     picks: Integers  # pages to crawl at the ticks, known beforehand; empty: ask the scheduler
     bins: Floats  # requests and hits per bin of time, two rows
@@ -53,7 +56,7 @@ class Truth(NamedTuple):
 
 
 @compiled
-def _send(truth: Truth, page: int, tick_number: int, rng: Any) -> bool:
+def _send(truth: Truth, page: int, now: float, tick_number: int, rng: Any) -> bool:
     """Put a signal on its way; False if it arrives at once."""
     ticks = rng.poisson(truth.signal_delay)
     if ticks == 0:
@@ -64,6 +67,7 @@ def _send(truth: Truth, page: int, tick_number: int, rng: Any) -> bool:
     truth.free[0] = truth.following[place]
     bucket = (tick_number + min(ticks, RING - 1)) % RING
     truth.where[place] = page
+    truth.sent[place] = now
     truth.following[place] = truth.first[bucket]
     truth.first[bucket] = place
     return True
@@ -76,7 +80,9 @@ def _deliver(state: State, truth: Truth, tick_number: int, now: float) -> int:
     place = truth.first[bucket]
     count = 0
     while place >= 0:
-        signal(state, truth.where[place], now, 1)
+        page = truth.where[place]
+        if not (truth.dated and truth.sent[place] <= truth.crawled[page]):
+            signal(state, page, now, 1)
         count += 1
         following = truth.following[place]
         truth.following[place] = truth.free[0]
@@ -97,6 +103,7 @@ def _close(truth: Truth, page: int, now: float, score_from: float) -> None:
 def _crawl(state: State, truth: Truth, tally: Integers, page: int, now: float, score_from: float) -> None:
     if truth.picks.size == 0:
         crawl(state, page, now)
+    truth.crawled[page] = now
     scored = now > score_from
     if scored:
         truth.crawls[page] += 1
@@ -171,7 +178,7 @@ def run_until(
         if kind != FALSE_SIGNAL and truth.fresh[page] == 1:
             truth.fresh[page] = 0
             _close(truth, page, now, score_from)
-        if kind != SILENT_CHANGE and not (truth.signal_delay > 0.0 and _send(truth, page, tick_number, rng)):
+        if kind != SILENT_CHANGE and not (truth.signal_delay > 0.0 and _send(truth, page, now, tick_number, rng)):
             signal(state, page, now, 1)
             tally[EVENTS] += 1 if kind == SIGNALLED_CHANGE else 0
     clock[NOW], clock[NEXT_EVENT], clock[NEXT_TICK] = until, event, tick

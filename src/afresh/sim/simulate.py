@@ -44,12 +44,14 @@ def simulate(
     believed: World | None = None,
     steps: Steps = (),
     exact: bool = False,
+    dated: bool = False,
 ) -> Score:
     """Run a policy by its scheduler's name, from fresh copies at time 0; scored from `warm_up` to `horizon`.
 
     `believed` is what the schedule is told instead of the truth. `steps` are (until, budget) pairs that replace
-    `budget`, for bandwidth that changes while running. The world's events depend on world and seed alone, so that
-    policies can be compared under the same changes.
+    `budget`, for bandwidth that changes while running. `dated` signals tell when they were sent, and those that are
+    older than the copy are dropped. The world's events depend on world and seed alone, so that policies can be compared
+    under the same changes.
     """
     if not 0 <= warm_up < horizon:
         raise ValueError(f"warm_up must lie between 0 and the horizon of {horizon}, not {warm_up}")
@@ -58,7 +60,7 @@ def simulate(
     picks = np.empty(0, np.int64)
     if policy == "lds":
         picks = evenly_spaced((believed or world).baseline(budget).rates, round(horizon * budget) + 1)
-    truth = _truth(world, requests, bins, horizon, picks)
+    truth = _truth(world, requests, bins, horizon, picks)._replace(dated=dated)
     rng = np.random.default_rng([seed, 0x5EED])
     clock, tally = np.zeros(3), np.zeros(5, np.int64)
     clock[loop.NEXT_EVENT] = rng.standard_exponential() / truth.total_rate
@@ -109,6 +111,9 @@ def _truth(world: World, requests: bool, bins: int, horizon: float, picks: Integ
         first=np.full(loop.RING, -1, np.int32),
         following=following,
         where=np.zeros(delayed, np.int32),
+        sent=np.zeros(delayed),
+        dated=False,
+        crawled=np.zeros(world.pages),
         free=np.zeros(1, np.int64),
         picks=picks,
         bins=np.zeros((2, bins)),
