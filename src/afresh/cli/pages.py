@@ -53,6 +53,9 @@ def add(
 ) -> None:
     """Keep pages fresh from now on; works while `afresh run` is running.
 
+    Of pages that are known already only the importance is set, if one is given; a running `afresh run` takes it up
+    when it starts again.
+
     Nothing is added unless every line can be used (or --skip-bad says to leave the others out).
 
     Example: afresh add https://example.com/ --importance 2

@@ -80,7 +80,10 @@ class Store(Protocol):
         """Become the one process that runs on this store; StoreLocked if there is another."""
 
     def add(self, pages: Iterable[Page]) -> int:
-        """Take pages in that are not there yet; how many were new."""
+        """Take pages in that are not there yet; how many were new.
+
+        A page that is there stays as it is, but for the importance, if one is given.
+        """
 
     def states(self, *, after: int = 0) -> Iterator[tuple[int, PageState]]:
         """Every page with its number, in the order in which they were added, beginning behind number `after`.

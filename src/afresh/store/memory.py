@@ -59,12 +59,15 @@ class Memory:
         self._require_open()
 
     def add(self, pages: Iterable[Page]) -> int:
-        """Take pages in that are not there yet; how many were new."""
+        """Take pages in that are not there yet, and set the importance of those that are; how many were new."""
         self._require_open()
         new = 0
         for page in pages:
             with self._lock:
-                if page.url not in self._pages:
+                kept = self._pages.get(page.url)
+                if kept is not None and page.importance is not None:
+                    kept.state = replace(kept.state, page=replace(kept.state.page, importance=page.importance))
+                elif kept is None:
                     self._pages[page.url] = _Kept(PageState(page), deque(maxlen=self.keep_crawls))
                     self._urls.append(page.url)
                     new += 1

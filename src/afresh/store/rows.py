@@ -10,6 +10,7 @@ Row = tuple[Any, ...]
 
 ADD_PAGE = """INSERT INTO pages (url, host, added, importance, depth) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT (url) DO NOTHING"""
+SET_IMPORTANCE = "UPDATE pages SET importance = ? WHERE url = ? AND importance IS NOT ?"
 
 STATE_COLUMNS = """number, url, host, added, importance, depth,
   request_rate, change_rate, recall, false_rate, observations,

@@ -140,14 +140,20 @@ class Sqlite:
             raise damaged(self.path, str(found[0][0]).replace("\n", " "))
 
     def add(self, pages: Iterable[Page]) -> int:
-        """Take pages in that are not there yet, in batches that are each whole or absent; how many were new."""
+        """Take pages in that are not there yet, in batches that are each whole or absent; how many were new.
+
+        Of those that are there, only the importance is set, if one is given.
+        """
         new, source = 0, iter(pages)
         # Collected outside the transaction: the source may be slow, and nobody can write while it is open.
-        while batch := [rows.page_row(page) for page in islice(source, ADD_CHUNK)]:
+        while chunk := list(islice(source, ADD_CHUNK)):
+            batch = [rows.page_row(page) for page in chunk]
+            told = [(page.importance, page.url, page.importance) for page in chunk if page.importance is not None]
             with self._write_lock, translated(self.path), transaction(self._writer):
                 before = self._writer.total_changes()
                 self._writer.executemany(rows.ADD_PAGE, batch)
                 added = self._writer.total_changes() - before
+                self._writer.executemany(rows.SET_IMPORTANCE, told)
                 self._writer.execute(rows.ADD_TOTALS, (added, 0, 0, 0, 0, 0))
             new += added
         return new

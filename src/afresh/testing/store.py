@@ -69,6 +69,9 @@ def _keeps_what_add_said(store: Store) -> None:
     store.write([record(other, Outcome.FAILED, 1.0)])
     state = store.state(told.url)
     require_same("the page of a state", state and state.page, told)
+    require_same("add() of a known page", store.add([replace(page(1), host="other.example", importance=4.0)]), 0)
+    state = store.state(told.url)
+    require_same("the page after another importance", state and state.page, replace(told, importance=4.0))
 
 
 def _refuses_whole_batches(store: Store) -> None:
