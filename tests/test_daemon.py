@@ -277,7 +277,7 @@ def test_a_page_that_was_put_off_stays_so_after_a_restart() -> None:
 
 def test_a_fault_of_ours_puts_the_page_off_and_rests_the_host() -> None:
     class Broken(Detector):
-        def compare(self, known: Validators, fetched: Fetched, host: str = "") -> Verdict:
+        def compare(self, known: Validators, fetched: Fetched, host: str = "", **others: object) -> Verdict:
             raise RuntimeError("broken")
 
     async def go() -> None:

@@ -23,6 +23,7 @@ class _Tracked:
     signals: int = 0  # heard since then
     failures: int = 0  # in a row, up to now
     order: Order | None = None  # the one that is out
+    told: tuple[float, float, float, float] | None = None  # what the scheduler was last told to believe
 
 
 class Engine:
@@ -188,15 +189,20 @@ class Engine:
         return self.estimator.learned(self._slots[url])
 
     def _believe(self, slot: int, now: float) -> None:
-        believed = self.estimator.beliefs(slot, now)
-        self.scheduler.update(
-            slot,
-            now=now,
-            request_rate=believed.request_rate,
-            change_rate=believed.change_rate,
-            recall=believed.recall,
-            false_rate=believed.false_rate,
-        )
+        """Tell the scheduler what is believed of a page, if that is anything new."""
+        believed, tracked = self.estimator.beliefs(slot, now), self._tracked[slot]
+        rates = believed.request_rate, believed.change_rate, believed.recall, believed.false_rate
+        if rates != tracked.told:
+            tracked.told = rates
+            request_rate, change_rate, recall, false_rate = rates
+            self.scheduler.update(
+                slot,
+                now=now,
+                request_rate=request_rate,
+                change_rate=change_rate,
+                recall=recall,
+                false_rate=false_rate,
+            )
 
     def _recorded(self, tracked: _Tracked, order: Order, fetched: Fetched, verdict: Verdict) -> Crawl:
         """The record of a crawl, with what was known and believed before it."""

@@ -1,9 +1,11 @@
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from afresh.detect import Detector, Rules, compare, distance, main_text, mark, signature
-from afresh.types import Fetched, Outcome, Validators
+from afresh.types import Copy, Fetched, Outcome, Validators
 
 ARTICLE = "<p>" + "The harbour was rebuilt after the great storm, and the lighthouse keeper stayed on. " * 8 + "</p>"
 
@@ -140,6 +142,32 @@ def test_outcomes(fetched: Fetched, outcome: Outcome) -> None:
     verdict = compare(Validators(fingerprint=7), fetched)
     assert verdict.outcome is outcome
     assert verdict.reason
+
+
+BODIES = [page(), page(clock="9:00"), page("<p>Quite another story was told.</p>"), b"", b"<html></html>", b"plain"]
+
+
+@given(st.lists(st.sampled_from(BODIES), max_size=6), st.sampled_from(["text/html", "text/plain"]))
+def test_a_page_that_is_read_only_when_it_must_be_gets_the_same_verdicts(bodies: list[bytes], kind: str) -> None:
+    eager, lazy, copy = Validators(), Validators(), None
+    for body in bodies:
+        fetched = got(body, kind=kind)
+        one, other = compare(eager, fetched), Detector().compare(lazy, fetched, kept=lambda: copy)  # noqa: B023
+        assert (one.outcome, one.significance) == (other.outcome, other.significance)
+        eager, lazy = one.validators, other.validators
+        copy = Copy("http://a/", body, kind, 0.0, 0.0, lazy)
+
+
+def test_a_first_copy_is_marked_by_its_bytes_alone_where_it_can_be_read_later() -> None:
+    verdict = Detector().compare(Validators(), got(page()), kept=lambda: None)
+    assert verdict.outcome is Outcome.NEW
+    assert verdict.validators.fingerprint == verdict.validators.raw == mark(page())
+    assert verdict.validators.signature == 0
+
+
+def test_a_copy_that_cannot_be_read_any_more_counts_as_changed() -> None:
+    unread = Detector().compare(Validators(), got(page()), kept=lambda: None).validators
+    assert Detector().compare(unread, got(page(clock="9:00")), kept=lambda: None).outcome is Outcome.CHANGED
 
 
 BOMBS = {

@@ -53,7 +53,7 @@ class Bounds:
     def read_again(store: Store, discovery: Discovery) -> None:
         """Bounds were changed: links that were out of bounds may be within them now, so read all copies again."""
         for _, state in store.states():
-            discovery.know(state.page.url)
+            discovery.know([state.page.url])
         for _, state in store.states():
             copy = store.copy(state.page.url)
             if copy is not None:

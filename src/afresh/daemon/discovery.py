@@ -1,5 +1,6 @@
 """New pages from the links of those that were fetched: cache, scope, traps, seen before?, then into the store."""
 
+from collections.abc import Iterable
 from secrets import token_bytes
 
 import numpy as np
@@ -8,6 +9,7 @@ from afresh.frontier import Admission, Clock, Refusal, Scope, Seen, fingerprints
 from afresh.types import Fetched, Page
 
 CACHE = 1 << 16  # addresses; most links of a site lead to the same few pages
+LONGEST_WRITTEN = 200  # bytes of a link as written that is remembered so; longer ones are rare
 
 
 class Discovery:
@@ -24,13 +26,19 @@ class Discovery:
         # Whoever writes links must not be able to choose addresses that collide.
         self._secret = token_bytes(16)
         self._cache = Clock(CACHE)
+        self._written = _Written(CACHE)
         self._found: list[Page] = []
         self.known = 0
         self.refused: dict[str, int] = {}  # how many addresses each rule kept out
 
-    def know(self, url: str) -> None:
-        """A page is kept already, from before or because somebody added it."""
-        if self._new([url]):
+    @property
+    def found(self) -> int:
+        """How many addresses wait to be taken."""
+        return len(self._found)
+
+    def know(self, urls: list[str]) -> None:
+        """These pages are kept already, from before or because somebody added them."""
+        for url in self._new(urls):
             self.known += 1
             self._admission.admit(url)
 
@@ -38,15 +46,24 @@ class Discovery:
         """Collect what a page links to."""
         if "html" not in fetched.content_type.lower():
             return
-        depth = page.depth + 1
-        found = links(fetched.body, fetched.location or page.url, content_type=fetched.content_type)
-        wanted = [url for url in found.urls if self._admits(self._admission.scope.refusal(url, depth))]
+        depth, where = page.depth + 1, fetched.location or page.url
+        met = self._written.of(where)
+        found = links(fetched.body, where, content_type=fetched.content_type, met=met)
+        too_deep, wanted = set(), []
+        for url in found.urls:
+            refusal = self._admission.scope.refusal(url, depth)
+            if self._admits(refusal):
+                wanted.append(url)
+            elif refusal is not None and refusal.rule == "depth":
+                too_deep.add(url)
         for url in self._new(wanted):
             if self.most_pages is not None and self.known >= self.most_pages:
                 self._admits(Refusal("max_pages"))
             elif self._admits(self._admission.admit(url, depth)):
                 self.known += 1
                 self._found.append(Page(url, host_of(url), added=fetched.started, depth=depth))
+        # What was too deep here may be nearer from another page.
+        self._written.add(met, (raw for raw, url in found.written.items() if url not in too_deep))
 
     def take(self) -> list[Page]:
         """What was collected since the last time."""
@@ -56,7 +73,7 @@ class Discovery:
     def _new(self, urls: list[str]) -> list[str]:
         """Those that were never met before."""
         marks = fingerprints(urls, self._secret)
-        unmet = [(url, mark) for url, mark in zip(urls, marks, strict=True) if not self._cache.met(int(mark))]
+        unmet = [(url, mark) for url, mark in zip(urls, marks.tolist(), strict=True) if not self._cache.met(mark)]
         if not unmet:
             return []
         new = self._seen.add_many(np.array([mark for _, mark in unmet], dtype=np.uint64))
@@ -67,3 +84,27 @@ class Discovery:
         if refusal is not None:
             self.refused[refusal.rule] = self.refused.get(refusal.rule, 0) + 1
         return refusal is None
+
+
+class _Written:
+    """Links as they were written on the pages of each folder, once they are settled; bounded in number and length."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._folders: dict[str, set[bytes]] = {}
+        self._count = 0
+
+    def of(self, url: str) -> set[bytes]:
+        """Those that were met on pages of the same folder."""
+        if self._count > self.size or len(self._folders) > self.size:
+            # Beginning anew is as good as anything cleverer: what is still in use is met again on the next page.
+            self._folders.clear()
+            self._count = 0
+        path = url.partition("?")[0]
+        return self._folders.setdefault(path[: path.rindex("/")], set())
+
+    def add(self, met: set[bytes], written: Iterable[bytes]) -> None:
+        """Remember some more for the pages of one folder."""
+        before = len(met)
+        met.update(raw for raw in written if len(raw) <= LONGEST_WRITTEN)
+        self._count += len(met) - before

@@ -12,14 +12,13 @@ from dataclasses import replace
 from afresh.daemon.clock import SteadyClock
 from afresh.daemon.discovery import Discovery
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
+from afresh.daemon.keeping import Keeper
 from afresh.daemon.permits import Permits
 from afresh.detect import Detector
 from afresh.engine import Engine
-from afresh.errors import StoreError
 from afresh.fetch import Fetcher
-from afresh.frontier import put_off
-from afresh.store import PageState, Record, Store
-from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Verdict, Wait
+from afresh.store import PageState, Store
+from afresh.types import Fetched, Order, Outcome, Verdict, Wait
 
 LONGEST_SLEEP = 0.5  # so that new evidence, a changed budget and the store's new pages are noticed soon
 
@@ -57,62 +56,64 @@ class Daemon:
         self.grace = grace
         self.write_every = write_every
         self.listeners = list(listeners)
-        self._stopping = asyncio.Event()
+        self._keeper = Keeper(store=store, engine=engine, clock=self.clock, discovery=discovery)
+        self._ended = asyncio.Event()  # no more orders: told to stop, or cannot go on
         self._settled = asyncio.Event()  # nothing is under way any more
-        self._wake = asyncio.Event()
+        self._write_now = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._fault: BaseException | None = None
         self._under_way: dict[asyncio.Task[None], Order] = {}
-        self._unwritten: list[Record] = []
-        self._newest: dict[str, PageState] = {}  # states that are not durable yet
-        self._last_page = 0
-        self._alive = 0.0  # when a sign of life was last written
 
     def stop(self) -> None:
         """Give no more orders; let what is under way finish."""
-        self._stopping.set()
-        self._wake.set()
+        self._ended.set()
 
     async def run(self) -> None:
         """Crawl until `stop`; StoreError if the store can no longer be written."""
         self.store.claim()
         self._restore_hosts()
-        self._take_in_pages()
+        self._keeper.take_in()
         self._tell(Started(len(self.engine)))
-        keeper = asyncio.create_task(self._keep_store())
+        writer = asyncio.create_task(self._keep_store())
+        writer.add_done_callback(lambda _: self._ended.set())
         try:
-            while not self._stopping.is_set() and not keeper.done():
-                await self._step()
+            self._give_orders()
+            await self._ended.wait()
         finally:
+            self._ended.set()
+            if self._timer is not None:
+                self._timer.cancel()
             released = await self._settle()
             self._settled.set()
-            await keeper  # writes the rest, and raises what it could not write
+            self._write_now.set()
+            await writer  # writes the rest, and raises what it could not write
+        if self._fault is not None:
+            raise self._fault
         self._tell(Stopped(released))
 
-    async def _step(self) -> None:
-        """Give one order, or sleep until there may be one."""
-        if len(self._under_way) >= self.concurrency:
-            await self._sleep(LONGEST_SLEEP)
-            return
-        decision = self.engine.next(self.clock())
-        if isinstance(decision, Wait):
-            await self._sleep(min(decision.until - self.clock(), LONGEST_SLEEP))
-            return
-        self._tell(Ordered(decision))
-        task = asyncio.create_task(self._carry_out(decision))
-        self._under_way[task] = decision
-        task.add_done_callback(self._carried_out)
-
-    async def _sleep(self, seconds: float) -> None:
-        """Sleep, but no longer than until something happens."""
-        self._wake.clear()
-        if seconds > 0 and not self._stopping.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), seconds)
-        else:
-            await asyncio.sleep(0)
+    def _give_orders(self) -> None:
+        """Give every order that may be given now, and see to it that this is called when there may be another."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        try:
+            while len(self._under_way) < self.concurrency and not self._ended.is_set():
+                now = self.clock()
+                decision = self.engine.next(now)
+                if isinstance(decision, Wait):
+                    pause = min(max(decision.until - now, 0.0), LONGEST_SLEEP)
+                    self._timer = asyncio.get_running_loop().call_later(pause, self._give_orders)
+                    return
+                self._tell(Ordered(decision))
+                task = asyncio.create_task(self._carry_out(decision))
+                self._under_way[task] = decision
+                task.add_done_callback(self._carried_out)
+        except Exception as error:
+            self._fault = error
+            self._ended.set()
 
     def _carried_out(self, task: asyncio.Task[None]) -> None:
         order = self._under_way.pop(task)
-        self._wake.set()
         if task.cancelled():
             self._release(order)
         elif error := task.exception():
@@ -121,6 +122,7 @@ class Daemon:
             self.engine.finish(order, fetched, Verdict(Outcome.FAILED, reason="fault"), self.clock())
             self._tell(Released(order))
             self._complain(f"the crawl of {order.url} failed", error)
+        self._give_orders()
 
     def _release(self, order: Order, gap: float = 0.0) -> None:
         self.engine.release(order, self.clock(), gap)
@@ -132,17 +134,21 @@ class Daemon:
         asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
 
     async def _carry_out(self, order: Order) -> None:
-        before = self._newest.get(order.url) or self.store.state(order.url)
-        if before is None:
-            raise StoreError(f"The page {order.url} is not in the store any more.", hint="Was the file replaced?")
+        before = self._keeper.state(order.url)
         fetched = await self._fetch(order, before)
         if fetched is None:
             return
-        verdict = self.detector.compare(before.validators, fetched, order.host)
+        kept = self._keeper.copy
+        verdict = self.detector.compare(before.validators, fetched, order.host, kept=lambda: kept(order.url))
         crawl = self.engine.finish(order, fetched, verdict, self.clock())
-        self._keep(before, crawl, fetched, verdict)
-        if self.discovery is not None and crawl.outcome in (Outcome.NEW, Outcome.CHANGED):
-            self.discovery.read(before.page, fetched)
+        self._keeper.keep(before, crawl, fetched, verdict)
+        if self.discovery is not None:
+            if crawl.outcome in (Outcome.NEW, Outcome.CHANGED):
+                self.discovery.read(before.page, fetched)
+            elif self.discovery.found:
+                self._write_now.set()  # it refreshes already while new pages wait to become known
+        if self._keeper.full:
+            self._write_now.set()
         self._tell(Finished(crawl))
 
     async def _fetch(self, order: Order, before: PageState) -> Fetched | None:
@@ -172,78 +178,21 @@ class Daemon:
         )
         self._release(order, max(gap, delay or 0.0, (closed or now) - now))
 
-    def _keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict) -> None:
-        """Queue what the crawl leaves behind."""
-        url, now = crawl.url, self.clock()
-        after = replace(
-            before,
-            beliefs=self.engine.beliefs(url, now),
-            signals=self.engine.signals(url),
-            crawls=before.crawls + 1,
-            changes=before.changes + (crawl.outcome is Outcome.CHANGED),
-            failures=self.engine.failures(url),
-            learned=self.engine.learned(url),
-        )
-        copy = None
-        if crawl.outcome.refreshed:
-            after = replace(after, checked=crawl.time)
-            if fetched.status != 304:
-                after = replace(after, fetched=crawl.time, validators=verdict.validators)
-                copy = Copy(url, fetched.body, fetched.content_type, crawl.time, crawl.time, verdict.validators)
-        self._newest[url] = after
-        self._unwritten.append(Record(crawl, after, copy, self.engine.hosts.state(after.page.host)))
-
     async def _keep_store(self) -> None:
         """Write batches, and take in pages that others added, until the end and all is written."""
         while not self._settled.is_set():
-            await self._write_batch()
-            self._take_in_pages()
+            self._write_now.clear()
+            await self._write()
+            if self._keeper.take_in():
+                self._give_orders()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._settled.wait(), self.write_every)
-        await self._write_batch(alive=0.0)
+                async with asyncio.timeout(self.write_every):
+                    await self._write_now.wait()
+        await self._write(alive=0.0)
 
-    async def _write_batch(self, alive: float | None = None) -> None:
-        """Make what is queued durable, with the price and a sign of life for those who look at the store."""
-        batch, self._unwritten = self._unwritten, []
-        found = self.discovery.take() if self.discovery is not None else []
-        now = self.clock() if alive is None else alive
-        values = {"budget": repr(self.engine.scheduler.budget), "alive": repr(now)}
-        if self.engine.scheduler.price > 0:
-            values["price"] = repr(self.engine.scheduler.price)
-        if found:
-            # Before the crawls that found them: once those are durable, their links are not read again.
-            await asyncio.to_thread(self.store.add, found)
-        if batch:
-            await asyncio.to_thread(self.store.write, batch)
-            self._tell(Stored(tuple(record.crawl for record in batch if record.crawl)))
-        if batch or alive is not None or now - self._alive >= 1.0:
-            await asyncio.to_thread(self.store.put, values)
-            self._alive = now
-        for record in batch:
-            if self._newest.get(record.state.page.url) is record.state:
-                del self._newest[record.state.page.url]
-
-    def _take_in_pages(self) -> None:
-        now = self.clock()
-        for number, state in self.store.states(after=self._last_page):
-            self.engine.add(
-                state.page,
-                now,
-                current=state.checked,
-                signals=state.signals,
-                failures=state.failures,
-                not_before=self._not_before(state),
-                learned=state.learned,
-            )
-            self._last_page = number
-            if self.discovery is not None:
-                self.discovery.know(state.page.url)
-            self._wake.set()
-
-    def _not_before(self, state: PageState) -> float:
-        """Until when a page that failed before a restart is put off."""
-        last = self.store.history(state.page.url, 1) if state.failures else []
-        return last[0].time + put_off(last[0].outcome, state.failures) if last else 0.0
+    async def _write(self, alive: float | None = None) -> None:
+        if stored := await self._keeper.write(alive):
+            self._tell(Stored(stored))
 
     def _restore_hosts(self) -> None:
         # A clock that was wrong when this was written must not rest a host for ever.

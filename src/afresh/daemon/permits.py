@@ -1,7 +1,6 @@
 """What robots.txt permits, host by host: fetched when it is needed, kept for as long as RFC 9309 allows."""
 
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from afresh.fetch import Fetcher
 from afresh.frontier import Permission, RobotsState
@@ -62,5 +61,5 @@ class Permits:
 
 
 def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
+    """Scheme, host and port of a canonical URL, in which a path always follows."""
+    return url[: url.index("/", url.index("//") + 2)]

@@ -8,6 +8,7 @@ believed to be like the others.
 
 import struct
 from dataclasses import dataclass, field
+from math import exp
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,7 @@ class Grid:
         self._mass = PRIOR_PAGES * guess / guess.sum()  # the prior, as a number of pages at each rate
         self._signal_likelihood = -0.5 * (SIGNAL_WEIGHTS / 5.0) ** 2  # log; a mild doubt that signals say much
         self._signal_weight = self._mean_signal_weight()
+        self._unseen_rate: float | None = None  # of a page that was never observed, while the prior stays as it is
         self._pages: dict[int, _Page] = {}
         self._requests = 0.0
         self._first = float("inf")
@@ -109,7 +111,7 @@ class Grid:
         watched = max(now - page.added, 0.0)
         # The signal rate γ is counted; b = log(γ/ν) then splits it into false signals and signalled changes.
         signal_rate = page.signals / (watched + SHORTEST_WATCH / self.typical_rate)
-        false_rate = signal_rate * float(np.exp(-self._signal_weight))
+        false_rate = signal_rate * exp(-self._signal_weight)
         change_rate = self._silent_rate(page) + signal_rate - false_rate
         return Beliefs(
             request_rate=self._request_rate(page, now),
@@ -125,9 +127,11 @@ class Grid:
         self._requests -= page.requests
         if page.posterior is not None:
             self._mass -= page.posterior
+            self._unseen_rate = None
 
     def _share(self, page: _Page) -> None:
         """Let the page's posterior take its place in the prior of all."""
+        self._unseen_rate = None
         posterior = self._posterior(page)
         if page.posterior is not None:
             self._mass -= page.posterior
@@ -146,6 +150,13 @@ class Grid:
         An arithmetic mean would be ruled by the far tail of rates that are not yet excluded, and such a page would
         never be crawled, so that they never would be.
         """
+        if page.observations:
+            return self._harmonic_mean(page)
+        if self._unseen_rate is None:
+            self._unseen_rate = self._harmonic_mean(page)
+        return self._unseen_rate
+
+    def _harmonic_mean(self, page: _Page) -> float:
         return 1.0 / float(self._posterior(page) @ (1.0 / self.rates))
 
     def _mean_signal_weight(self) -> float:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from itertools import chain
 
 import aiohttp
@@ -50,13 +51,18 @@ def date(value: str, now: float) -> float | None:
     >>> date("Sun, 06 Nov 1994 08:49:37 GMT", now=1e9), date("Thu, 01 Jan 1970 00:00:00 GMT", now=1e9)
     (784111777.0, None)
     """
+    seconds = _moment(value[:100])
+    return seconds if seconds is not None and OLDEST_DATE <= seconds <= now + CLOCK_SLACK else None
+
+
+@lru_cache(1024)  # every answer of one second has the same Date, and all pages of some sites one Last-Modified
+def _moment(value: str) -> float | None:
+    """The moment that a date names, if it names its year whole."""
     try:
         moment = parsedate_to_datetime(value)
-        named = str(moment.year) in value
-        seconds = moment.timestamp()
+        return moment.timestamp() if str(moment.year) in value else None
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
-    return seconds if named and OLDEST_DATE <= seconds <= now + CLOCK_SLACK else None
 
 
 def retry_after(value: str, now: float) -> float | None:

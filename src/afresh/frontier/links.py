@@ -6,8 +6,8 @@ What a page asks robots not to follow is not followed. Feeds are named apart: th
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
 from html.entities import html5
 from typing import Any
 
@@ -81,6 +81,9 @@ class Links:
     nofollow: bool = False  # the page asks that no link of it be followed, and none is
     noindex: bool = False
     left_out: int = 0  # links beyond the limit, or whose address cannot be crawled
+    # The links among `urls` that need nothing but the page's folder to be understood: as written, without a fragment,
+    # and what they mean (None: nothing that can be crawled). What `links` need not read again on the next page.
+    written: dict[bytes, str | None] = field(default_factory=dict)
 
 
 def links(
@@ -92,16 +95,23 @@ def links(
     files: bool = False,
     forms: bool = False,
     most: int = MOST,
+    met: Container[bytes] = (),
 ) -> Links:
     """The links of an HTML page that was found at `url`; `robots_tag` is its X-Robots-Tag header.
+
+    Links that were `written` on another page of the same folder and are in `met` are left out: a site's menu need not
+    be understood anew on every page.
 
     >>> links(b'<base href="/docs/"><a href="a.html#top">A</a> <a href="b" rel=nofollow>B</a>', "http://e.org/x").urls
     ('http://e.org/docs/a.html',)
     """
-    text = page[:LARGEST] if isinstance(page, str) else _decoded(page[:LARGEST], content_type)
+    text = page[:LARGEST].encode("utf-8", "replace") if isinstance(page, str) else _utf8(page[:LARGEST], content_type)
     found = _Collector(url, robots_tag, most=most, files=files, forms=forms)
     for tag, attributes in _tags(text, 4 * most + 64, files=files):
-        found.take(tag, attributes)
+        if isinstance(attributes, dict):
+            found.take(tag, attributes)
+        elif found.based or attributes not in met:
+            found.plain(attributes)
     return found.result()
 
 
@@ -115,10 +125,22 @@ class _Collector:
         self._files: dict[str, None] = {}
         self._feeds: dict[str, None] = {}
         self._seen: set[str] = set()  # links as written: most are repeated on a page
-        self._based = self._nofollow = self._noindex = False
+        self._written: dict[bytes, str | None] = {}
+        self.based = self._nofollow = self._noindex = False
         self._canonical: str | None = None
         self._left_out = 0
         self._robots(robots_tag)
+
+    def plain(self, raw: bytes) -> None:
+        """Keep a link of the commonest sort: `a` with nothing but an address."""
+        if not raw or raw in self._written:
+            return
+        link = _unescaped(raw.decode("utf-8", "replace"))
+        before = self._left_out
+        found = self._page_link(link, {})
+        # The query of a page's own address, or nothing at all, makes another address out of every page.
+        if link[0] not in "?#" and not link[0].isspace() and (found or self._left_out == before + 1):
+            self._written[raw] = found
 
     def take(self, tag: str, attributes: dict[str, str]) -> None:
         """Keep what a tag links to."""
@@ -152,18 +174,19 @@ class _Collector:
             nofollow=self._nofollow,
             noindex=self._noindex,
             left_out=self._left_out,
+            written={} if self._nofollow else self._written,
         )
 
-    def _page_link(self, link: str | None, attributes: dict[str, str]) -> None:
+    def _page_link(self, link: str | None, attributes: dict[str, str]) -> str | None:
         if link is None:
-            return
+            return None
         link = link.partition("#")[0]
         if link in self._seen:
-            return
+            return None
         if "rel" in attributes and "nofollow" in attributes["rel"].lower().split():
-            return
+            return None
         self._seen.add(link)
-        self._keep(link, self._urls)
+        return self._keep(link, self._urls)
 
     def _keep(self, link: str, kept: dict[str, None]) -> str | None:
         if not link or len(link) > 2 * LONGEST:
@@ -201,9 +224,9 @@ class _Collector:
                 self._page_link(link.strip(), attributes)
 
     def _base(self, link: str | None) -> None:
-        if link is None or self._based:
+        if link is None or self.based:
             return
-        self._based = True  # only the first counts
+        self.based = True  # only the first counts
         base = self._resolve(link)
         if base is not None:
             self._resolve = Resolver(base)
@@ -215,26 +238,29 @@ class _Collector:
             self._noindex |= word.strip() in ("noindex", "none")
 
 
-def _tags(text: str, rows: int, *, files: bool) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each tag that can hold a link, with those of its attributes that matter."""
+def _tags(page: bytes, rows: int, *, files: bool) -> Iterator[tuple[str, dict[str, str] | bytes]]:
+    """Each tag that can hold a link, with those of its attributes that matter.
+
+    Of an `a` that has nothing but an address, this is the address as written, without its fragment and once for all its
+    repetitions.
+    """
     from afresh.frontier import tags  # compiled code takes a second to load: not before somebody needs it
 
     names, tag_codes = _codes((*_TAGS, *_FILE_LINKS) if files else _TAGS)
     keys, attribute_codes = _codes((*_ATTRIBUTES, *_FILE_ATTRIBUTES) if files else _ATTRIBUTES)
-    page = text.encode("utf-8", "replace")
-    room = np.empty((min(rows, page.count(b"<") + page.count(b"=") + 1), 4), np.int64)
-    count = tags.scan(np.frombuffer(page, np.uint8), tag_codes, attribute_codes, room)
-    attributes: dict[str, str] = {}
-    tag = ""
-    for name, key, start, end in room[:count].tolist():
-        if key < 0:
-            if tag:
-                yield tag, attributes
-            tag, attributes = names[name], {}
-        else:
+    room = np.empty((min(rows, len(page) // 2 + 1), 4), np.int64)  # no tag and no attribute is shorter
+    array = np.frombuffer(page, np.uint8)
+    room = room[: tags.scan(array, tag_codes, attribute_codes, room)]
+    gathered = np.empty((len(room), 3), np.int64)
+    count = tags.gather(array, room, (names.index("a"), keys.index("href")), gathered)
+    for kind, first, last in gathered[:count].tolist():
+        if kind == 0:
+            yield "a", page[first:last]
+            continue
+        attributes: dict[str, str] = {}
+        for _, key, start, end in room[first + 1 : last].tolist():
             attributes.setdefault(keys[key], _unescaped(page[start:end].decode("utf-8", "replace")))
-    if tag:
-        yield tag, attributes
+        yield names[int(room[first, 0])], attributes
 
 
 _CODES: dict[tuple[str, ...], tuple[list[str], Any]] = {}
@@ -279,17 +305,23 @@ def _candidates(srcset: str) -> list[str]:
     return found
 
 
-def _decoded(page: bytes, content_type: str) -> str:
-    """The page as text: by its byte order mark, its header, what it says of itself, else as UTF-8."""
+def _utf8(page: bytes, content_type: str) -> bytes:
+    """The page in UTF-8: by its byte order mark, its header, what it says of itself, else as it is."""
     for mark, encoding in ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if page.startswith(mark):
-            return page[len(mark) :].decode(encoding, "replace")
+            return _recoded(page[len(mark) :], encoding)
     match = _CHARSET.search(content_type.encode("ascii", "replace")) or _CHARSET.search(page[:1024])
     name = match[1].decode().lower() if match else "utf-8"
     if name in ("iso-8859-1", "latin1", "us-ascii", "ascii"):
         name = "cp1252"  # as every browser reads them
+    # A page that could be read as ASCII cannot itself be in UTF-16.
+    return _recoded(page, "utf-8" if name.startswith("utf-16") else name)
+
+
+def _recoded(page: bytes, encoding: str) -> bytes:
+    if encoding in ("utf-8", "utf8"):
+        return page  # what is wrong in it is found where a link is read
     try:
-        # A page that could be read as ASCII cannot itself be in UTF-16.
-        return page.decode("utf-8" if match and name.startswith("utf-16") else name, "replace")
+        return page.decode(encoding, "replace").encode("utf-8", "replace")
     except (LookupError, ValueError):  # an unknown name, or the name of something that is no text encoding
-        return page.decode("utf-8", "replace")
+        return page

@@ -1,0 +1,136 @@
+"""Between the loop and the store: finished crawls are gathered and written in batches, pages are taken in from it."""
+
+import asyncio
+from collections.abc import Callable
+from itertools import islice
+
+from afresh.daemon.discovery import Discovery
+from afresh.engine import Engine
+from afresh.errors import StoreError
+from afresh.frontier import put_off
+from afresh.store import PageState, Record, Store
+from afresh.types import Copy, Crawl, Fetched, Outcome, Verdict
+
+BATCH = 256  # crawls that are written without waiting for more
+TAKE_IN = 1_000  # pages handed to the engine at once
+
+
+class Keeper:
+    """Knows the newest state of every page, durable or not, and makes it durable.
+
+    Invariant: a crawl's record is whole or absent in the store, and the pages that it found are there before it is.
+    """
+
+    def __init__(
+        self, *, store: Store, engine: Engine, clock: Callable[[], float], discovery: Discovery | None = None
+    ) -> None:
+        self.store = store
+        self.engine = engine
+        self.clock = clock
+        self.discovery = discovery
+        self._unwritten: list[Record] = []
+        self._newest: dict[str, PageState] = {}  # states that are not durable yet
+        self._copies: dict[str, Copy] = {}  # copies that are not
+        self._last_page = 0
+        self._alive = 0.0  # when a sign of life was last written
+
+    @property
+    def full(self) -> bool:
+        """Whether a batch is ready to be written."""
+        return len(self._unwritten) >= BATCH
+
+    def state(self, url: str) -> PageState:
+        """The page as it is now."""
+        state = self._newest.get(url) or self.store.state(url)
+        if state is None:
+            raise StoreError(f"The page {url} is not in the store any more.", hint="Was the file replaced?")
+        return state
+
+    def copy(self, url: str) -> Copy | None:
+        """The page's copy as it is now."""
+        return self._copies.get(url) or self.store.copy(url)
+
+    def keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict) -> None:
+        """Queue what a crawl leaves behind."""
+        url, validators, got, checked = crawl.url, before.validators, before.fetched, before.checked
+        copy = None
+        if crawl.outcome.refreshed:
+            checked = crawl.time
+            if fetched.status != 304:
+                validators, got = verdict.validators, crawl.time
+                copy = Copy(url, fetched.body, fetched.content_type, crawl.time, crawl.time, validators)
+                self._copies[url] = copy
+        after = PageState(
+            before.page,
+            self.engine.beliefs(url, self.clock()),
+            validators,
+            got,
+            checked,
+            signals=self.engine.signals(url),
+            crawls=before.crawls + 1,
+            changes=before.changes + (crawl.outcome is Outcome.CHANGED),
+            failures=self.engine.failures(url),
+            learned=self.engine.learned(url),
+        )
+        self._newest[url] = after
+        self._unwritten.append(Record(crawl, after, copy, self.engine.hosts.state(after.page.host)))
+
+    async def write(self, alive: float | None = None) -> tuple[Crawl, ...]:
+        """Make what is queued durable, with the price and a sign of life for those who look at the store."""
+        batch, self._unwritten = self._unwritten, []
+        found = self.discovery.take() if self.discovery is not None else []
+        now = self.clock() if alive is None else alive
+        if found:
+            # Before the crawls that found them: once those are durable, their links are not read again.
+            await asyncio.to_thread(self.store.add, found)
+        if batch:
+            await asyncio.to_thread(self.store.write, batch)
+        if alive is not None or now - self._alive >= 1.0:
+            await asyncio.to_thread(self.store.put, self._signs(now))
+            self._alive = now
+        for record in batch:
+            self._forget(record)
+        return tuple(record.crawl for record in batch if record.crawl)
+
+    def _signs(self, now: float) -> dict[str, str]:
+        values = {"budget": repr(self.engine.scheduler.budget), "alive": repr(now)}
+        if self.engine.scheduler.price > 0:
+            values["price"] = repr(self.engine.scheduler.price)
+        return values
+
+    def _forget(self, record: Record) -> None:
+        """A record is durable: from now on the store knows it."""
+        url = record.state.page.url
+        if self._newest.get(url) is record.state:
+            del self._newest[url]
+        if record.copy is not None and self._copies.get(url) is record.copy:
+            del self._copies[url]
+
+    def take_in(self) -> int:
+        """Hand pages that are new in the store to the engine; how many."""
+        states, count = self.store.states(after=self._last_page), 0
+        while some := list(islice(states, TAKE_IN)):
+            self._take_in([state for _, state in some])
+            self._last_page = some[-1][0]
+            count += len(some)
+        return count
+
+    def _take_in(self, states: list[PageState]) -> None:
+        now = self.clock()
+        for state in states:
+            self.engine.add(
+                state.page,
+                now,
+                current=state.checked,
+                signals=state.signals,
+                failures=state.failures,
+                not_before=self._not_before(state),
+                learned=state.learned,
+            )
+        if self.discovery is not None:
+            self.discovery.know([state.page.url for state in states])
+
+    def _not_before(self, state: PageState) -> float:
+        """Until when a page that failed before a restart is put off."""
+        last = self.store.history(state.page.url, 1) if state.failures else []
+        return last[0].time + put_off(last[0].outcome, state.failures) if last else 0.0
