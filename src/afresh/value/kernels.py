@@ -172,10 +172,11 @@ def page_threshold_curve(
             high = x
         better = _better_threshold(x, price, most, value, math.exp(-x) * interval)
         miss = abs(value - price)
-        # ψ is carried over to the better x along its slope, but not on the stairs of a page that counts signals.
+        # ψ is carried over to the better x along its slope, but not on the stairs of a page that counts signals, nor
+        # far: where V is nearly flat, a value that is almost right may be found far beyond the threshold.
         rise = bend * (better - x)
         even = 0.3 * interval <= bend * x <= 3.0 * interval
-        if miss <= (tolerance if even else 1e-13) * price:
+        if miss <= (tolerance if even else 1e-13) * price and (abs(rise) <= 0.2 * interval or not even):
             return (better, interval + rise, bend) if low <= better <= high else (x, interval, bend)
         if high < math.inf and high - low <= 1e-15 * high:
             return x, interval, bend
