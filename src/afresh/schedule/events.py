@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from afresh.schedule.hosts import touch_host
-from afresh.schedule.memory import control_at, extra_at, host_at, page_at
-from afresh.schedule.place import lift, set_rate, set_threshold, settle, to_shelf, to_wheel, worth
+from afresh.schedule.memory import control_at, extra_index, extra_of, host_at, page_at
+from afresh.schedule.place import lift, settle, to_shelf, to_wheel
 from afresh.schedule.policies import seen
 from afresh.schedule.table import (
     EPOCH_SHIFT,
@@ -20,12 +20,14 @@ from afresh.schedule.table import (
     PAUSED,
     READY,
     SHELVES,
+    SPECIAL,
     TO_PAUSE,
     URGENT,
     WHEEL,
 )
+from afresh.schedule.worth import forget_anchor, set_rate, set_threshold, worth
 from afresh.value.compiled import compiled
-from afresh.value.kernels import page_rates, page_staleness
+from afresh.value.kernels import page_rates
 
 
 @compiled
@@ -45,6 +47,7 @@ def believe(core: int, slot: int, change_rate: float, recall: float, false_rate:
     """Set what is believed of a page's changes and signals."""
     page = page_at(core, slot)
     page.silent_rate, page.signal_rate, page.weight = page_rates(change_rate, recall, false_rate)
+    forget_anchor(page)
 
 
 @compiled
@@ -70,7 +73,7 @@ def write_all(
         page.threshold = 0.0
         page.rate = 0.0
         page.host = _at(host, i)
-        page.extra = -1
+        page.anchor = 0.0
         page.signals = min(_at(signals, i), MOST_SIGNALS)
         page.place = PAUSED
         page.marks = control.epoch << EPOCH_SHIFT
@@ -92,16 +95,17 @@ def place_all(core: int, slots: Any, now: float) -> None:
 @compiled
 def replace(core: int, slot: int, now: float) -> None:
     """Something about the page has changed: find its threshold and its place anew."""
-    place = page_at(core, slot).place
+    page = page_at(core, slot)
+    forget_anchor(page)
+    place = page.place
     if place in (LEASED, PAUSED):
         if place == PAUSED:
             set_rate(core, slot, 0.0)
         return
-    host = page_at(core, slot).host
     lift(core, slot)
     set_threshold(core, slot)
     settle(core, slot, now)
-    touch_host(core, host)
+    touch_host(core, page.host)
 
 
 @compiled
@@ -122,14 +126,18 @@ def signal(core: int, slot: int, now: float, count: int) -> None:
     silent_rate, _, weight = seen(page, control.policy)
     if weight == 0.0 or page.threshold == math.inf:
         return
-    missing = np.float64(page.threshold) - page_staleness(now - page.current, float(page.signals), silent_rate, weight)
-    if missing > 0.0:
-        due = now + missing / silent_rate
-        # A shift within a bucket is not worth touching the neighbours.
-        if not due < page.due - control.width:
-            return
-    lift(core, slot)
-    settle(core, slot, now)
+    if page.marks & (SPECIAL | URGENT) or control.exact or control.longest < math.inf or not silent_rate > 0.0:
+        lift(core, slot)
+        settle(core, slot, now)
+        return
+    before = page.due
+    page.due = before - count * weight / silent_rate
+    if page.due <= now:
+        lift(core, slot)
+        to_shelf(core, slot, max(worth(core, slot, now), 1e-300))
+    elif math.floor(page.due / control.width) < math.floor(before / control.width):
+        lift(core, slot)
+        to_wheel(core, slot)
 
 
 @compiled
@@ -185,10 +193,9 @@ def remove(core: int, slot: int) -> None:
     lift(core, slot)
     set_rate(core, slot, 0.0)
     touch_host(core, host)
-    if page.extra >= 0:
-        extra_at(core, page.extra).next_free = control.extra_free
-        control.extra_free = page.extra
-        page.extra = -1
+    if page.marks & SPECIAL:
+        extra_of(core, page).next_free = control.extra_free
+        control.extra_free = extra_index(page)
     page.place = FREE
     page.next = control.free
     control.free = slot

@@ -11,8 +11,9 @@ import numpy as np
 
 from afresh.schedule.hosts import host_is_ready, touch_host
 from afresh.schedule.memory import control_at, page_at, shelf_at
-from afresh.schedule.place import lift, may_go_at, set_threshold, settle, to_host, worth
+from afresh.schedule.place import lift, settle, to_host
 from afresh.schedule.table import PARKED, READY, SHELVES, URGENT, WHEEL
+from afresh.schedule.worth import may_go_at, set_threshold, worth
 from afresh.value.compiled import compiled
 
 

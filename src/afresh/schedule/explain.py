@@ -4,9 +4,9 @@ import math
 
 from afresh.schedule.base import Explanation
 from afresh.schedule.hosts import cap_of, ready_at
-from afresh.schedule.place import may_go_at, price_of, value_of
 from afresh.schedule.policies import seen, threshold_at
 from afresh.schedule.table import LEASED, PAUSED, URGENT, State
+from afresh.schedule.worth import may_go_at, price_of, value_of
 from afresh.value.kernels import page_staleness
 
 

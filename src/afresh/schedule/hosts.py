@@ -11,8 +11,9 @@ from typing import Any
 
 from afresh.schedule.inlined import inlined
 from afresh.schedule.memory import control_at, host_at, page_at, waking_at
-from afresh.schedule.place import NEARLY, lift, price_of, set_threshold, settle, to_shelf, worth
+from afresh.schedule.place import NEARLY, lift, settle, to_shelf
 from afresh.schedule.table import URGENT
+from afresh.schedule.worth import price_of, set_threshold, worth
 from afresh.value.compiled import compiled
 
 # A host's budget is met on average; so many crawls may come early if others were late.

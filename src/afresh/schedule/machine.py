@@ -14,10 +14,12 @@ from afresh.schedule.table import (
     EXTRA,
     FREE,
     LEASE,
+    PAGE,
     PARKED,
     PAUSED,
     READY,
     SHELVES,
+    SPECIAL,
     WHEEL,
     State,
     aligned_records,
@@ -56,7 +58,7 @@ class Machine:
         if wanted > have:
             # Growing by half keeps the cost of adding one by one linear; a large batch gets just what it needs.
             records = aligned_records(max(wanted, 64, have + have // 2 if pages < have // 2 else wanted))
-            records[:have] = self.state.pages
+            records.view(np.uint8)[: have * PAGE.itemsize] = self.state.pages.view(np.uint8)
             self.state = self.state._replace(pages=records).bind()
         self._fit_wheel(int(control["pages"]) + pages, now)
 
@@ -103,8 +105,9 @@ class Machine:
     def _extra(self, slot: int) -> np.void:
         """The special settings of a page, made if it has none."""
         state, control = self.state, self.state.control[0]
-        index = int(state.pages[slot]["extra"])
-        if index < 0:
+        page = state.pages[slot]
+        index = int(page["anchor"].view(np.int32))
+        if not page["marks"] & SPECIAL:
             index = int(control["extra_free"])
             if index < 0:
                 index = len(state.extra)
@@ -114,7 +117,7 @@ class Machine:
                 self.state = state = state._replace(extra=np.concatenate([state.extra, more])).bind()
             control["extra_free"] = state.extra[index]["next_free"]
             state.extra[index] = (-np.inf, 0.0, np.inf, -1)
-            state.pages[slot]["extra"] = index
+            page["anchor"], page["marks"] = np.int32(index).view(np.float32), page["marks"] | SPECIAL
         return state.extra[index]  # type: ignore[no-any-return]
 
     def _slots_in_play(self) -> Slots:

@@ -73,9 +73,15 @@ def waking_at(core: int, position: int) -> Any:
 
 
 @inlined
-def extra_at(core: int, index: int) -> Any:
-    """Special settings of a page."""
-    return _extra(_control(core, 0).extra_at, index)
+def extra_index(page: Any) -> int:
+    """Where the special settings of a page that has them are."""
+    return int(np.float32(page.anchor).view(np.int32))
+
+
+@inlined
+def extra_of(core: int, page: Any) -> Any:
+    """Special settings of a page that has them."""
+    return _extra(_control(core, 0).extra_at, extra_index(page))
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""Where a page belongs: its value, its threshold, when it comes up, and the list it waits in until then.
+"""Where a page belongs: when it comes up, and the list it waits in until then.
 
 A page on the wheel comes up at the moment its staleness reaches its threshold. A page that is up lies on a shelf with
 others of about the same value, so that the best of a backlog goes first, however long it is. A page whose host is not
@@ -12,111 +12,16 @@ import numpy as np
 
 from afresh.schedule.inlined import inlined
 from afresh.schedule.lists import put_first, put_last, take_out
-from afresh.schedule.memory import control_at, extra_at, host_at, page_at
-from afresh.schedule.policies import seen, threshold_at, value_at
-from afresh.schedule.table import EPOCH_SHIFT, PARKED, PAUSED, READY, SHELVES, URGENT, WHEEL
+from afresh.schedule.memory import control_at, host_at, page_at
+from afresh.schedule.policies import seen
+from afresh.schedule.table import PARKED, PAUSED, READY, SHELVES, URGENT, WHEEL
+from afresh.schedule.worth import longest_of, may_go_at, worth
 from afresh.value.kernels import page_staleness
 
-_STEPS = 32  # shelves an octave of value
 _URGENT_SHELF = SHELVES - 1
+_SHELF_OF_HALF = 1022 << 5  # of the value 1/2: the bits of its exponent
 # A page that comes up this little below the price is taken all the same: finding the exact moment costs more.
 NEARLY = 0.98
-FOREVER = 1e300  # the age of what has no copy yet: finite, so that rates times ages never become 0·∞
-
-
-@inlined
-def price_of(core: int, page: Any) -> float:
-    """What a crawl of the page must gain per cost: the price, or its host's own."""
-    control = control_at(core)
-    if control.exact:
-        return float(control.floor)
-    price = float(control.price)
-    if page.host >= 0:
-        price = max(price, float(host_at(core, page.host).price))
-    return price
-
-
-@inlined
-def value_of(core: int, slot: int, now: float) -> float:
-    """V·μ/cost of a page at this moment."""
-    control = control_at(core)
-    page = page_at(core, slot)
-    silent_rate, signal_rate, weight = seen(page, control.policy)
-    x = page_staleness(min(now - page.current, FOREVER), float(page.signals), silent_rate, weight)
-    value = value_at(x, silent_rate, signal_rate, weight, control.terms)
-    return np.float64(page.request_rate) * value / np.float64(page.cost)
-
-
-@inlined
-def longest_of(core: int, page: Any) -> float:
-    """The page is to be crawled at least every so many seconds."""
-    longest = float(control_at(core).longest)
-    if page.extra >= 0:
-        longest = min(longest, float(extra_at(core, page.extra).longest))
-    return longest
-
-
-@inlined
-def may_go_at(core: int, page: Any) -> float:
-    """The page itself must not be crawled before this moment."""
-    if page.extra < 0:
-        return -math.inf
-    extra = extra_at(core, page.extra)
-    return max(float(extra.not_before), float(page.current + extra.shortest))
-
-
-@inlined
-def worth(core: int, slot: int, now: float) -> float:
-    """What the page is ranked by: its value, or more if it has waited longer than it may."""
-    value = value_of(core, slot, now)
-    page = page_at(core, slot)
-    longest = longest_of(core, page)
-    if longest < math.inf and page.current > -math.inf:
-        over = (now - page.current) / longest
-        if over >= 1.0 - 1e-9:
-            value = max(value, max(float(control_at(core).price), 1e-300) * (0.1 + over))
-    return value
-
-
-@inlined
-def set_rate(core: int, slot: int, rate: float) -> None:
-    """Note what the page asks for per second, and keep the sums in step."""
-    control = control_at(core)
-    page = page_at(core, slot)
-    old = np.float64(page.rate)
-    page.rate = min(rate, 1e30)
-    new = np.float64(page.rate)
-    control.demand += new - old
-    if (page.marks >> EPOCH_SHIFT) != control.epoch:
-        page.marks = (page.marks & 15) | (control.epoch << EPOCH_SHIFT)
-        control.stale_demand = max(0.0, control.stale_demand - old)
-    step = (1 if new > 0.0 else 0) - (1 if old > 0.0 else 0)
-    control.active += step
-    if page.host >= 0:
-        host = host_at(core, page.host)
-        host.demand += new - old
-        host.active += step
-
-
-@inlined
-def set_threshold(core: int, slot: int) -> None:
-    """Find the staleness at which the page's value reaches the present price, and what crawling there costs."""
-    control = control_at(core)
-    page = page_at(core, slot)
-    x, rate = math.inf, 0.0
-    cost = np.float64(page.cost)
-    if page.request_rate > 0.0:
-        price = price_of(core, page) * cost / np.float64(page.request_rate)
-        tolerance = 1e-8 if control.exact else 3e-2
-        x, rate = threshold_at(price, page, control.policy, control.terms, np.float64(page.threshold), tolerance)
-    longest = longest_of(core, page)
-    rate = max(rate, 1.0 / longest)
-    if page.extra >= 0:
-        shortest = float(extra_at(core, page.extra).shortest)
-        if shortest > 0.0:
-            rate = min(rate, 1.0 / shortest)
-    page.threshold = x * (1.0 - 1e-6) if control.exact else x
-    set_rate(core, slot, min(cost * rate, control.budget))
 
 
 @inlined
@@ -159,8 +64,8 @@ def to_wheel(core: int, slot: int) -> None:
 @inlined
 def shelf_of(control: Any, value: float) -> int:
     """The shelf for this value: higher for higher values, in steps of two to three percent."""
-    mantissa, exponent = math.frexp(value)
-    shelf = exponent * _STEPS + int((mantissa - 0.5) * (2 * _STEPS)) - control.base
+    # The exponent of a double and the first five bits of its mantissa: 32 shelves an octave.
+    shelf = (np.float64(value).view(np.int64) >> 47) - _SHELF_OF_HALF - control.base
     return int(max(0, min(_URGENT_SHELF - 1, shelf)))
 
 

@@ -13,11 +13,11 @@ from afresh.schedule.explain import explain
 from afresh.schedule.hosts import touch_host
 from afresh.schedule.machine import Machine, Slots
 from afresh.schedule.pace import Pace
-from afresh.schedule.place import value_of
 from afresh.schedule.policies import THRESHOLD, policy_numbers
 from afresh.schedule.saved import read_state, write_state
-from afresh.schedule.table import FREE
+from afresh.schedule.table import FREE, SPECIAL
 from afresh.schedule.ticks import next_chance, run_thresholds, run_ticks
+from afresh.schedule.worth import value_of
 from afresh.types import Wait
 
 
@@ -248,7 +248,7 @@ class Scheduler(Machine):
         if slot < 0:
             until, reason = next_chance(self.state.core, now)
             return Wait(float(until), ("no pages", "hosts", "nothing to gain")[reason])
-        cost = float(self.state.pages[slot]["cost"])
+        cost, value = float(self.state.pages[slot]["cost"]), float(value_of(self.state.core, slot, now))
         if not free:
             self._pace.take(now, cost)
         self._tick = max(self._tick, now + cost / self.budget if self.budget > 0 else now)
@@ -257,7 +257,7 @@ class Scheduler(Machine):
             turn.lease_out(self.state.core, slot, now)
         else:
             turn.crawl(self.state.core, slot, now)
-        return Pick(slot, float(control["pick_value"]), float(control["price"]))
+        return Pick(slot, value, float(control["price"]))
 
     def next_many(self, now: float, count: int) -> Slots:
         """The pages picked at the ticks up to `now`, at most `count`, each crawled at its own tick.
@@ -286,7 +286,7 @@ class Scheduler(Machine):
         """The order is done: the copy is as of `crawled` (None: nothing was refreshed); its host rests for `gap`."""
         self._known(slot)
         self._begin(now)
-        if put_off > 0 or self.state.pages[slot]["extra"] >= 0:
+        if put_off > 0 or self.state.pages[slot]["marks"] & SPECIAL:
             self._extra(slot)["not_before"] = now + put_off
         turn.hand_in(self.state.core, slot, now, math.nan if crawled is None else crawled, gap)
 

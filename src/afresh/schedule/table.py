@@ -27,7 +27,9 @@ PAGE = np.dtype(
         ("next", "i4"),  # neighbours in the list it is in; see `lists`
         ("previous", "i4"),  # leased: the number of signals when the lease began
         ("host", "i4"),  # −1: none
-        ("extra", "i4"),  # index of its special settings; −1: none
+        # Price per request rate that the threshold was found for; 0: find it anew. Where a page has special settings,
+        # the bits are their index instead.
+        ("anchor", "f4"),
         ("signals", "u2"),  # heard since `current`
         ("place", "u1"),
         ("marks", "u1"),
@@ -40,9 +42,10 @@ MOST_SIGNALS = 65535
 FREE, WHEEL, READY, PARKED, LEASED, PAUSED = range(6)
 PLACES = ("free", "waiting", "ready", "parked", "leased", "paused")
 
-# Marks: two bits of their own, and a counter of price jumps in the upper half.
+# Marks: three bits of their own, and a counter of price jumps in the upper half.
 URGENT = 1  # "crawl this now"
 TO_PAUSE = 2  # pause it when its lease is over
+SPECIAL = 4  # it has special settings
 EPOCH_SHIFT = 4
 
 EXTRA = np.dtype(

@@ -5,9 +5,9 @@ from typing import Any
 
 from afresh.schedule.hosts import ready_at
 from afresh.schedule.memory import control_at, host_at, page_at
-from afresh.schedule.place import may_go_at
 from afresh.schedule.table import FREE, LEASED, PAUSED
 from afresh.schedule.turn import crawl, take
+from afresh.schedule.worth import may_go_at
 from afresh.value.compiled import compiled
 
 NO_PAGES, HOSTS, NOTHING_TO_GAIN = range(3)

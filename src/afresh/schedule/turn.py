@@ -14,27 +14,11 @@ from afresh.schedule.hosts import host_is_ready, served, spend, steer_host, touc
 from afresh.schedule.inlined import inlined
 from afresh.schedule.lists import take_out
 from afresh.schedule.memory import bucket_at, control_at, lease_at, page_at, shelf_at
-from afresh.schedule.place import (
-    NEARLY,
-    lift,
-    longest_of,
-    may_go_at,
-    price_of,
-    set_due,
-    set_rate,
-    set_threshold,
-    settle,
-    shelf_of,
-    to_host,
-    to_shelf,
-    to_wheel,
-    value_of,
-    wait_for_value,
-    worth,
-)
+from afresh.schedule.place import NEARLY, lift, set_due, settle, shelf_of, to_host, to_shelf, to_wheel, wait_for_value
 from afresh.schedule.policies import LDS, THRESHOLD, seen
 from afresh.schedule.price import steer
 from afresh.schedule.table import EPOCH_SHIFT, LEASED, PAUSED, SHELVES, TO_PAUSE, URGENT, WHEEL
+from afresh.schedule.worth import about, longest_of, may_go_at, price_of, set_rate, set_threshold, worth
 from afresh.value.compiled import compiled
 
 _AT_ONCE = 32  # pages taken off the wheel a tick at most, so that no tick takes long
@@ -237,10 +221,12 @@ def take(core: int, now: float) -> int:
             run_ahead(core, now, 1)
             slot = best(core, now)
     if slot >= 0:
-        control.pick_value = value_of(core, slot, now)
+        control.pick_value = about(core, slot, now)
         spend(core, slot, now)
     if not control.exact:
-        steer(core, now)
+        # The price moves by a part in so many pages a tick: often enough once a bucket.
+        if now - control.updated >= 0.9 * control.width:
+            steer(core, now)
     elif slot >= 0:
         control.price += (control.pick_value - control.price) / max(20.0, control.pages / 4.0)
     return slot
