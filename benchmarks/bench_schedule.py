@@ -12,23 +12,22 @@ import numpy as np
 from numba import njit
 
 from afresh.schedule import Scheduler
-from afresh.schedule.bare import bare
 from afresh.schedule.events import signal
+from afresh.schedule.memory import control_at
 from afresh.schedule.turn import crawl, take
 from afresh.value import crawl_value
 
 
 @njit(nogil=True)
-def decide(state: Any, tick: float, count: int, heard: Any) -> float:
+def decide(core: int, tick: float, count: int, heard: Any) -> float:
     """So many decisions, each after one signal if there are any."""
-    state = bare(state)
-    step = 1.0 / state.control[0].budget
+    step = 1.0 / control_at(core).budget
     for i in range(count):
         if heard.size > 0:
-            signal(state, heard[i % heard.size], tick, 1)
-        slot = take(state, tick)
+            signal(core, heard[i % heard.size], tick, 1)
+        slot = take(core, tick)
         if slot >= 0:
-            crawl(state, slot, tick)
+            crawl(core, slot, tick)
         tick += step
     return tick
 
@@ -94,11 +93,11 @@ def rate(scheduler: Scheduler, decisions: int, *, noisy: bool, warm: int) -> flo
     """Seconds a decision, the best of three stretches."""
     count = len(scheduler)
     heard = np.random.default_rng(3).integers(0, (count + 2) // 3, decisions) * 3 if noisy else np.zeros(0, np.int64)
-    tick = decide(scheduler.state, 1 / scheduler.budget, warm, heard)
+    tick = decide(scheduler.state.core, 1 / scheduler.budget, warm, heard)
     best = np.inf
     for _ in range(3):
         began = time.perf_counter()
-        tick = decide(scheduler.state, tick, decisions, heard)
+        tick = decide(scheduler.state.core, tick, decisions, heard)
         best = min(best, (time.perf_counter() - began) / decisions)
     return best
 

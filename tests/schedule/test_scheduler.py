@@ -1,5 +1,7 @@
 """The fast scheduler's interface: same contract as the plain one, batch forms, and what an operator may want."""
 
+import copy
+import io
 import math
 
 import numpy as np
@@ -258,3 +260,24 @@ def test_the_same_seed_gives_the_same_picks() -> None:
             machine.signal_many(rng.integers(0, 300, 40), float(second))
         runs.append(picked)
     assert runs[0] == runs[1]
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    machine = Scheduler(budget=100.0)
+    machine.add_many(**many(300))  # type: ignore[arg-type]
+    twin = copy.deepcopy(machine)
+    picked = machine.next_many(5.0, 1000)
+    assert len(twin.next_many(0.001, 1000)) == 0
+    check(twin)
+    assert twin.next_many(5.0, 1000).tolist() == picked.tolist()
+
+
+def test_equal_states_are_saved_as_equal_files() -> None:
+    files = []
+    for _ in range(2):
+        machine = Scheduler(budget=100.0)
+        machine.add_many(**many(300))  # type: ignore[arg-type]
+        machine.next_many(5.0, 1000)
+        files.append(io.BytesIO())
+        machine.save(files[-1])
+    assert files[0].getvalue() == files[1].getvalue()

@@ -32,8 +32,8 @@ def check(machine: Scheduler) -> None:
     for bucket in np.flatnonzero(state.wheel >= 0):
         lists[WHEEL] += walk(machine, BUCKETS + int(bucket), int(state.wheel[bucket]))
     for shelf in range(SHELVES):
-        found = walk(machine, shelf, int(state.shelf_first[shelf]))
-        assert state.shelf_last[shelf] == (found[-1] if found else -1)
+        found = walk(machine, shelf, int(state.shelves[shelf]["first"]))
+        assert state.shelves[shelf]["last"] == (found[-1] if found else -1)
         assert not found or shelf <= control["top"]
         lists[READY] += found
     for number, host in enumerate(state.hosts):

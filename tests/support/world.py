@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 
 from afresh.schedule import Scheduler
-from afresh.schedule.bare import bare
 from afresh.schedule.events import signal
+from afresh.schedule.memory import control_at
 from afresh.schedule.policies import THRESHOLD
 from afresh.schedule.turn import crawl, take
 from afresh.value import optimum
@@ -40,15 +40,14 @@ def _draw_page(total, cumulative, guide):
 
 
 @njit
-def _run(state, times, until, rates, cumulative, guide, pages, share, seed, picks):
+def _run(core, times, until, rates, cumulative, guide, pages, share, seed, picks):
     """Ticks and signals in order of time; (fresh share, picks)."""
     np.random.seed(seed)  # noqa: NPY002 - the compiled generator
-    state = bare(state)
     alpha, weight, seen_until, current, heard = pages
     total = cumulative[-1] if cumulative.size else 0.0
     tick, next_signal, start = times[0], times[1], times[2]
-    step = 1.0 / state.control[0].budget
-    free = state.control[0].policy == THRESHOLD
+    step = 1.0 / control_at(core).budget
+    free = control_at(core).policy == THRESHOLD
     fresh, count = 0.0, 0
     while True:
         if next_signal < tick:
@@ -57,17 +56,17 @@ def _run(state, times, until, rates, cumulative, guide, pages, share, seed, pick
             i = _draw_page(total, cumulative, guide)
             fresh += share[i] * _gain(i, next_signal, seen_until, current, heard, alpha, weight)
             heard[i] += 1
-            signal(state, i, next_signal, 1)
+            signal(core, i, next_signal, 1)
             next_signal += np.random.exponential(1.0 / total)  # noqa: NPY002 - the compiled generator
             continue
         if tick > until:
             break
         while True:
-            i = take(state, tick)
+            i = take(core, tick)
             if i >= 0:
                 fresh += share[i] * _gain(i, tick, seen_until, current, heard, alpha, weight)
                 current[i], heard[i] = tick, 0
-                crawl(state, i, tick)
+                crawl(core, i, tick)
                 picks[i] += 1
                 count += 1
             if not free or i < 0:
@@ -110,7 +109,7 @@ class World:
         """Share of requests served fresh from where the last run ended."""
         self.runs += 1
         fresh, self.count = _run(
-            self.scheduler.state,
+            self.scheduler.state.core,
             self.times,
             until,
             self.rates,

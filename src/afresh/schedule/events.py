@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from afresh.schedule.bare import bare
 from afresh.schedule.hosts import touch_host
-from afresh.schedule.place import lift, set_rate, set_threshold, settle, to_shelf, to_wheel, worth
+from afresh.schedule.memory import control_at, extra_index, extra_of, host_at, page_at
+from afresh.schedule.place import lift, settle, to_shelf, to_wheel
 from afresh.schedule.policies import seen
 from afresh.schedule.table import (
     EPOCH_SHIFT,
@@ -20,32 +20,34 @@ from afresh.schedule.table import (
     PAUSED,
     READY,
     SHELVES,
+    SPECIAL,
     TO_PAUSE,
     URGENT,
     WHEEL,
-    State,
 )
+from afresh.schedule.worth import forget_anchor, set_rate, set_threshold, worth
 from afresh.value.compiled import compiled
-from afresh.value.kernels import page_rates, page_staleness
+from afresh.value.kernels import page_rates
 
 
 @compiled
-def new_slot(state: State) -> int:
+def new_slot(core: int) -> int:
     """A free slot; there must be room."""
-    control = state.control[0]
+    control = control_at(core)
     slot = control.free
     if slot >= 0:
-        control.free = state.pages[slot].next
+        control.free = page_at(core, slot).next
         return int(slot)
     control.used += 1
     return int(control.used - 1)
 
 
 @compiled
-def believe(state: State, slot: int, change_rate: float, recall: float, false_rate: float) -> None:
+def believe(core: int, slot: int, change_rate: float, recall: float, false_rate: float) -> None:
     """Set what is believed of a page's changes and signals."""
-    page = state.pages[slot]
+    page = page_at(core, slot)
     page.silent_rate, page.signal_rate, page.weight = page_rates(change_rate, recall, false_rate)
+    forget_anchor(page)
 
 
 @compiled
@@ -55,24 +57,23 @@ def _at(values: Any, i: int) -> Any:
 
 @compiled
 def write_all(
-    state: State, slots: Any, beliefs: Any, request_rate: Any, cost: Any, host: Any, now: float, age: Any, signals: Any
+    core: int, slots: Any, beliefs: Any, request_rate: Any, cost: Any, host: Any, now: float, age: Any, signals: Any
 ) -> None:
     """Take pages in, without placing them yet; `beliefs` is (change_rate, recall, false_rate)."""
-    state = bare(state)
-    control = state.control[0]
+    control = control_at(core)
     for i in range(slots.size):
-        slot = new_slot(state)
+        slot = new_slot(core)
         slots[i] = slot
-        page = state.pages[slot]
+        page = page_at(core, slot)
         page.current = now - _at(age, i)
         page.due = now
-        believe(state, slot, _at(beliefs[0], i), _at(beliefs[1], i), _at(beliefs[2], i))
+        believe(core, slot, _at(beliefs[0], i), _at(beliefs[1], i), _at(beliefs[2], i))
         page.request_rate = _at(request_rate, i)
         page.cost = _at(cost, i)
         page.threshold = 0.0
         page.rate = 0.0
         page.host = _at(host, i)
-        page.extra = -1
+        page.anchor = 0.0
         page.signals = min(_at(signals, i), MOST_SIGNALS)
         page.place = PAUSED
         page.marks = control.epoch << EPOCH_SHIFT
@@ -81,75 +82,77 @@ def write_all(
 
 
 @compiled
-def place_all(state: State, slots: Any, now: float) -> None:
+def place_all(core: int, slots: Any, now: float) -> None:
     """Find thresholds for pages that are in no list, and put each where it belongs."""
-    state = bare(state)
     for i in range(slots.size):
-        if i > 0 and state.pages[slots[i]].threshold == 0.0:
+        if i > 0 and page_at(core, slots[i]).threshold == 0.0:
             # Neighbours are often alike: the last page's threshold is a better start than none.
-            state.pages[slots[i]].threshold = state.pages[slots[i - 1]].threshold
-        set_threshold(state, slots[i])
-        settle(state, slots[i], now)
+            page_at(core, slots[i]).threshold = page_at(core, slots[i - 1]).threshold
+        set_threshold(core, slots[i])
+        settle(core, slots[i], now)
 
 
 @compiled
-def replace(state: State, slot: int, now: float) -> None:
+def replace(core: int, slot: int, now: float) -> None:
     """Something about the page has changed: find its threshold and its place anew."""
-    place = state.pages[slot].place
+    page = page_at(core, slot)
+    forget_anchor(page)
+    place = page.place
     if place in (LEASED, PAUSED):
         if place == PAUSED:
-            set_rate(state, slot, 0.0)
+            set_rate(core, slot, 0.0)
         return
-    host = state.pages[slot].host
-    lift(state, slot)
-    set_threshold(state, slot)
-    settle(state, slot, now)
-    touch_host(state, host)
+    lift(core, slot)
+    set_threshold(core, slot)
+    settle(core, slot, now)
+    touch_host(core, page.host)
 
 
 @compiled
-def signal(state: State, slot: int, now: float, count: int) -> None:
+def signal(core: int, slot: int, now: float, count: int) -> None:
     """Hints arrived that the page changed: it comes up earlier, or now."""
-    control = state.control[0]
-    page = state.pages[slot]
+    control = control_at(core)
+    page = page_at(core, slot)
     if now - page.current < control.delay:
         return  # it may be about the change that was just fetched
     page.signals = min(MOST_SIGNALS, page.signals + count)
     if page.place == READY:
         if not control.exact and not page.marks & URGENT:
-            lift(state, slot)
-            to_shelf(state, slot, max(worth(state, slot, now), 1e-300))
+            lift(core, slot)
+            to_shelf(core, slot, max(worth(core, slot, now), 1e-300))
         return
     if page.place != WHEEL:
         return
     silent_rate, _, weight = seen(page, control.policy)
     if weight == 0.0 or page.threshold == math.inf:
         return
-    missing = np.float64(page.threshold) - page_staleness(now - page.current, float(page.signals), silent_rate, weight)
-    if missing > 0.0:
-        due = now + missing / silent_rate
-        # A shift within a bucket is not worth touching the neighbours.
-        if not due < page.due - control.width:
-            return
-    lift(state, slot)
-    settle(state, slot, now)
+    if page.marks & (SPECIAL | URGENT) or control.exact or control.longest < math.inf or not silent_rate > 0.0:
+        lift(core, slot)
+        settle(core, slot, now)
+        return
+    before = page.due
+    page.due = before - count * weight / silent_rate
+    if page.due <= now:
+        lift(core, slot)
+        to_shelf(core, slot, max(worth(core, slot, now), 1e-300))
+    elif math.floor(page.due / control.width) < math.floor(before / control.width):
+        lift(core, slot)
+        to_wheel(core, slot)
 
 
 @compiled
-def signal_all(state: State, slots: Any, now: float, count: Any) -> None:
+def signal_all(core: int, slots: Any, now: float, count: Any) -> None:
     """`signal` for many pages."""
-    state = bare(state)
     for i in range(slots.size):
-        signal(state, slots[i], now, _at(count, i))
+        signal(core, slots[i], now, _at(count, i))
 
 
 @compiled
-def update_all(state: State, slots: Any, beliefs: Any, request_rate: Any, now: float) -> None:
+def update_all(core: int, slots: Any, beliefs: Any, request_rate: Any, now: float) -> None:
     """Believe something else of many pages; NaN: that stays as it is."""
-    state = bare(state)
     for i in range(slots.size):
         slot = slots[i]
-        page = state.pages[slot]
+        page = page_at(core, slot)
         change_rate, recall, false_rate = believed(page)
         new = _at(beliefs[0], i)
         change_rate = change_rate if math.isnan(new) else new
@@ -157,12 +160,12 @@ def update_all(state: State, slots: Any, beliefs: Any, request_rate: Any, now: f
         recall = recall if math.isnan(new) else new
         new = _at(beliefs[2], i)
         false_rate = false_rate if math.isnan(new) else new
-        believe(state, slot, change_rate, recall, false_rate)
+        believe(core, slot, change_rate, recall, false_rate)
         new = _at(request_rate, i)
         if not math.isnan(new):
             page.request_rate = new
-        replace(state, slot, now)
-    state.control[0].changes += slots.size
+        replace(core, slot, now)
+    control_at(core).changes += slots.size
 
 
 @compiled
@@ -180,20 +183,19 @@ def believed(page: Any) -> tuple[float, float, float]:
 
 
 @compiled
-def remove(state: State, slot: int) -> None:
+def remove(core: int, slot: int) -> None:
     """Forget a page; its slot is free."""
-    control = state.control[0]
-    page = state.pages[slot]
+    control = control_at(core)
+    page = page_at(core, slot)
     host = page.host
     if page.place == LEASED and host >= 0:
-        state.hosts[host].busy_until = -math.inf
-    lift(state, slot)
-    set_rate(state, slot, 0.0)
-    touch_host(state, host)
-    if page.extra >= 0:
-        state.extra[page.extra].next_free = control.extra_free
-        control.extra_free = page.extra
-        page.extra = -1
+        host_at(core, host).busy_until = -math.inf
+    lift(core, slot)
+    set_rate(core, slot, 0.0)
+    touch_host(core, host)
+    if page.marks & SPECIAL:
+        extra_of(core, page).next_free = control.extra_free
+        control.extra_free = extra_index(page)
     page.place = FREE
     page.next = control.free
     control.free = slot
@@ -202,58 +204,56 @@ def remove(state: State, slot: int) -> None:
 
 
 @compiled
-def remove_all(state: State, slots: Any) -> None:
+def remove_all(core: int, slots: Any) -> None:
     """`remove` for many pages."""
-    state = bare(state)
     for i in range(slots.size):
-        remove(state, slots[i])
+        remove(core, slots[i])
 
 
 @compiled
-def pause(state: State, slot: int) -> None:
+def pause(core: int, slot: int) -> None:
     """Keep the page out of play; one that is leased is paused when it comes back."""
-    page = state.pages[slot]
+    page = page_at(core, slot)
     if page.place == LEASED:
         page.marks |= TO_PAUSE
         return
-    lift(state, slot)
+    lift(core, slot)
     page.place = PAUSED
-    set_rate(state, slot, 0.0)
-    touch_host(state, page.host)
+    set_rate(core, slot, 0.0)
+    touch_host(core, page.host)
 
 
 @compiled
-def resume(state: State, slot: int, now: float) -> None:
+def resume(core: int, slot: int, now: float) -> None:
     """Bring a paused page back into play."""
-    page = state.pages[slot]
+    page = page_at(core, slot)
     page.marks &= ~TO_PAUSE & 255
     if page.place == PAUSED:
-        set_threshold(state, slot)
-        settle(state, slot, now)
+        set_threshold(core, slot)
+        settle(core, slot, now)
 
 
 @compiled
-def urge(state: State, slot: int, now: float) -> None:
+def urge(core: int, slot: int, now: float) -> None:
     """Crawl the page before all others."""
-    state.pages[slot].marks |= URGENT
-    replace(state, slot, now)
+    page_at(core, slot).marks |= URGENT
+    replace(core, slot, now)
 
 
 @compiled
-def rebuild(state: State) -> None:
+def rebuild(core: int) -> None:
     """Put every page that waits on a new, empty wheel."""
-    state = bare(state)
-    for slot in range(state.control[0].used):
-        if state.pages[slot].place == WHEEL:
-            to_wheel(state, slot)
+    for slot in range(control_at(core).used):
+        if page_at(core, slot).place == WHEEL:
+            to_wheel(core, slot)
 
 
 @compiled
-def reshelve(state: State, slots: Any, base: int, now: float) -> None:
+def reshelve(core: int, slots: Any, base: int, now: float) -> None:
     """Let the shelves begin at another value, and put these pages, all that are ready, on them anew."""
     for i in range(slots.size):
-        lift(state, slots[i])
-    control = state.control[0]
+        lift(core, slots[i])
+    control = control_at(core)
     control.base, control.top, control.bottom = base, 0, SHELVES - 1
     for i in range(slots.size):
-        to_shelf(state, slots[i], max(worth(state, slots[i], now), 1e-300))
+        to_shelf(core, slots[i], max(worth(core, slots[i], now), 1e-300))

@@ -10,74 +10,76 @@ import math
 import numpy as np
 
 from afresh.schedule.hosts import host_is_ready, touch_host
-from afresh.schedule.place import lift, may_go_at, set_threshold, settle, to_host, worth
-from afresh.schedule.table import PARKED, READY, SHELVES, URGENT, WHEEL, State
+from afresh.schedule.memory import control_at, page_at, shelf_at
+from afresh.schedule.place import lift, settle, to_host
+from afresh.schedule.table import PARKED, READY, SHELVES, URGENT, WHEEL
+from afresh.schedule.worth import may_go_at, set_threshold, worth
 from afresh.value.compiled import compiled
 
 
 @compiled
-def _above(state: State) -> int:
-    return max(16, int(math.sqrt(state.control[0].pages)))
+def _above(core: int) -> int:
+    return max(16, int(math.sqrt(control_at(core).pages)))
 
 
 @compiled
-def _best_on(state: State, shelf: int, now: float) -> int:
+def _best_on(core: int, shelf: int, now: float) -> int:
     """The page of the highest value on a shelf, the lower slot of equals; pages whose host is not ready are parked."""
-    slot = int(state.shelf_first[shelf])
+    slot = int(shelf_at(core, shelf).first)
     found, best = -1, 0.0
     while slot >= 0:
-        following = int(state.pages[slot].next)
-        if host_is_ready(state, slot, now):
-            if may_go_at(state, state.pages[slot]) <= now:
-                value = worth(state, slot, now)
-                if state.pages[slot].marks & URGENT:
+        following = int(page_at(core, slot).next)
+        if host_is_ready(core, slot, now):
+            if may_go_at(core, page_at(core, slot)) <= now:
+                value = worth(core, slot, now)
+                if page_at(core, slot).marks & URGENT:
                     value = math.inf
                 if value > best or (value == best and value > 0.0 and slot < found):
                     found, best = slot, value
         else:
-            lift(state, slot)
-            to_host(state, slot)
-            touch_host(state, state.pages[slot].host)
+            lift(core, slot)
+            to_host(core, slot)
+            touch_host(core, page_at(core, slot).host)
         slot = following
     return found
 
 
 @compiled
-def set_floor(state: State, now: float) -> None:
+def set_floor(core: int, now: float) -> None:
     """Set the floor so that about k pages that may go are above it, and place every page by it."""
-    control = state.control[0]
+    control = control_at(core)
     values = np.zeros(control.used)
     count = 0
     for slot in range(control.used):
-        page = state.pages[slot]
+        page = page_at(core, slot)
         if page.place == WHEEL or page.place == READY or page.place == PARKED:
-            lift(state, slot)
+            lift(core, slot)
             page.place = WHEEL
-            if host_is_ready(state, slot, now) and may_go_at(state, page) <= now:
-                values[count] = worth(state, slot, now)
+            if host_is_ready(core, slot, now) and may_go_at(core, page) <= now:
+                values[count] = worth(core, slot, now)
                 count += 1
     values = np.sort(values[:count])
-    level = values[max(0, count - 2 * _above(state))] if count > 0 else 0.0
+    level = values[max(0, count - 2 * _above(core))] if count > 0 else 0.0
     control.floor = level * (1.0 - 1e-9)
     for slot in range(control.used):
-        if state.pages[slot].place == WHEEL:
-            set_threshold(state, slot)
-            settle(state, slot, now)
+        if page_at(core, slot).place == WHEEL:
+            set_threshold(core, slot)
+            settle(core, slot, now)
 
 
 @compiled
-def exact_pick(state: State, now: float) -> int:
+def exact_pick(core: int, now: float) -> int:
     """Take the best page that may go out of all lists; −1: there is none with anything to gain."""
-    control = state.control[0]
+    control = control_at(core)
     slot = -1
     for turn in range(2):
-        slot = _best_on(state, SHELVES - 1, now)
+        slot = _best_on(core, SHELVES - 1, now)
         if slot < 0:
-            slot = _best_on(state, 0, now)
-        if slot >= 0 and control.ready <= 8 * _above(state):
+            slot = _best_on(core, 0, now)
+        if slot >= 0 and control.ready <= 8 * _above(core):
             break
         if turn == 0:
-            set_floor(state, now)
+            set_floor(core, now)
     if slot >= 0:
-        lift(state, slot)
+        lift(core, slot)
     return slot

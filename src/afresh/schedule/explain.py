@@ -4,17 +4,17 @@ import math
 
 from afresh.schedule.base import Explanation
 from afresh.schedule.hosts import cap_of, ready_at
-from afresh.schedule.place import may_go_at, price_of, value_of
 from afresh.schedule.policies import seen, threshold_at
 from afresh.schedule.table import LEASED, PAUSED, URGENT, State
+from afresh.schedule.worth import may_go_at, price_of, value_of
 from afresh.value.kernels import page_staleness
 
 
 def explain(state: State, slot: int, now: float) -> Explanation:
     """Value, price, due time, and what holds the page back."""
-    value = float(value_of(state, slot, now))
+    value = float(value_of(state.core, slot, now))
     page, control = state.pages[slot], state.control[0]
-    price = float(price_of(state, page)) if not control["exact"] else float(control["price"])
+    price = float(price_of(state.core, page)) if not control["exact"] else float(control["price"])
     return Explanation(value, price, _due(state, slot, value, price, now), _held_by(state, slot, value, price, now))
 
 
@@ -30,7 +30,7 @@ def _due(state: State, slot: int, value: float, price: float, now: float) -> flo
         silent_rate, _, weight = seen(page, policy)
         missing = x - page_staleness(now - float(page["current"]), float(page["signals"]), silent_rate, weight)
         due = now + missing / silent_rate if silent_rate > 0 else math.inf
-    return max(due, float(may_go_at(state, page)))
+    return max(due, float(may_go_at(state.core, page)))
 
 
 def _held_by(state: State, slot: int, value: float, price: float, now: float) -> str:
@@ -41,7 +41,7 @@ def _held_by(state: State, slot: int, value: float, price: float, now: float) ->
     reasons = {
         "leased": page["place"] == LEASED and page["due"] > now,
         "paused": page["place"] == PAUSED,
-        "put off": may_go_at(state, page) > now,
+        "put off": may_go_at(state.core, page) > now,
         "host busy": host is not None and host["busy_until"] > now,
         "host resting": host is not None and host["rests_until"] > now,
         "host budget": host is not None and ready_at(host) > now,

@@ -10,8 +10,10 @@ import math
 from typing import Any
 
 from afresh.schedule.inlined import inlined
-from afresh.schedule.place import NEARLY, lift, price_of, set_threshold, settle, to_shelf, worth
-from afresh.schedule.table import URGENT, State
+from afresh.schedule.memory import control_at, host_at, page_at, waking_at
+from afresh.schedule.place import NEARLY, lift, settle, to_shelf
+from afresh.schedule.table import URGENT
+from afresh.schedule.worth import price_of, set_threshold, worth
 from afresh.value.compiled import compiled
 
 # A host's budget is met on average; so many crawls may come early if others were late.
@@ -26,127 +28,132 @@ def ready_at(host: Any) -> float:
 
 
 @inlined
-def host_is_ready(state: State, slot: int, now: float) -> bool:
+def host_is_ready(core: int, slot: int, now: float) -> bool:
     """Whether the page's host, if it has one, may be asked now."""
-    number = state.pages[slot].host
-    return number < 0 or ready_at(state.hosts[number]) <= now
+    number = page_at(core, slot).host
+    return number < 0 or ready_at(host_at(core, number)) <= now
 
 
 @inlined
-def _place(state: State, number: int, position: int) -> None:
-    state.heap[position] = number
-    state.hosts[number].in_heap = position + 1
+def _place(core: int, number: int, position: int) -> None:
+    waking_at(core, position).host = number
+    host_at(core, number).in_heap = position + 1
+
+
+@inlined
+def _wakes_at(core: int, position: int) -> float:
+    return ready_at(host_at(core, waking_at(core, position).host))
 
 
 @compiled
-def _sift(state: State, position: int) -> None:
+def _sift(core: int, position: int) -> None:
     """Restore the heap's order round a host whose time has changed."""
-    heap, hosts, size = state.heap, state.hosts, state.control[0].heap_size
-    number = heap[position]
-    key = ready_at(hosts[number])
+    size = control_at(core).heap_size
+    number = waking_at(core, position).host
+    key = ready_at(host_at(core, number))
     while position > 0:
         above = (position - 1) >> 1
-        if ready_at(hosts[heap[above]]) <= key:
+        if _wakes_at(core, above) <= key:
             break
-        _place(state, heap[above], position)
+        _place(core, waking_at(core, above).host, position)
         position = above
     while True:
         below = 2 * position + 1
         if below >= size:
             break
-        if below + 1 < size and ready_at(hosts[heap[below + 1]]) < ready_at(hosts[heap[below]]):
+        if below + 1 < size and _wakes_at(core, below + 1) < _wakes_at(core, below):
             below += 1
-        if ready_at(hosts[heap[below]]) >= key:
+        if _wakes_at(core, below) >= key:
             break
-        _place(state, heap[below], position)
+        _place(core, waking_at(core, below).host, position)
         position = below
-    _place(state, number, position)
+    _place(core, number, position)
 
 
 @compiled
-def touch_host(state: State, number: int) -> None:
+def touch_host(core: int, number: int) -> None:
     """Call after a host's times or its parked pages changed: keeps it in the heap while pages wait for it."""
     if number < 0:
         return
-    host, control = state.hosts[number], state.control[0]
+    host, control = host_at(core, number), control_at(core)
     if host.in_heap > 0:
-        _sift(state, host.in_heap - 1)
+        _sift(core, host.in_heap - 1)
     elif host.parked > 0:
         control.heap_size += 1
-        _place(state, number, control.heap_size - 1)
-        _sift(state, control.heap_size - 1)
+        _place(core, number, control.heap_size - 1)
+        _sift(core, control.heap_size - 1)
 
 
 @compiled
-def _leave_heap(state: State) -> int:
-    control = state.control[0]
-    number = state.heap[0]
-    state.hosts[number].in_heap = 0
+def _leave_heap(core: int) -> int:
+    control = control_at(core)
+    number = waking_at(core, 0).host
+    host_at(core, number).in_heap = 0
     control.heap_size -= 1
     if control.heap_size > 0:
-        _place(state, state.heap[control.heap_size], 0)
-        _sift(state, 0)
+        _place(core, waking_at(core, control.heap_size).host, 0)
+        _sift(core, 0)
     return int(number)
 
 
 @compiled
-def _send_best(state: State, number: int, now: float) -> None:
+def _send_best(core: int, number: int, now: float) -> None:
     """Shelve the best of the first few pages parked with a host; those not worth its price any more leave."""
-    host = state.hosts[number]
+    host = host_at(core, number)
     candidate, slot, best = int(host.first), -1, 0.0
     for _ in range(_LOOK_AT):
         if candidate < 0:
             break
-        page = state.pages[candidate]
+        page = page_at(core, candidate)
         following = int(page.next)
-        value = math.inf if page.marks & URGENT else worth(state, candidate, now)
-        if value < NEARLY * price_of(state, page):
-            lift(state, candidate)
-            set_threshold(state, candidate)
-            settle(state, candidate, now)
+        value = math.inf if page.marks & URGENT else worth(core, candidate, now)
+        if value < NEARLY * price_of(core, page):
+            lift(core, candidate)
+            set_threshold(core, candidate)
+            settle(core, candidate, now)
         elif value > best:
             slot, best = candidate, value
         candidate = following
     if slot >= 0:
-        lift(state, slot)
-        to_shelf(state, slot, best)
+        lift(core, slot)
+        to_shelf(core, slot, best)
     elif host.parked > 0:
-        touch_host(state, number)
+        touch_host(core, number)
 
 
 @compiled
-def wake_hosts(state: State, now: float) -> None:
+def wake_hosts(core: int, now: float) -> None:
     """Bring the best page of each host that has become ready back to the shelves (in exact mode, all its pages)."""
-    control = state.control[0]
+    control = control_at(core)
     for _ in range(control.heap_size):
-        if control.heap_size == 0 or ready_at(state.hosts[state.heap[0]]) > now:
+        if control.heap_size == 0 or ready_at(host_at(core, waking_at(core, 0).host)) > now:
             break
-        number = _leave_heap(state)
-        host = state.hosts[number]
+        number = _leave_heap(core)
+        host = host_at(core, number)
         while control.exact and host.parked > 0:
             slot = int(host.first)
-            lift(state, slot)
-            to_shelf(state, slot, 1.0)
+            lift(core, slot)
+            to_shelf(core, slot, 1.0)
         if host.parked > 0:
-            _send_best(state, number, now)
+            _send_best(core, number, now)
 
 
 @inlined
-def spend(state: State, slot: int, now: float) -> None:
+def spend(core: int, slot: int, now: float) -> None:
     """A page of the host was picked: count its cost and, where picks are crawled at once, its gap."""
-    page = state.pages[slot]
+    page = page_at(core, slot)
     if page.host < 0:
         return
-    host = state.hosts[page.host]
+    host = host_at(core, page.host)
     if host.budget < math.inf:
         step = page.cost / host.budget
         # `spent_until` runs _BURST steps behind, so that a token that came while nothing was due is not lost.
         host.spent_until = max(host.spent_until, now - _BURST * step) + step
-    if state.control[0].lease > 0.0:
-        host.busy_until = now + state.control[0].lease
+    if control_at(core).lease > 0.0:
+        host.busy_until = now + control_at(core).lease
     else:
         host.rests_until = max(host.rests_until, now + host.gap)
-    touch_host(state, page.host)
+    touch_host(core, page.host)
 
 
 @inlined
@@ -157,27 +164,27 @@ def cap_of(host: Any) -> float:
 
 
 @compiled
-def served(state: State, number: int, now: float, took: float, gap: float) -> None:
+def served(core: int, number: int, now: float, took: float, gap: float) -> None:
     """A crawl of the host ended: it rests for `gap`, and we learn how long one turn with it takes."""
     if number < 0:
         return
-    host = state.hosts[number]
+    host = host_at(core, number)
     host.busy_until = -math.inf
     gap = max(gap, float(host.gap))
     host.rests_until = max(host.rests_until, now + gap)
     host.service = took + gap if host.service == 0.0 else 0.8 * host.service + 0.2 * (took + gap)
-    touch_host(state, number)
+    touch_host(core, number)
 
 
 @inlined
-def steer_host(state: State, number: int, now: float) -> None:
+def steer_host(core: int, number: int, now: float) -> None:
     """Move the price of a host towards the one at which its pages ask for its cap; none if that is the common one.
 
     The rule is that of the common price (see `price`), with the pages parked as the backlog.
     """
     if number < 0:
         return
-    host, price = state.hosts[number], float(state.control[0].price)
+    host, price = host_at(core, number), float(control_at(core).price)
     cap = cap_of(host)
     if cap == math.inf:
         return

@@ -6,79 +6,77 @@ without knowing which it is in. Buckets know their first page only; shelves and 
 """
 
 from afresh.schedule.inlined import inlined
-from afresh.schedule.table import SHELVES, State
+from afresh.schedule.memory import bucket_at, host_at, page_at, shelf_at
+from afresh.schedule.table import SHELVES
 
 BUCKETS = 1 << 30
 
 
 @inlined
-def _set_first(state: State, number: int, slot: int) -> None:
+def _set_first(core: int, number: int, slot: int) -> None:
     if number >= BUCKETS:
-        state.wheel[number - BUCKETS] = slot
+        bucket_at(core, number - BUCKETS).first = slot
     elif number < SHELVES:
-        state.shelf_first[number] = slot
+        shelf_at(core, number).first = slot
     else:
-        state.hosts[number - SHELVES].first = slot
+        host_at(core, number - SHELVES).first = slot
 
 
 @inlined
-def _set_last(state: State, number: int, slot: int) -> None:
+def _set_last(core: int, number: int, slot: int) -> None:
     if number >= BUCKETS:
         return
     if number < SHELVES:
-        state.shelf_last[number] = slot
+        shelf_at(core, number).last = slot
     else:
-        state.hosts[number - SHELVES].last = slot
+        host_at(core, number - SHELVES).last = slot
 
 
 @inlined
-def put_first(state: State, bucket: int, slot: int) -> None:
+def put_first(core: int, bucket: int, slot: int) -> None:
     """Put a page at the front of a bucket of the wheel."""
-    pages = state.pages
     end = -1 - (BUCKETS + bucket)
-    old = state.wheel[bucket]
-    page = pages[slot]
+    old = bucket_at(core, bucket).first
+    page = page_at(core, slot)
     page.previous = end
     if old >= 0:
         page.next = old
-        pages[old].previous = slot
+        page_at(core, old).previous = slot
     else:
         page.next = end
-    state.wheel[bucket] = slot
+    bucket_at(core, bucket).first = slot
 
 
 @inlined
-def put_last(state: State, number: int, slot: int) -> None:
+def put_last(core: int, number: int, slot: int) -> None:
     """Put a page at the back of a shelf or a host's queue."""
-    pages = state.pages
     end = -1 - number
-    last = state.shelf_last[number] if number < SHELVES else state.hosts[number - SHELVES].last
-    page = pages[slot]
+    last = shelf_at(core, number).last if number < SHELVES else host_at(core, number - SHELVES).last
+    page = page_at(core, slot)
     page.next = end
     if last >= 0:
         page.previous = last
-        pages[last].next = slot
+        page_at(core, last).next = slot
     else:
         page.previous = end
-        _set_first(state, number, slot)
-    _set_last(state, number, slot)
+        _set_first(core, number, slot)
+    _set_last(core, number, slot)
 
 
 @inlined
-def take_out(state: State, slot: int) -> int:
+def take_out(core: int, slot: int) -> int:
     """Take a page out of the list it is in; the number of that list if the page was one of its ends, else −1."""
-    pages = state.pages
-    page = pages[slot]
+    page = page_at(core, slot)
     following, before = page.next, page.previous
     number = -1
     if before >= 0:
-        pages[before].next = following
+        page_at(core, before).next = following
     else:
         number = -1 - before
-        _set_first(state, number, following if following >= 0 else -1)
+        _set_first(core, number, following if following >= 0 else -1)
     if following >= 0:
-        pages[following].previous = before
+        page_at(core, following).previous = before
     else:
         number = -1 - following
-        _set_last(state, number, before if before >= 0 else -1)
+        _set_last(core, number, before if before >= 0 else -1)
     return number

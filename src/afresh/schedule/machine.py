@@ -13,10 +13,13 @@ from afresh.schedule.price import SAMPLE, solve_on
 from afresh.schedule.table import (
     EXTRA,
     FREE,
+    LEASE,
+    PAGE,
     PARKED,
     PAUSED,
     READY,
     SHELVES,
+    SPECIAL,
     WHEEL,
     State,
     aligned_records,
@@ -35,9 +38,9 @@ _HOST_SAMPLE = 4000
 
 
 @compiled
-def _lift_all(state: State, slots: Slots) -> None:
+def _lift_all(core: int, slots: Slots) -> None:
     for i in range(slots.size):
-        lift(state, slots[i])
+        lift(core, slots[i])
 
 
 class Machine:
@@ -55,8 +58,8 @@ class Machine:
         if wanted > have:
             # Growing by half keeps the cost of adding one by one linear; a large batch gets just what it needs.
             records = aligned_records(max(wanted, 64, have + have // 2 if pages < have // 2 else wanted))
-            records[:have] = self.state.pages
-            self.state = self.state._replace(pages=records)
+            records.view(np.uint8)[: have * PAGE.itemsize] = self.state.pages.view(np.uint8)
+            self.state = self.state._replace(pages=records).bind()
         self._fit_wheel(int(control["pages"]) + pages, now)
 
     def _fit_wheel(self, pages: int, now: float) -> None:
@@ -71,10 +74,10 @@ class Machine:
         ratio = float(control["width"]) / width
         if len(self.state.wheel) >= buckets and 1 / 6 <= ratio <= 6 and control["pages"] > 0:
             return
-        self.state = self.state._replace(wheel=np.full(buckets, -1, np.int32))
+        self.state = self.state._replace(wheel=np.full(buckets, -1, np.int32)).bind()
         control["width"] = width
         control["bucket"] = control["ahead"] = math.floor(now / width)
-        rebuild(self.state)
+        rebuild(self.state.core)
 
     def _reach_host(self, number: int) -> None:
         """Make sure that this host exists."""
@@ -85,35 +88,36 @@ class Machine:
             hosts[:have] = self.state.hosts
             heap = np.zeros(count, np.int32)
             heap[:have] = self.state.heap
-            self.state = self.state._replace(hosts=hosts, heap=heap)
+            self.state = self.state._replace(hosts=hosts, heap=heap).bind()
 
     def _room_for_lease(self) -> None:
         control = self.state.control[0]
-        size = len(self.state.lease_slot)
+        size = len(self.state.leases)
         first, last = int(control["leases_first"]), int(control["leases_last"])
         if last - first < size:
             return
         order = np.arange(first, last) % size
-        slots, ends = np.zeros(2 * size, np.int32), np.zeros(2 * size)
-        slots[: last - first], ends[: last - first] = self.state.lease_slot[order], self.state.lease_end[order]
+        leases = np.zeros(2 * size, LEASE)
+        leases[: last - first] = self.state.leases[order]
         control["leases_first"], control["leases_last"] = 0, last - first
-        self.state = self.state._replace(lease_slot=slots, lease_end=ends)
+        self.state = self.state._replace(leases=leases).bind()
 
     def _extra(self, slot: int) -> np.void:
         """The special settings of a page, made if it has none."""
         state, control = self.state, self.state.control[0]
-        index = int(state.pages[slot]["extra"])
-        if index < 0:
+        page = state.pages[slot]
+        index = int(page["anchor"].view(np.int32))
+        if not page["marks"] & SPECIAL:
             index = int(control["extra_free"])
             if index < 0:
                 index = len(state.extra)
                 more = np.zeros(max(64, index), EXTRA)
                 more["next_free"] = np.arange(index + 1, index + 1 + len(more))
                 more["next_free"][-1] = -1
-                self.state = state = state._replace(extra=np.concatenate([state.extra, more]))
+                self.state = state = state._replace(extra=np.concatenate([state.extra, more])).bind()
             control["extra_free"] = state.extra[index]["next_free"]
             state.extra[index] = (-np.inf, 0.0, np.inf, -1)
-            state.pages[slot]["extra"] = index
+            page["anchor"], page["marks"] = np.int32(index).view(np.float32), page["marks"] | SPECIAL
         return state.extra[index]  # type: ignore[no-any-return]
 
     def _slots_in_play(self) -> Slots:
@@ -199,10 +203,10 @@ class Machine:
         control["epoch"] = (control["epoch"] + 1) & 15
         base = math.frexp(price)[1] * 32 - SHELVES // 2
         if abs(base - control["base"]) > SHELVES // 4:
-            reshelve(self.state, np.flatnonzero(self.state.pages["place"] == READY), base, now)
+            reshelve(self.state.core, np.flatnonzero(self.state.pages["place"] == READY), base, now)
         if control["policy"] == LDS:
             place = self.state.pages["place"]
             slots = self._slots_in_play()
             slots = slots[np.isin(place[slots], (WHEEL, READY, PARKED))]
-            _lift_all(self.state, slots)
-            place_all(self.state, slots, now)
+            _lift_all(self.state.core, slots)
+            place_all(self.state.core, slots, now)

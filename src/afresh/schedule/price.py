@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from afresh.schedule.inlined import inlined
+from afresh.schedule.memory import control_at
 from afresh.schedule.policies import LDS, THRESHOLD, threshold_at
-from afresh.schedule.table import Records, State
+from afresh.schedule.table import Records
 from afresh.value.compiled import compiled
 
 SAMPLE = 20_000
@@ -26,9 +27,9 @@ _LOWEST, _HIGHEST = 1e-250, 1e250
 
 
 @inlined
-def steer(state: State, now: float) -> None:
+def steer(core: int, now: float) -> None:
     """Move the price; called once a tick."""
-    control = state.control[0]
+    control = control_at(core)
     elapsed = now - control.updated
     control.updated = now
     if not 0.0 < elapsed < math.inf or control.budget <= 0.0 or control.policy == LDS:
@@ -37,15 +38,15 @@ def steer(state: State, now: float) -> None:
     demand = control.demand + control.stale_demand * (control.stale_factor - 1.0)
     pull = demand / control.budget - 1.0
     if control.policy != THRESHOLD:
-        pull += late(state, now) / span
+        pull += late(core, now) / span
     step = max(-0.2, min(0.2, elapsed / span * max(-1.0, pull)))
     control.price = max(_LOWEST, min(_HIGHEST, control.price * math.exp(step)))
 
 
 @inlined
-def late(state: State, now: float) -> float:
+def late(core: int, now: float) -> float:
     """Seconds that the picks are behind the clock; less than 0: ahead of it."""
-    control = state.control[0]
+    control = control_at(core)
     if control.ahead > control.bucket:
         # Where the price has just fallen, what lies ahead is due at the new one: the wheel is not ahead of that.
         return min(0.0, now - control.ahead * control.width) if control.pick_value < control.price else 0.0

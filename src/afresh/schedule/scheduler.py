@@ -13,11 +13,11 @@ from afresh.schedule.explain import explain
 from afresh.schedule.hosts import touch_host
 from afresh.schedule.machine import Machine, Slots
 from afresh.schedule.pace import Pace
-from afresh.schedule.place import value_of
 from afresh.schedule.policies import THRESHOLD, policy_numbers
 from afresh.schedule.saved import read_state, write_state
-from afresh.schedule.table import FREE
+from afresh.schedule.table import FREE, SPECIAL
 from afresh.schedule.ticks import next_chance, run_thresholds, run_ticks
+from afresh.schedule.worth import value_of
 from afresh.types import Wait
 
 
@@ -131,11 +131,11 @@ class Scheduler(Machine):
         self._reach_host(int(hosts.max(initial=-1)))
         slots = np.empty(count, np.int64)
         request, change, recalled, false, costs, ages = columns
-        events.write_all(self.state, slots, (change, recalled, false), request, costs, hosts, now, ages, heard)
+        events.write_all(self.state.core, slots, (change, recalled, false), request, costs, hosts, now, ages, heard)
         if count > before // 2 and not self.state.control[0]["exact"]:
             self._solve_price(now, slots)
             self.state.control[0]["changes"] = 0
-        events.place_all(self.state, slots, now)
+        events.place_all(self.state.core, slots, now)
         self._review(now)
         return slots
 
@@ -185,7 +185,7 @@ class Scheduler(Machine):
         ]
         _common_length([*columns, numbers])
         self._begin(now)
-        events.update_all(self.state, numbers, tuple(columns[:3]), columns[3], now)
+        events.update_all(self.state.core, numbers, tuple(columns[:3]), columns[3], now)
         self._review(now)
 
     def update(
@@ -205,7 +205,7 @@ class Scheduler(Machine):
 
     def remove_many(self, slots: ArrayLike) -> None:
         """Forget the pages."""
-        events.remove_all(self.state, self._known(slots))
+        events.remove_all(self.state.core, self._known(slots))
         self._review(max(self._now, 0.0))
 
     def remove(self, slot: int) -> None:
@@ -229,7 +229,7 @@ class Scheduler(Machine):
     def signal_many(self, slots: ArrayLike, now: float, count: ArrayLike = 1) -> None:
         """Hints arrived that the pages changed; a page may appear more than once."""
         self._begin(now)
-        events.signal_all(self.state, self._known(slots), now, counts("count", count))
+        events.signal_all(self.state.core, self._known(slots), now, counts("count", count))
 
     def signal(self, slot: int, now: float, count: int = 1) -> None:
         """A hint arrived that the page changed."""
@@ -244,20 +244,20 @@ class Scheduler(Machine):
         free = control["policy"] == THRESHOLD
         if not free and (wait := self._pace.wait(now)):
             return wait
-        slot = int(turn.take(self.state, now)) if len(self) else -1
+        slot = int(turn.take(self.state.core, now)) if len(self) else -1
         if slot < 0:
-            until, reason = next_chance(self.state, now)
+            until, reason = next_chance(self.state.core, now)
             return Wait(float(until), ("no pages", "hosts", "nothing to gain")[reason])
-        cost = float(self.state.pages[slot]["cost"])
+        cost, value = float(self.state.pages[slot]["cost"]), float(value_of(self.state.core, slot, now))
         if not free:
             self._pace.take(now, cost)
         self._tick = max(self._tick, now + cost / self.budget if self.budget > 0 else now)
         if control["lease"] > 0:
             self._room_for_lease()
-            turn.lease_out(self.state, slot, now)
+            turn.lease_out(self.state.core, slot, now)
         else:
-            turn.crawl(self.state, slot, now)
-        return Pick(slot, float(control["pick_value"]), float(control["price"]))
+            turn.crawl(self.state.core, slot, now)
+        return Pick(slot, value, float(control["price"]))
 
     def next_many(self, now: float, count: int) -> Slots:
         """The pages picked at the ticks up to `now`, at most `count`, each crawled at its own tick.
@@ -270,7 +270,7 @@ class Scheduler(Machine):
         self._begin(now)
         picked = np.empty(count, np.int64)
         run = run_thresholds if self.state.control[0]["policy"] == THRESHOLD else run_ticks
-        found, self._tick = run(self.state, self._tick, now, picked)
+        found, self._tick = run(self.state.core, self._tick, now, picked)
         return picked[:found]
 
     def finish(
@@ -286,14 +286,14 @@ class Scheduler(Machine):
         """The order is done: the copy is as of `crawled` (None: nothing was refreshed); its host rests for `gap`."""
         self._known(slot)
         self._begin(now)
-        if put_off > 0 or self.state.pages[slot]["extra"] >= 0:
+        if put_off > 0 or self.state.pages[slot]["marks"] & SPECIAL:
             self._extra(slot)["not_before"] = now + put_off
-        turn.hand_in(self.state, slot, now, math.nan if crawled is None else crawled, gap)
+        turn.hand_in(self.state.core, slot, now, math.nan if crawled is None else crawled, gap)
 
     def peek(self, now: float) -> int | None:
         """The slot that would be picked at this moment if the budget had a token; None: none."""
         self._begin(now)
-        slot = int(turn.look(self.state, now)) if len(self) else -1
+        slot = int(turn.look(self.state.core, now)) if len(self) else -1
         return slot if slot >= 0 else None
 
     def explain(self, slot: int, now: float) -> Explanation:
@@ -304,26 +304,26 @@ class Scheduler(Machine):
     def value(self, slot: int, now: float) -> float:
         """What a crawl of the page would gain now, per cost."""
         self._known(slot)
-        return float(value_of(self.state, slot, now))
+        return float(value_of(self.state.core, slot, now))
 
     # --- what an operator may want ---
 
     def pause(self, slot: int) -> None:
         """Keep the page out of play until `resume`; one that is being fetched is paused when it comes back."""
         self._known(slot)
-        events.pause(self.state, slot)
+        events.pause(self.state.core, slot)
 
     def resume(self, slot: int, now: float) -> None:
         """Bring a paused page back into play."""
         self._known(slot)
         self._begin(now)
-        events.resume(self.state, slot, now)
+        events.resume(self.state.core, slot, now)
 
     def crawl_now(self, slot: int, now: float) -> None:
         """Crawl the page before all others, as soon as the budget and its host allow it."""
         self._known(slot)
         self._begin(now)
-        events.urge(self.state, slot, now)
+        events.urge(self.state.core, slot, now)
 
     def not_more_often_than(self, slot: int, seconds: float, now: float) -> None:
         """Leave at least so many seconds between two crawls of the page; 0: no limit."""
@@ -341,7 +341,7 @@ class Scheduler(Machine):
         self._known(slot)
         self._begin(now)
         self._extra(slot)[name] = seconds
-        events.replace(self.state, slot, now)
+        events.replace(self.state.core, slot, now)
 
     def set_host(self, host: int, *, gap: float | None = None, budget: float | None = None) -> None:
         """Give a host a least gap between two crawls, or a budget of its own (cost per second)."""
@@ -360,7 +360,7 @@ class Scheduler(Machine):
         self._reach_host(host)
         record = self.state.hosts[host]
         record["rests_until"] = max(record["rests_until"], until)
-        touch_host(self.state, host)
+        touch_host(self.state.core, host)
 
     # --- to disk and back ---
 

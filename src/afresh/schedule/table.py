@@ -1,8 +1,7 @@
 """The page table: one packed record of 64 bytes a page, and the few arrays beside it.
 
-Everything the compiled functions of this package work on is one `State`: a tuple of arrays, no object anywhere. A slot
-is the index of a page's record. Whoever drives the machine from compiled code of his own (a simulator) passes the same
-`State` to the same functions.
+Everything the machine knows is one `State`: a tuple of arrays, no object anywhere. A slot is the index of a page's
+record. Compiled functions reach all of it through the address of the control record (see `memory`).
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 Records = NDArray[Any]
 Integers = NDArray[np.int32]
-Floats = NDArray[np.float64]
 
 # One cache line a page. Times need double precision; beliefs do not: nobody knows a rate to seven digits.
 PAGE = np.dtype(
@@ -29,7 +27,9 @@ PAGE = np.dtype(
         ("next", "i4"),  # neighbours in the list it is in; see `lists`
         ("previous", "i4"),  # leased: the number of signals when the lease began
         ("host", "i4"),  # −1: none
-        ("extra", "i4"),  # index of its special settings; −1: none
+        # Price per request rate that the threshold was found for; 0: find it anew. Where a page has special settings,
+        # the bits are their index instead.
+        ("anchor", "f4"),
         ("signals", "u2"),  # heard since `current`
         ("place", "u1"),
         ("marks", "u1"),
@@ -42,9 +42,10 @@ MOST_SIGNALS = 65535
 FREE, WHEEL, READY, PARKED, LEASED, PAUSED = range(6)
 PLACES = ("free", "waiting", "ready", "parked", "leased", "paused")
 
-# Marks: two bits of their own, and a counter of price jumps in the upper half.
+# Marks: three bits of their own, and a counter of price jumps in the upper half.
 URGENT = 1  # "crawl this now"
 TO_PAUSE = 2  # pause it when its lease is over
+SPECIAL = 4  # it has special settings
 EPOCH_SHIFT = 4
 
 EXTRA = np.dtype(
@@ -76,8 +77,23 @@ HOST = np.dtype(
     ]
 )
 
+BUCKET = np.dtype([("first", "i4")])  # of the wheel; −1: empty
+SHELF = np.dtype([("first", "i4"), ("last", "i4")])
+WAKING = np.dtype([("host", "i4")])
+LEASE = np.dtype([("end", "f8"), ("slot", "i8")])
+
 CONTROL = np.dtype(
     [
+        ("self_at", "i8"),  # addresses of this record and of the other arrays of `State`
+        ("pages_at", "i8"),
+        ("wheel_at", "i8"),
+        ("shelves_at", "i8"),
+        ("hosts_at", "i8"),
+        ("heap_at", "i8"),
+        ("extra_at", "i8"),
+        ("leases_at", "i8"),
+        ("buckets", "i8"),  # of the wheel: a power of two
+        ("lease_room", "i8"),  # places in the ring of leases
         ("budget", "f8"),
         ("price", "f8"),
         ("demand", "f8"),  # F: cost per second of all thresholds
@@ -123,13 +139,28 @@ class State(NamedTuple):
     control: Records  # one record
     pages: Records
     wheel: Integers  # first page of each bucket; −1: empty
-    shelf_first: Integers
-    shelf_last: Integers
+    shelves: Records
     hosts: Records
     heap: Integers  # hosts to be woken, by the time they are ready
     extra: Records
-    lease_slot: Integers  # a ring, in the order in which leases end
-    lease_end: Floats
+    leases: Records  # a ring, in the order in which leases end
+
+    @property
+    def core(self) -> int:
+        """The address of the control record: what compiled functions want. This tuple must outlive the call."""
+        address = int(self.control.ctypes.data)
+        if self.control["self_at"][0] != address:
+            self.bind()  # a copy, or read from a file
+        return address
+
+    def bind(self) -> "State":
+        """Write the addresses of the other arrays into the control record."""
+        control = self.control[0]
+        control["self_at"] = self.control.ctypes.data
+        for name in ("pages", "wheel", "shelves", "hosts", "heap", "extra", "leases"):
+            control[f"{name}_at"] = getattr(self, name).ctypes.data
+        control["buckets"], control["lease_room"] = len(self.wheel), len(self.leases)
+        return self
 
 
 def aligned_records(count: int) -> Records:
@@ -157,16 +188,15 @@ def new_state() -> State:
     control["longest"] = np.inf
     control["stale_factor"] = 1.0
     control["width"] = 1.0
-    empty = np.full(SHELVES, -1, np.int32)
+    shelves = np.zeros(SHELVES, SHELF)
+    shelves["first"] = shelves["last"] = -1
     return State(
         control=control,
         pages=aligned_records(0),
         wheel=np.full(64, -1, np.int32),
-        shelf_first=empty.copy(),
-        shelf_last=empty.copy(),
+        shelves=shelves,
         hosts=new_hosts(0),
         heap=np.zeros(0, np.int32),
         extra=np.zeros(0, EXTRA),
-        lease_slot=np.zeros(64, np.int32),
-        lease_end=np.zeros(64),
-    )
+        leases=np.zeros(64, LEASE),
+    ).bind()

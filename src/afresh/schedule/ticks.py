@@ -3,31 +3,30 @@
 import math
 from typing import Any
 
-from afresh.schedule.bare import bare
 from afresh.schedule.hosts import ready_at
-from afresh.schedule.place import may_go_at
-from afresh.schedule.table import FREE, LEASED, PAUSED, State
+from afresh.schedule.memory import control_at, host_at, page_at
+from afresh.schedule.table import FREE, LEASED, PAUSED
 from afresh.schedule.turn import crawl, take
+from afresh.schedule.worth import may_go_at
 from afresh.value.compiled import compiled
 
 NO_PAGES, HOSTS, NOTHING_TO_GAIN = range(3)
 
 
 @compiled
-def run_ticks(state: State, tick: float, until: float, picked: Any) -> tuple[int, float]:
+def run_ticks(core: int, tick: float, until: float, picked: Any) -> tuple[int, float]:
     """Pick and crawl one page at every tick up to `until`, as many as there is room for: (how many, the next tick)."""
-    state = bare(state)
-    control = state.control[0]
+    control = control_at(core)
     found = 0
     if control.budget <= 0.0:
         return 0, tick
     step = 1.0 / control.budget
     while found < picked.size and tick <= until + 1e-6 * step:
-        slot = take(state, tick) if control.pages > 0 else -1
+        slot = take(core, tick) if control.pages > 0 else -1
         cost = 1.0
         if slot >= 0:
-            cost = state.pages[slot].cost
-            crawl(state, slot, tick)
+            cost = page_at(core, slot).cost
+            crawl(core, slot, tick)
             picked[found] = slot
             found += 1
         tick += cost * step
@@ -35,15 +34,14 @@ def run_ticks(state: State, tick: float, until: float, picked: Any) -> tuple[int
 
 
 @compiled
-def run_thresholds(state: State, tick: float, until: float, picked: Any) -> tuple[int, float]:
+def run_thresholds(core: int, tick: float, until: float, picked: Any) -> tuple[int, float]:
     """The continuous policy: crawl every page when it comes up, to within one bucket of the wheel."""
-    state = bare(state)
-    control = state.control[0]
+    control = control_at(core)
     found = 0
     while found < picked.size and tick <= until:
-        slot = take(state, tick) if control.pages > 0 else -1
+        slot = take(core, tick) if control.pages > 0 else -1
         if slot >= 0:
-            crawl(state, slot, tick)
+            crawl(core, slot, tick)
             picked[found] = slot
             found += 1
         else:
@@ -52,18 +50,18 @@ def run_thresholds(state: State, tick: float, until: float, picked: Any) -> tupl
 
 
 @compiled
-def next_chance(state: State, now: float) -> tuple[float, int]:
+def next_chance(core: int, now: float) -> tuple[float, int]:
     """(when to ask again, why not now) after nothing could be picked; looks at every page, for nobody is in a hurry."""
-    control = state.control[0]
+    control = control_at(core)
     earliest, waiting = math.inf, False
     for slot in range(control.used):
-        page = state.pages[slot]
+        page = page_at(core, slot)
         if page.place == FREE or page.place == PAUSED:
             continue
         waiting = True
-        free_at = page.due if page.place == LEASED else may_go_at(state, page)
+        free_at = page.due if page.place == LEASED else may_go_at(core, page)
         if page.host >= 0:
-            free_at = max(free_at, ready_at(state.hosts[page.host]))
+            free_at = max(free_at, ready_at(host_at(core, page.host)))
         earliest = min(earliest, free_at)
     if not waiting:
         return math.inf, NO_PAGES

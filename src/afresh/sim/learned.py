@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from afresh.estimate.table import Table, beliefs_of, learn_crawl, new_table, refresh_prior
 from afresh.schedule import Scheduler
 from afresh.schedule.events import believe, replace, signal
-from afresh.schedule.table import State
+from afresh.schedule.memory import control_at
 from afresh.schedule.turn import crawl, take
 from afresh.sim.field import Field, new_field, visit
 from afresh.sim.history import SILENCE, Heard, History
@@ -29,53 +29,53 @@ class Setting(NamedTuple):
 
 
 @compiled
-def _hear(state: State, table: Table, setting: Setting, heard: int, now: float) -> int:
+def _hear(core: int, table: Table, setting: Setting, heard: int, now: float) -> int:
     """Take in the signals that have arrived; the index of the next one."""
     while heard < setting.signal_time.size and setting.signal_time[heard] <= now:
         page = setting.signal_page[heard]
         setting.signals[page] += 1
         table.signals[page] += 1.0
-        signal(state, page, max(setting.signal_time[heard], setting.start), 1)
+        signal(core, page, max(setting.signal_time[heard], setting.start), 1)
         heard += 1
     return heard
 
 
 @compiled
-def _fetch(state: State, table: Table, field: Field, setting: Setting, page: int, now: float) -> None:
+def _fetch(core: int, table: Table, field: Field, setting: Setting, page: int, now: float) -> None:
     """A page was picked: visit it, learn from what is found, and let its age start again."""
     elapsed = now - field.current[page]
     changed = visit(field, page, now)
     if setting.learns:
         learn_crawl(table, page, elapsed, float(setting.signals[page]), changed)
         change_rate, recall, false_rate = beliefs_of(table, page, now)
-        believe(state, page, change_rate, recall, false_rate)
+        believe(core, page, change_rate, recall, false_rate)
     setting.signals[page] = 0
-    crawl(state, page, now)
+    crawl(core, page, now)
 
 
 @compiled
-def run_learning(state: State, table: Table, field: Field, setting: Setting, first: int, last: int, heard: int) -> int:
+def run_learning(core: int, table: Table, field: Field, setting: Setting, first: int, last: int, heard: int) -> int:
     """The ticks from `first` to `last`; the index of the next signal."""
     for tick in range(first, last + 1):
         now = setting.start + tick * setting.step
         if now > field.span[1]:
             break
-        heard = _hear(state, table, setting, heard, now)
-        page = take(state, now)
+        heard = _hear(core, table, setting, heard, now)
+        page = take(core, now)
         if page >= 0:
-            _fetch(state, table, field, setting, page, now)
+            _fetch(core, table, field, setting, page, now)
     return heard
 
 
 @compiled
-def believe_all(state: State, table: Table, now: float) -> None:
+def believe_all(core: int, table: Table, now: float) -> None:
     """Refresh the prior, and what follows from it for every page."""
     refresh_prior(table)
     for page in range(table.observations.size):
         change_rate, recall, false_rate = beliefs_of(table, page, now)
-        believe(state, page, change_rate, recall, false_rate)
-        replace(state, page, now)
-    state.control[0].changes += table.observations.size
+        believe(core, page, change_rate, recall, false_rate)
+        replace(core, page, now)
+    control_at(core).changes += table.observations.size
 
 
 def replay_learned(
@@ -106,9 +106,9 @@ def replay_learned(
     next_signal = 0
     for first in range(1, ticks + 1, each):
         next_signal = run_learning(
-            scheduler.state, table, field, setting, first, min(first + each - 1, ticks), next_signal
+            scheduler.state.core, table, field, setting, first, min(first + each - 1, ticks), next_signal
         )
         now = history.start + min(first + each - 1, ticks) * step
         if setting.learns and now < history.end:
-            believe_all(scheduler.state, table, now)
+            believe_all(scheduler.state.core, table, now)
     return field

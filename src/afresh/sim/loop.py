@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.schedule.events import signal
+from afresh.schedule.memory import control_at
 from afresh.schedule.policies import THRESHOLD
-from afresh.schedule.table import State
 from afresh.schedule.turn import crawl, take
 from afresh.sim.alias import draw
 from afresh.value.compiled import compiled
@@ -74,7 +74,7 @@ def _send(truth: Truth, page: int, now: float, tick_number: int, rng: Any) -> bo
 
 
 @compiled
-def _deliver(state: State, truth: Truth, tick_number: int, now: float) -> int:
+def _deliver(core: int, truth: Truth, tick_number: int, now: float) -> int:
     """Hand over the signals that have arrived by this tick; how many."""
     bucket = tick_number % RING
     place = truth.first[bucket]
@@ -82,7 +82,7 @@ def _deliver(state: State, truth: Truth, tick_number: int, now: float) -> int:
     while place >= 0:
         page = truth.where[place]
         if not (truth.dated and truth.sent[place] <= truth.crawled[page]):
-            signal(state, page, now, 1)
+            signal(core, page, now, 1)
         count += 1
         following = truth.following[place]
         truth.following[place] = truth.free[0]
@@ -100,9 +100,9 @@ def _close(truth: Truth, page: int, now: float, score_from: float) -> None:
 
 
 @compiled
-def _crawl(state: State, truth: Truth, tally: Integers, page: int, now: float, score_from: float) -> None:
+def _crawl(core: int, truth: Truth, tally: Integers, page: int, now: float, score_from: float) -> None:
     if truth.picks.size == 0:
-        crawl(state, page, now)
+        crawl(core, page, now)
     truth.crawled[page] = now
     scored = now > score_from
     if scored:
@@ -116,20 +116,20 @@ def _crawl(state: State, truth: Truth, tally: Integers, page: int, now: float, s
 
 
 @compiled
-def _tick(state: State, truth: Truth, tally: Integers, tick_number: int, now: float, score_from: float) -> None:
+def _tick(core: int, truth: Truth, tally: Integers, tick_number: int, now: float, score_from: float) -> None:
     """One tick of the budget (or, for the continuous policy, one bucket of its wheel)."""
     if truth.signal_delay > 0.0:
-        tally[EVENTS] += _deliver(state, truth, tick_number, now)
+        tally[EVENTS] += _deliver(core, truth, tick_number, now)
     if truth.picks.size > 0:
         page = truth.picks[tick_number - 1] if tick_number <= truth.picks.size else -1
     else:
-        page = take(state, now)
+        page = take(core, now)
     while page >= 0:
-        _crawl(state, truth, tally, page, now, score_from)
+        _crawl(core, truth, tally, page, now, score_from)
         tally[EVENTS] += 1
-        if state.control[0].policy != THRESHOLD:
+        if control_at(core).policy != THRESHOLD:
             return
-        page = take(state, now)
+        page = take(core, now)
 
 
 @compiled
@@ -148,10 +148,10 @@ def _asked(truth: Truth, tally: Integers, page: int, now: float, score_from: flo
 
 @compiled
 def run_until(
-    state: State, truth: Truth, clock: Floats, tally: Integers, rng: Any, score_from: float, until: float
+    core: int, truth: Truth, clock: Floats, tally: Integers, rng: Any, score_from: float, until: float
 ) -> None:
     """Let the world go on until a moment; ticks are 1/budget apart. Call again to go on from there."""
-    control = state.control[0]
+    control = control_at(core)
     step = control.width if control.policy == THRESHOLD else 1.0 / control.budget
     pages = truth.pages
     event, tick = clock[NEXT_EVENT], clock[NEXT_TICK]
@@ -160,7 +160,7 @@ def run_until(
         if tick <= event:
             if tick > until:
                 break
-            _tick(state, truth, tally, tick_number, tick, score_from)
+            _tick(core, truth, tally, tick_number, tick, score_from)
             tick += step
             tick_number += 1
             continue
@@ -179,6 +179,6 @@ def run_until(
             truth.fresh[page] = 0
             _close(truth, page, now, score_from)
         if kind != SILENT_CHANGE and not (truth.signal_delay > 0.0 and _send(truth, page, now, tick_number, rng)):
-            signal(state, page, now, 1)
+            signal(core, page, now, 1)
             tally[EVENTS] += 1 if kind == SIGNALLED_CHANGE else 0
     clock[NOW], clock[NEXT_EVENT], clock[NEXT_TICK] = until, event, tick

@@ -69,7 +69,7 @@ def simulate(
         if rate != scheduler.budget:
             clock[loop.NEXT_TICK] += 1.0 / rate - 1.0 / scheduler.budget
             scheduler.budget = rate
-        loop.run_until(scheduler.state, truth, clock, tally, rng, warm_up, min(until, horizon))
+        loop.run_until(scheduler.state.core, truth, clock, tally, rng, warm_up, min(until, horizon))
     return _score(truth, tally, horizon - warm_up, horizon, warm_up)
 
 

@@ -22,13 +22,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _CALLED = {"afresh.value": (), "afresh.sim": ("afresh.value", "afresh.schedule", "afresh.estimate")}
 
 
-def compiled(function: Function) -> Function:
-    """Compile a function of numbers or arrays.
+def compiled(function: Function, **options: Any) -> Function:
+    """Compile a function of numbers or arrays; `options` are numba's.
 
     The numpy error model gives 1/0 = inf instead of an exception; no fastmath, because inf and NaN mean something.
     """
     with _kept_apart(function.__module__):
-        return cast(Function, njit(cache=True, nogil=True, error_model="numpy")(function))
+        return cast(Function, njit(cache=True, nogil=True, error_model="numpy", **options)(function))
 
 
 def elementwise(function: Callable[..., float]) -> Callable[..., Any]:

@@ -172,10 +172,10 @@ def page_threshold_curve(
             high = x
         better = _better_threshold(x, price, most, value, math.exp(-x) * interval)
         miss = abs(value - price)
-        # ψ is carried over to the better x along its slope, but not on the stairs of a page that counts signals.
+        # ψ is carried over to the better x along its slope, but not on the stairs of a page that counts signals, nor
+        # far: where V is nearly flat, a value that is almost right may be found far beyond the threshold.
         rise = bend * (better - x)
         even = 0.3 * interval <= bend * x <= 3.0 * interval
-        # Where V is nearly flat a small miss may be a long way in x, and ψ is not straight over that.
         near = even and abs(better - x) <= 10.0 * tolerance * x
         if miss <= (tolerance if near else 1e-13) * price:
             return (better, interval + rise, bend) if low <= better <= high else (x, interval, bend)
