@@ -11,7 +11,7 @@ from afresh.daemon import Daemon, Event, Finished, Ordered, Permits, Stopped, St
 from afresh.detect import Detector
 from afresh.engine import Engine
 from afresh.errors import StoreError
-from afresh.estimate import Grid
+from afresh.estimate import Calibration, Grid
 from afresh.fetch import Http, Scripted
 from afresh.frontier import Hosts, Politeness, host_of
 from afresh.schedule import Greedy, Plain, Scheduler
@@ -214,6 +214,7 @@ def test_a_restart_resumes_with_copies_beliefs_and_resting_hosts() -> None:
     assert before is not None
     assert before.beliefs is not None
     crawls = store.totals().crawls
+    checked = Calibration.from_text(store.get("calibration")).statements
     resting = HostState("h0.example", ready=4e9, failures=2)
     store.write([Record(None, before, None, resting)])
     again = Scene(store, always())
@@ -226,6 +227,7 @@ def test_a_restart_resumes_with_copies_beliefs_and_resting_hosts() -> None:
     assert after is not None
     assert after.beliefs is not None
     assert after.beliefs.observations > before.beliefs.observations
+    assert Calibration.from_text(store.get("calibration")).statements > checked > 0
 
 
 class Full(Memory):

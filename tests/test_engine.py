@@ -70,6 +70,19 @@ def test_every_check_teaches() -> None:
     assert machine.beliefs("http://a.example/", 3000.0).change_rate < before
 
 
+def test_every_check_tests_what_was_said() -> None:
+    machine = engine()
+    machine.add(page("a"), 0.0)
+    carry_out(machine, order_at(machine, 1.0), Outcome.NEW, 1.0)
+    assert machine.calibration.statements == 0  # of a page without a copy nothing was said
+    crawl = carry_out(machine, order_at(machine, 50.0), Outcome.CHANGED, 50.0)
+    (row,) = machine.calibration.rows()
+    assert row.stated == pytest.approx(crawl.fresh_probability)
+    assert row.fresh == 0
+    carry_out(machine, order_at(machine, 60.0), Outcome.FAILED, 60.0)
+    assert machine.calibration.statements == pytest.approx(1)  # a failure tells nothing
+
+
 def test_a_popular_page_is_crawled_more_often() -> None:
     machine = engine(budget=1.0)
     for name in "abcde":

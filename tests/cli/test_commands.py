@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from afresh.estimate import Calibration
 from afresh.frontier import host_of
 from afresh.store import Record, Sqlite
 from afresh.types import Beliefs, Copy, Crawl, Outcome, Page, Validators
@@ -189,6 +190,17 @@ def test_status_counts_and_states_freshness(afresh, tmp_path: Path) -> None:  # 
     assert (facts["pages"], facts["copies"], facts["running"], facts["budget"]) == (1, 1, False, 2.0)
     assert facts["expected_freshness"] == pytest.approx(0.368, abs=0.01)
     assert "36.8% of requests would find a fresh copy" in afresh("status").stdout
+    assert facts["calibration"] is None
+    said = Calibration()
+    for fresh in (True, True, True, False):
+        said.add(0.8, fresh)
+    with Sqlite(tmp_path / "afresh.db") as store:
+        store.put({"calibration": said.to_text()})
+    (row,) = json.loads(afresh("status", "--json").stdout)["calibration"]["rows"]
+    assert (row["stated"], row["fresh"]) == (pytest.approx(0.8), pytest.approx(0.75, abs=1e-4))
+    shown = afresh("status").stdout
+    assert "Brier score 0.190, bias +0.050, from 4 checked statements" in shown
+    assert "80.0%        75.0%             4" in shown
 
 
 def test_help_reads_well(afresh) -> None:  # type: ignore[no-untyped-def]

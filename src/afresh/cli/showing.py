@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import asdict
+from json import loads
 from typing import Annotated, Any
 
 import typer
@@ -37,6 +38,16 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
         console.print(f"price        {facts['price']:.4g} (expected fresh requests that a crawl must gain)")
     if facts["expected_freshness"] is not None:
         console.print(f"freshness    {facts['expected_freshness']:.1%} of requests would find a fresh copy (believed)")
+    if facts["calibration"] is not None:
+        _print_calibration(facts["calibration"])
+
+
+def _print_calibration(said: dict[str, Any]) -> None:
+    count = f"{said['statements']:,.0f} checked statements"
+    console.print(f"calibration  Brier score {said['brier']:.3f}, bias {said['bias']:+.3f}, from {count}:")
+    console.print("             said to be fresh    was fresh    statements")
+    for row in said["rows"]:
+        console.print(f"             {row['stated']:16.1%} {row['fresh']:12.1%} {row['statements']:13,.0f}")
 
 
 def _status(kept: Store, when: float) -> dict[str, Any]:
@@ -52,7 +63,14 @@ def _status(kept: Store, when: float) -> dict[str, Any]:
         "budget": _number(kept.get("budget")),
         "price": _number(kept.get("price")),
         "expected_freshness": fresh / weight if weight else None,
+        "calibration": _calibration(kept.get("calibration")),
     }
+
+
+def _calibration(text: str | None) -> dict[str, Any] | None:
+    """How far what was said about copies came true, as the runner wrote it down; None before the first check."""
+    summary: dict[str, Any] | None = loads(text)["summary"] if text else None
+    return summary
 
 
 def show(

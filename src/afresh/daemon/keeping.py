@@ -7,6 +7,7 @@ from itertools import islice
 from afresh.daemon.discovery import Discovery
 from afresh.engine import Engine
 from afresh.errors import StoreError
+from afresh.estimate import Calibration
 from afresh.frontier import put_off
 from afresh.store import PageState, Record, Store
 from afresh.types import Copy, Crawl, Fetched, Outcome, Verdict
@@ -96,6 +97,8 @@ class Keeper:
         values = {"budget": repr(self.engine.scheduler.budget), "alive": repr(now)}
         if self.engine.scheduler.price > 0:
             values["price"] = repr(self.engine.scheduler.price)
+        if self.engine.calibration.statements:
+            values["calibration"] = self.engine.calibration.to_text()
         return values
 
     def _forget(self, record: Record) -> None:
@@ -108,6 +111,8 @@ class Keeper:
 
     def take_in(self) -> int:
         """Hand pages that are new in the store to the engine; how many."""
+        if not self._last_page:
+            self.engine.calibration = Calibration.from_text(self.store.get("calibration"))
         states, count = self.store.states(after=self._last_page), 0
         while some := list(islice(states, TAKE_IN)):
             self._take_in([state for _, state in some])

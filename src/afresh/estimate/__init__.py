@@ -6,6 +6,7 @@ posterior of every page, and the reference for faster ones.
 """
 
 from afresh.estimate.base import Estimator
+from afresh.estimate.calibration import Calibration, Reliability
 from afresh.estimate.grid import Grid
 
-__all__ = ["Estimator", "Grid"]
+__all__ = ["Calibration", "Estimator", "Grid", "Reliability"]
