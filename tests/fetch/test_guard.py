@@ -172,8 +172,8 @@ def test_s3_a_name_that_turns_private_is_refused_when_it_has_turned(stage: Any) 
         port = server.sockets[0].getsockname()[1]
         http = Http(user_agent="test/1", guard=Guard(networks=[LOOPBACK_ONLY]), resolver=names)
         got = [await http.fetch(f"http://turns.example:{port}/", Validators())]
-        assert http._session is not None
-        http._session.connector.clear_dns_cache()  # type: ignore[union-attr]
+        assert http._wire is not None
+        http._wire.connector.clear_dns_cache()
         got.append(await http.fetch(f"http://turns.example:{port}/", Validators()))
         await http.close()
         server.close()

@@ -51,6 +51,8 @@ class Discovery:
         found = links(fetched.body, where, content_type=fetched.content_type, met=met)
         too_deep, wanted = set(), []
         for url in found.urls:
+            if url in self._written.settled:
+                continue
             refusal = self._admission.scope.refusal(url, depth)
             if self._admits(refusal):
                 wanted.append(url)
@@ -64,6 +66,7 @@ class Discovery:
                 self._found.append(Page(url, host_of(url), added=fetched.started, depth=depth))
         # What was too deep here may be nearer from another page.
         self._written.add(met, (raw for raw, url in found.written.items() if url not in too_deep))
+        self._written.settle(url for url in found.urls if url not in too_deep)
 
     def take(self) -> list[Page]:
         """What was collected since the last time."""
@@ -91,17 +94,23 @@ class _Written:
 
     def __init__(self, size: int) -> None:
         self.size = size
+        self.settled: set[str] = set()  # what they mean, for links that are written in other ways
         self._folders: dict[str, set[bytes]] = {}
         self._count = 0
 
     def of(self, url: str) -> set[bytes]:
         """Those that were met on pages of the same folder."""
-        if self._count > self.size or len(self._folders) > self.size:
+        if self._count > self.size or len(self._folders) > self.size or len(self.settled) > self.size:
             # Beginning anew is as good as anything cleverer: what is still in use is met again on the next page.
             self._folders.clear()
+            self.settled.clear()
             self._count = 0
         path = url.partition("?")[0]
         return self._folders.setdefault(path[: path.rindex("/")], set())
+
+    def settle(self, urls: Iterable[str]) -> None:
+        """Nothing more need be done about these."""
+        self.settled.update(url for url in urls if len(url) <= LONGEST_WRITTEN)
 
     def add(self, met: set[bytes], written: Iterable[bytes]) -> None:
         """Remember some more for the pages of one folder."""

@@ -6,8 +6,7 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from itertools import chain
 
-import aiohttp
-
+from afresh.fetch.wire import Answer
 from afresh.types import Validators
 
 LONGEST_VALUE = 1024  # a validator longer than this is not worth keeping
@@ -126,7 +125,7 @@ def codings(values: list[str]) -> list[str]:
     return [word for word in words if word not in ("", "identity", "none")]
 
 
-def sound(answer: aiohttp.ClientResponse) -> bool:
+def sound(answer: Answer) -> bool:
     """Whether the head of an answer holds no byte that parsers disagree about; the library lets some through."""
     head = b"".join(chain.from_iterable(answer.raw_headers))
     return not _STRAY.search(head) and not _STRAY.search((answer.reason or "").encode("utf-8", "replace"))

@@ -19,12 +19,11 @@ from afresh.fetch.read import Meter, read
 from afresh.fetch.reasons import reason
 from afresh.fetch.resolve import Lookup, SystemResolver
 from afresh.fetch.target import BadTarget, redirected, target
+from afresh.fetch.wire import Answer, Wire
 from afresh.types import Fetched, Validators
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 CONTENT = frozenset({200, 203})  # the answers whose body is the page
-LONGEST_LINE = 16 * 1024  # of an answer's head
-MOST_HEADERS = 256
 MOST_NOTED = 10_000  # hosts whose oddities are remembered as told
 
 _log = logging.getLogger("afresh.fetch")
@@ -108,7 +107,7 @@ class Http:
         self.tls = tls
         self.resolver = resolver
         self.clock = clock
-        self._session: aiohttp.ClientSession | None = None
+        self._wire: Wire | None = None
         self._noted: set[tuple[str, str]] = set()
 
     async def fetch(self, url: str, known: Validators) -> Fetched:
@@ -122,9 +121,9 @@ class Http:
 
     async def close(self) -> None:
         """Let go of all connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._wire is not None:
+            await self._wire.close()
+            self._wire = None
 
     async def _ask(self, seen: _Seen, known: Validators) -> Fetched:
         """Ask, follow where the answer points, ask again if it makes no sense, and read what comes."""
@@ -133,7 +132,7 @@ class Http:
             asked = headers.conditions(known)
             if seen.asked_again:
                 asked["Cache-Control"] = "no-cache"
-            async with self._open().get(where, headers=asked, allow_redirects=False, ssl=self._trust(where)) as answer:
+            async with self._open().get(where, asked, self._trust(where)) as answer:
                 seen.status = answer.status
                 if not headers.sound(answer):
                     raise Spoiled("bad_protocol")
@@ -148,7 +147,7 @@ class Http:
                 else:
                     return await self._take(seen, answer)
 
-    def _hop(self, seen: _Seen, where: URL, answer: aiohttp.ClientResponse) -> URL:
+    def _hop(self, seen: _Seen, where: URL, answer: Answer) -> URL:
         """The next address of a chain of redirects, which is kept in `seen.hops`."""
         locations = set(answer.headers.getall("Location"))
         try:
@@ -165,7 +164,7 @@ class Http:
             raise Spoiled("too_many_redirects")
         return following
 
-    async def _take(self, seen: _Seen, answer: aiohttp.ClientResponse) -> Fetched:
+    async def _take(self, seen: _Seen, answer: Answer) -> Fetched:
         """What an answer that is no detour brought."""
         body = b""
         if answer.status in CONTENT:  # of all others the status says what there is to say
@@ -180,7 +179,7 @@ class Http:
             location=seen.hops[-1] if seen.hops else "",
         )
 
-    def _note_oddities(self, where: URL, answer: aiohttp.ClientResponse) -> None:
+    def _note_oddities(self, where: URL, answer: Answer) -> None:
         """Tell once per host which of its headers are not believed."""
         for name in headers.oddities(answer.headers, self.clock()):
             key = (str(where.raw_host), name)
@@ -194,9 +193,9 @@ class Http:
             return False
         return self.tls or True
 
-    def _open(self) -> aiohttp.ClientSession:
-        """The session; made at the first fetch, because it belongs to the loop that runs then."""
-        if self._session is None:
+    def _open(self) -> Wire:
+        """The connections; made at the first fetch, because they belong to the loop that runs then."""
+        if self._wire is None:
             connector = _Connector(
                 handshake=self.limits.connect / 2,
                 limit=self.limits.connections,
@@ -207,18 +206,6 @@ class Http:
                 ttl_dns_cache=60,
                 dns_cache_max_size=10_000,
             )
-            self._session = aiohttp.ClientSession(
-                connector=connector,
-                headers={
-                    "User-Agent": self.user_agent,
-                    "Accept": "text/html,*/*;q=0.8",
-                    "Accept-Encoding": ACCEPTED,
-                },
-                auto_decompress=False,  # the library's own limits hold for a piece, not for the whole
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.limits.connect),
-                max_line_size=LONGEST_LINE,
-                max_field_size=LONGEST_LINE,
-                max_headers=MOST_HEADERS,
-            )
-        return self._session
+            headers = {"User-Agent": self.user_agent, "Accept": "text/html,*/*;q=0.8", "Accept-Encoding": ACCEPTED}
+            self._wire = Wire(connector, headers, connect=self.limits.connect)
+        return self._wire
