@@ -25,7 +25,7 @@ test: $(STAMP)  ## all tests, on all cores
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 bench: $(STAMP) ## the benchmarks: each prints ratios measured in one run
-	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@for file in benchmarks/bench_*.py benchmarks/crawl.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 demo: $(STAMP)  ## keep a changing web site fresh for a minute, beside two other schedules
 	$(BIN)/afresh demo $(ARGS)
