@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from afresh.cli.bounds import Bounds
-from afresh.cli.build import detector_for, engine_for, fetcher_for, permits_for
+from afresh.cli.build import addresses_for, detector_for, engine_for, fetcher_for, permits_for
 from afresh.cli.running import Progress
 from afresh.config import Config, parse
 from afresh.daemon import Daemon, Finished, SteadyClock, Stored
@@ -69,7 +69,8 @@ def go(config: Config, store: Sqlite, bounds: Bounds, most: int | None, engine: 
             fetcher=fetcher,
             store=store,
             detector=detector_for(config),
-            permits=permits_for(config),
+            permits=permits_for(config, store),
+            addresses=addresses_for(config, engine.hosts),
             discovery=bounds.discovery(),
             clock=clock,
             concurrency=config.crawl.concurrency,

@@ -126,6 +126,11 @@ class PolitenessSettings:
     longest_gap: float = _setting("5min", duration, "and at most this long.")
     first_back_off: float = _setting("10s", duration, "Rest after a failure; it doubles with each failure in a row,")
     longest_back_off: float = _setting("1h", duration, "up to this; also the longest Retry-After that is obeyed.")
+    address_at_once: int = _setting(8, _count, "How many hosts on one network address are asked at once, at most.")
+    address_share: float = _setting(
+        0.1, _number(0), "An address rests for this share of the rest that a host gets, whichever host was asked."
+    )
+    address_names: int = _setting(10_000, _count, "How many hosts on one address are fetched from, at most.")
     robots: bool = _setting(True, _yes_or_no, "Obey robots.txt; false only for hosts of your own.")
 
 

@@ -10,8 +10,9 @@ from afresh.engine import Engine
 from afresh.errors import ConfigError
 from afresh.estimate import Grid
 from afresh.fetch import Guard, Http, Limits
-from afresh.frontier import Hosts, Politeness
+from afresh.frontier import Addresses, AddressLimits, Hosts, Politeness
 from afresh.schedule import Greedy, Plain, Scheduler, Schedules
+from afresh.store import Store
 
 DAY = 86400.0
 YEAR = 365.25 * DAY
@@ -78,6 +79,16 @@ def detector_for(config: Config) -> Detector:
     return Detector(rules)
 
 
-def permits_for(config: Config) -> Permits | None:
-    """What asks robots.txt, unless the settings say not to."""
-    return Permits("afresh") if config.politeness.robots else None
+def permits_for(config: Config, store: Store) -> Permits | None:
+    """What asks robots.txt, unless the settings say not to; what was answered before is in the store."""
+    return Permits("afresh", recall=store.get) if config.politeness.robots else None
+
+
+def addresses_for(config: Config, hosts: Hosts) -> Addresses:
+    """What limits the names of one address together."""
+    limits = AddressLimits(
+        at_once=config.politeness.address_at_once,
+        gap_share=config.politeness.address_share,
+        names=config.politeness.address_names,
+    )
+    return Addresses(limits, hosts.politeness)

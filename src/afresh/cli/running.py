@@ -105,7 +105,7 @@ def keep_fresh(
     totals = kept.totals()
     if not totals.pages:
         raise InputError("There are no pages to keep fresh.", hint="Add some: afresh add https://example.com/")
-    from afresh.cli.build import detector_for, engine_for, fetcher_for, permits_for
+    from afresh.cli.build import addresses_for, detector_for, engine_for, fetcher_for, permits_for
     from afresh.daemon import Daemon, SteadyClock
 
     engine = engine_for(config, totals.pages)
@@ -118,7 +118,8 @@ def keep_fresh(
             fetcher=fetcher,
             store=kept,
             detector=detector_for(config),
-            permits=permits_for(config),
+            permits=permits_for(config, kept),
+            addresses=addresses_for(config, engine.hosts),
             discovery=discovery,
             clock=clock,
             concurrency=config.crawl.concurrency,

@@ -1,9 +1,10 @@
 """The loop, live: asyncio and the wall clock around the pure engine.
 
 `loop` takes the pages out of the store, asks the engine for orders at the pace of the budget, and carries each out as a
-task of its own; before a host is asked for a page, its robots.txt is asked for permission (`permits`); what a new page
-links to becomes pages too, if discovery is on (`discovery`). What came of it all is written in batches, and listeners
-hear of it (`events`).
+task of its own; before a host is asked for a page, its robots.txt is asked for permission (`permits`), its address has
+its turn, and redirects to other hosts wait for theirs (`asking`); what a new page links to becomes pages too, if
+discovery is on (`discovery`). What came of it all is written in batches (`keeping`), and listeners hear of it
+(`events`).
 """
 
 from afresh.daemon.clock import SteadyClock

@@ -5,7 +5,7 @@ from secrets import token_bytes
 
 import numpy as np
 
-from afresh.frontier import Admission, Clock, Refusal, Scope, Seen, fingerprints, host_of, links
+from afresh.frontier import Admission, Clock, Refusal, Scope, Seen, canonical_or_none, fingerprints, host_of, links
 from afresh.types import Fetched, Page
 
 CACHE = 1 << 16  # addresses; most links of a site lead to the same few pages
@@ -59,14 +59,24 @@ class Discovery:
             elif refusal is not None and refusal.rule == "depth":
                 too_deep.add(url)
         for url in self._new(wanted):
-            if self.most_pages is not None and self.known >= self.most_pages:
-                self._admits(Refusal("max_pages"))
-            elif self._admits(self._admission.admit(url, depth)):
-                self.known += 1
-                self._found.append(Page(url, host_of(url), added=fetched.started, depth=depth))
+            self._admit(url, depth, fetched.started)
         # What was too deep here may be nearer from another page.
         self._written.add(met, (raw for raw, url in found.written.items() if url not in too_deep))
         self._written.settle(url for url in found.urls if url not in too_deep)
+
+    def moved(self, page: Page, fetched: Fetched) -> None:
+        """A page points elsewhere: if that is within the scope it is a page of its own."""
+        url = canonical_or_none(fetched.location)
+        if url is not None and self._admits(self._admission.scope.refusal(url, page.depth)):
+            for new in self._new([url]):
+                self._admit(new, page.depth, fetched.started)
+
+    def _admit(self, url: str, depth: int, now: float) -> None:
+        if self.most_pages is not None and self.known >= self.most_pages:
+            self._admits(Refusal("max_pages"))
+        elif self._admits(self._admission.admit(url, depth)):
+            self.known += 1
+            self._found.append(Page(url, host_of(url), added=now, depth=depth))
 
     def take(self) -> list[Page]:
         """What was collected since the last time."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import islice
 
 from afresh.daemon.discovery import Discovery
+from afresh.daemon.permits import Permits
 from afresh.engine import Engine
 from afresh.errors import StoreError
 from afresh.estimate import Calibration
@@ -23,12 +24,19 @@ class Keeper:
     """
 
     def __init__(
-        self, *, store: Store, engine: Engine, clock: Callable[[], float], discovery: Discovery | None = None
+        self,
+        *,
+        store: Store,
+        engine: Engine,
+        clock: Callable[[], float],
+        discovery: Discovery | None = None,
+        permits: Permits | None = None,
     ) -> None:
         self.store = store
         self.engine = engine
         self.clock = clock
         self.discovery = discovery
+        self.permits = permits
         self._unwritten: list[Record] = []
         self._newest: dict[str, PageState] = {}  # states that are not durable yet
         self._copies: dict[str, Copy] = {}  # copies that are not
@@ -86,8 +94,9 @@ class Keeper:
             await asyncio.to_thread(self.store.add, found)
         if batch:
             await asyncio.to_thread(self.store.write, batch)
-        if alive is not None or now - self._alive >= 1.0:
-            await asyncio.to_thread(self.store.put, self._signs(now))
+        values = self.permits.take() if self.permits is not None else {}
+        if values or alive is not None or now - self._alive >= 1.0:
+            await asyncio.to_thread(self.store.put, values | self._signs(now))
             self._alive = now
         for record in batch:
             self._forget(record)

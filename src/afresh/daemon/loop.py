@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from afresh.daemon.asking import Asker, GivenBack
 from afresh.daemon.clock import SteadyClock
 from afresh.daemon.discovery import Discovery
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
@@ -17,7 +18,8 @@ from afresh.daemon.permits import Permits
 from afresh.detect import Detector
 from afresh.engine import Engine
 from afresh.fetch import Fetcher
-from afresh.store import PageState, Store
+from afresh.frontier import Addresses
+from afresh.store import Store
 from afresh.types import Fetched, Order, Outcome, Verdict, Wait
 
 LONGEST_SLEEP = 0.5  # so that new evidence, a changed budget and the store's new pages are noticed soon
@@ -38,6 +40,7 @@ class Daemon:
         store: Store,
         detector: Detector | None = None,
         permits: Permits | None = None,
+        addresses: Addresses | None = None,
         discovery: Discovery | None = None,
         clock: Callable[[], float] | None = None,
         concurrency: int = 64,
@@ -49,14 +52,21 @@ class Daemon:
         self.fetcher = fetcher
         self.store = store
         self.detector = detector or Detector()
-        self.permits = permits
         self.discovery = discovery
         self.clock = clock or SteadyClock()
         self.concurrency = concurrency
         self.grace = grace
         self.write_every = write_every
         self.listeners = list(listeners)
-        self._keeper = Keeper(store=store, engine=engine, clock=self.clock, discovery=discovery)
+        self._keeper = Keeper(store=store, engine=engine, clock=self.clock, discovery=discovery, permits=permits)
+        self._asker = Asker(
+            fetcher=fetcher,
+            engine=engine,
+            clock=self.clock,
+            busy=self._is_busy,
+            permits=permits,
+            addresses=addresses,
+        )
         self._ended = asyncio.Event()  # no more orders: told to stop, or cannot go on
         self._settled = asyncio.Event()  # nothing is under way any more
         self._write_now = asyncio.Event()
@@ -124,6 +134,9 @@ class Daemon:
             self._complain(f"the crawl of {order.url} failed", error)
         self._give_orders()
 
+    def _is_busy(self, host: str) -> bool:
+        return any(order.host == host for order in self._under_way.values())
+
     def _release(self, order: Order, gap: float = 0.0) -> None:
         self.engine.release(order, self.clock(), gap)
         self._tell(Released(order))
@@ -135,8 +148,9 @@ class Daemon:
 
     async def _carry_out(self, order: Order) -> None:
         before = self._keeper.state(order.url)
-        fetched = await self._fetch(order, before)
-        if fetched is None:
+        fetched = await self._asker.ask(order, before.validators)
+        if isinstance(fetched, GivenBack):
+            self._release(order, fetched.gap)
             return
         kept = self._keeper.copy
         verdict = self.detector.compare(before.validators, fetched, order.host, kept=lambda: kept(order.url))
@@ -145,38 +159,13 @@ class Daemon:
         if self.discovery is not None:
             if crawl.outcome in (Outcome.NEW, Outcome.CHANGED):
                 self.discovery.read(before.page, fetched)
+            elif crawl.outcome is Outcome.MOVED and fetched.location:
+                self.discovery.moved(before.page, fetched)
             elif self.discovery.found:
                 self._write_now.set()  # it refreshes already while new pages wait to become known
         if self._keeper.full:
             self._write_now.set()
         self._tell(Finished(crawl))
-
-    async def _fetch(self, order: Order, before: PageState) -> Fetched | None:
-        """The page, if robots.txt permits; None if the host's turn went to robots.txt instead."""
-        if self.permits is None:
-            return await self.fetcher.fetch(order.url, before.validators)
-        if self.permits.must_ask(order.url, self.clock()):
-            await self._ask_permission(order, self.permits)
-            return None
-        now = self.clock()
-        if (closed := self.permits.closed_until(order.url, now)) is not None:
-            self._release(order, max(closed - now, 0.0))
-            return None
-        if not self.permits.allowed(order.url, now):
-            return Fetched(order.url, now, 0.0, reason="robots")
-        return await self.fetcher.fetch(order.url, before.validators)
-
-    async def _ask_permission(self, order: Order, permits: Permits) -> None:
-        """Give the host's turn to its robots.txt; the host rests before it is asked for the page."""
-        answer = await permits.ask(order.url, self.fetcher, self.clock)
-        now = self.clock()
-        delay = permits.crawl_delay(order.url, now)
-        self.engine.hosts.wants(order.host, delay)
-        closed = permits.closed_until(order.url, now)
-        gap = self.engine.hosts.answered(
-            order.host, failed=closed is not None, now=now, took=answer.took, retry_after=answer.retry_after
-        )
-        self._release(order, max(gap, delay or 0.0, (closed or now) - now))
 
     async def _keep_store(self) -> None:
         """Write batches, and take in pages that others added, until the end and all is written."""

@@ -1,11 +1,15 @@
 """What robots.txt permits, host by host: fetched when it is needed, kept for as long as RFC 9309 allows."""
 
+import json
 from collections.abc import Callable
 
 from afresh.fetch import Fetcher
 from afresh.frontier import Permission, RobotsState
 from afresh.types import Fetched, Validators
 
+NAME = "robots "  # before the origin: under this an answer is kept in the store
+LARGEST = 500 * 1024  # bytes of a robots.txt that are read, and kept
+SLACK = 60.0  # seconds that two clocks may differ
 MOST_HOSTS = 100_000  # whose rules are kept in memory; the longest unused go first and are asked for again
 
 
@@ -13,15 +17,20 @@ class Permits:
     """Asks every host what a robot may do there, and remembers the answer.
 
     `agent` is the name that rules are looked up by. Sitemaps that a robots.txt names are collected in `sitemaps`.
+    Answers that said something are to be kept (`take`); `recall` finds what was kept before a restart.
     """
 
-    def __init__(self, agent: str) -> None:
+    def __init__(self, agent: str, *, recall: Callable[[str], str | None] = lambda name: None) -> None:
         self.agent = agent
+        self.recall = recall
         self.sitemaps: dict[str, tuple[str, ...]] = {}
+        self._unsaved: dict[str, str] = {}
         self._states: dict[str, RobotsState] = {}
 
     def must_ask(self, url: str, now: float) -> bool:
         """Whether robots.txt must be fetched before this page can be judged, or is due for a refresh."""
+        if self._state(url).confirmed > now + SLACK:  # kept by a clock that was wrong
+            self._states[_origin(url)] = RobotsState()
         return self._state(url).due(now)
 
     async def ask(self, url: str, fetcher: Fetcher, clock: Callable[[], float]) -> Fetched:
@@ -30,6 +39,10 @@ class Permits:
         fetched = await fetcher.fetch(origin + "/robots.txt", Validators())
         state = self._state(url).answered(fetched.status, fetched.body, now=clock(), reason=fetched.reason)
         self._states[origin] = state
+        if not state.failures:
+            kept = fetched.body[:LARGEST].decode("latin-1") if 200 <= fetched.status < 300 else ""
+            answer = {"confirmed": state.confirmed, "status": fetched.status, "text": kept, "reason": fetched.reason}
+            self._unsaved[NAME + origin] = json.dumps(answer)
         if state.rules is not None and state.rules.sitemaps:
             self.sitemaps[origin] = tuple(state.rules.sitemaps)
         return fetched
@@ -49,9 +62,23 @@ class Permits:
         """Seconds that the host wants between requests; None if it does not say."""
         return self._state(url).crawl_delay(self.agent, now)
 
+    def take(self) -> dict[str, str]:
+        """What is to be kept since the last time, by name."""
+        unsaved, self._unsaved = self._unsaved, {}
+        return unsaved
+
+    def _recalled(self, origin: str) -> RobotsState:
+        """What was known before a restart; nothing that RFC 9309 would call too old decides anything."""
+        kept = self.recall(NAME + origin)
+        if kept is None:
+            return RobotsState()
+        answer = json.loads(kept)
+        body = answer["text"].encode("latin-1")
+        return RobotsState().answered(answer["status"], body, now=answer["confirmed"], reason=answer["reason"])
+
     def _state(self, url: str) -> RobotsState:
         origin = _origin(url)
-        state = self._states.pop(origin, None) or RobotsState()
+        state = self._states.pop(origin, None) or self._recalled(origin)
         self._states[origin] = state  # to the end: the longest unused are at the beginning
         if len(self._states) > MOST_HOSTS:
             oldest = next(iter(self._states))

@@ -14,7 +14,7 @@ from afresh.types import Copy, Fetched, Outcome, Validators, Verdict
 
 Kept = Callable[[], Copy | None]
 
-REFUSALS = frozenset({"refused_address", "refused_port", "robots", "scope"})
+REFUSALS = frozenset({"refused_address", "refused_port", "robots", "scope", "names_of_address"})
 LEAST = 1 / 64  # significance of a change that the fuzzy signature cannot see
 
 

@@ -1,5 +1,6 @@
 """What the runners ask of a fetcher."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from afresh.types import Fetched, Validators
@@ -10,6 +11,15 @@ class Fetcher(Protocol):
 
     async def fetch(self, url: str, known: Validators) -> Fetched:
         """Get the page, or hear that it is still what we `known` it to be."""
+
+    async def fetch_while(self, url: str, known: Validators, may: Callable[[str], bool]) -> Fetched:
+        """The same, but a redirect is followed only to where it `may`; any other is itself what came of the fetch.
+
+        Such a redirect has the status of a redirect, and its target in `location`.
+        """
+
+    async def address(self, url: str) -> str:
+        """The numeric address that the page's host is reached at, the same for all its names; "" if there is none."""
 
     async def close(self) -> None:
         """Let go of all connections."""

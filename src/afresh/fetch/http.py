@@ -111,13 +111,26 @@ class Http:
         self._noted: set[tuple[str, str]] = set()
 
     async def fetch(self, url: str, known: Validators) -> Fetched:
-        """Get the page, or hear that it is still what we `known` it to be."""
+        """Get the page, or hear that it is still what we `known` it to be; redirects are followed wherever."""
+        return await self.fetch_while(url, known, lambda _: True)
+
+    async def fetch_while(self, url: str, known: Validators, may: Callable[[str], bool]) -> Fetched:
+        """The same, but a redirect is followed only to where it `may`; any other is itself what came of the fetch."""
         seen = _Seen(url, self.clock())
         try:
             async with asyncio.timeout(self.limits.seconds):
-                return await self._ask(seen, known)
+                return await self._ask(seen, known, may)
         except (aiohttp.ClientError, OSError, ValueError, Spoiled) as error:
             return seen.fetched(reason=reason(error))
+
+    async def address(self, url: str) -> str:
+        """The numeric address that the page's host is reached at, of several always the same one; "" if none."""
+        try:
+            where = target(url)
+            found = await self._open().addresses(str(where.raw_host), where.port or 80)
+        except (OSError, ValueError, aiohttp.ClientError):
+            return ""  # asking for the page itself will tell why
+        return min(found, default="")
 
     async def close(self) -> None:
         """Let go of all connections."""
@@ -125,7 +138,7 @@ class Http:
             await self._wire.close()
             self._wire = None
 
-    async def _ask(self, seen: _Seen, known: Validators) -> Fetched:
+    async def _ask(self, seen: _Seen, known: Validators, may: Callable[[str], bool]) -> Fetched:
         """Ask, follow where the answer points, ask again if it makes no sense, and read what comes."""
         where = target(seen.url)
         while True:
@@ -139,6 +152,8 @@ class Http:
                 self._note_oddities(where, answer)
                 if answer.status in REDIRECTS and "Location" in answer.headers:
                     where = self._hop(seen, where, answer)
+                    if not may(str(where)):
+                        return seen.fetched(location=str(where))
                     known = Validators()  # what we know was about the address that was asked first
                 elif answer.status == 304 and not headers.confirms(known, answer.headers):
                     if seen.asked_again:

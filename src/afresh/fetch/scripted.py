@@ -23,5 +23,13 @@ class Scripted:
         self.asked.append(url)
         return self.answer(url, known)
 
+    async def fetch_while(self, url: str, known: Validators, may: Callable[[str], bool]) -> Fetched:
+        """The same: what the script says is what is found."""
+        return await self.fetch(url, known)
+
+    async def address(self, url: str) -> str:
+        """A script has no address."""
+        return ""
+
     async def close(self) -> None:
         """Nothing to let go of."""

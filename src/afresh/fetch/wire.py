@@ -55,6 +55,10 @@ class Wire:
         """Let go of all connections."""
         await self.connector.close()
 
+    async def addresses(self, host: str, port: int) -> list[str]:
+        """The addresses that a connection to a host would be tried at."""
+        return [each["host"] for each in await self.connector._resolve_host(host, port)]
+
     @asynccontextmanager
     async def get(self, where: URL, headers: Mapping[str, str], trust: SSLContext | bool) -> AsyncIterator[Answer]:
         """Ask for a page; the connection goes back to the pool, or is closed if something is left in it."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from afresh.frontier.hosts import Politeness
 
+SHORTEST_STEP = 0.05  # seconds between two of those who wait for an address
+
 
 @dataclass(frozen=True, slots=True)
 class AddressLimits:
@@ -24,6 +26,8 @@ class _Address:
     running: int = 0
     ready: float = 0.0
     names: int = 0
+    gap: float = 0.0  # after its last answer
+    promised: float = 0.0  # the last moment that somebody was told to come again at
 
 
 class Addresses:
@@ -73,7 +77,16 @@ class Addresses:
         """Give the right back; the address rests a while."""
         known = self._known[address]
         known.running -= 1
-        known.ready = max(known.ready, now + self.limits.gap_share * self.politeness.gap(took))
+        known.gap = self.limits.gap_share * self.politeness.gap(took)
+        known.ready = max(known.ready, now + known.gap)
+
+    def later(self, address: str, now: float) -> float:
+        """When to come again after `start` said no: a moment of one's own, so that those who wait do not all return."""
+        known = self._get(address)
+        step = max(known.gap, SHORTEST_STEP)
+        latest = now + self.politeness.longest_back_off
+        known.promised = min(max(known.promised, known.ready, now) + step, latest)
+        return known.promised
 
     def _get(self, address: str) -> _Address:
         known = self._known.pop(address, None) or _Address()

@@ -1,0 +1,215 @@
+"""Whether a page may be asked for now, and asking for it: robots.txt, limits for each address, redirects elsewhere.
+
+An order says that its host is ready. What it does not know: what the host's robots.txt permits, how many other names
+share the host's address, and where a redirect leads. If the moment is wrong, the order is given back and comes again.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from afresh.daemon.permits import Permits
+from afresh.engine import Engine
+from afresh.fetch import Fetcher
+from afresh.frontier import Addresses, host_of
+from afresh.types import Fetched, Order, Validators
+
+Value = TypeVar("Value")
+
+LONGEST_WAIT = 5.0  # for the turn of a host that a redirect leads to; after that the page is tried again later
+LONGEST_JOURNEY = 30.0  # over all hosts that redirects lead to
+MOST_HOSTS = 4  # that one page may lead to
+ADDRESS_KEPT = 60.0  # seconds that a host's address is believed
+MOST_REMEMBERED = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBack:
+    """The page was not asked for; its host is left alone for `gap` seconds."""
+
+    gap: float
+
+
+class Asker:
+    """Asks for pages when all that is to be respected allows it.
+
+    Invariants: no page is asked for that its own host's robots.txt does not permit, redirects included; while one host
+    is visited because of another's redirect, no order of its own is carried out.
+    """
+
+    def __init__(
+        self,
+        *,
+        fetcher: Fetcher,
+        engine: Engine,
+        clock: Callable[[], float],
+        busy: Callable[[str], bool],
+        permits: Permits | None = None,
+        addresses: Addresses | None = None,
+    ) -> None:
+        self.fetcher = fetcher
+        self.engine = engine
+        self.clock = clock
+        self.busy = busy  # whether an order of this host is under way
+        self.permits = permits
+        self.addresses = addresses
+        self._visited: set[str] = set()  # hosts, because of a redirect
+        self._found: dict[str, tuple[str, float]] = {}  # the address of a host, and until when it is believed
+        self._admitted: dict[str, str] = {}  # the address that a host was counted at
+        self._delays: dict[str, bool] = {}  # hosts whose Crawl-delay was told to politeness
+
+    async def ask(self, order: Order, known: Validators) -> Fetched | GivenBack:
+        """The page, or when to try again."""
+        if order.host in self._visited:
+            return GivenBack(1.0)
+        async with self._turn_of_address(order.url, order.host) as held:
+            if held is not None:
+                return held
+            asked = await self._permission(order.url, order.host)
+            if asked is not None:
+                return asked
+            fetched = await self.fetcher.fetch_while(order.url, known, self._same(order.host))
+        if 300 <= fetched.status < 400 and fetched.location and not fetched.reason:
+            return await self._journey(order, fetched)
+        return fetched
+
+    def _same(self, host: str) -> Callable[[str], bool]:
+        """Whether a redirect may be followed without further ado: it stays on the host, and robots.txt permits it."""
+        return lambda url: host_of(url) == host and (self.permits is None or self.permits.allowed(url, self.clock()))
+
+    async def _permission(self, url: str, host: str) -> Fetched | GivenBack | None:
+        """None if robots.txt permits the page; if it must be fetched first, that takes the host's turn."""
+        permits = self.permits
+        if permits is None:
+            return None
+        if permits.must_ask(url, self.clock()):
+            answer = await permits.ask(url, self.fetcher, self.clock)
+            now = self.clock()
+            delay, closed = permits.crawl_delay(url, now), permits.closed_until(url, now)
+            self.engine.hosts.wants(host, delay)
+            gap = self.engine.hosts.answered(
+                host, failed=closed is not None, now=now, took=answer.took, retry_after=answer.retry_after
+            )
+            return GivenBack(max(gap, delay or 0.0, (closed or now) - now))
+        now = self.clock()
+        if host not in self._delays:  # rules that were kept from before a restart
+            _remember(self._delays, host, True)
+            self.engine.hosts.wants(host, permits.crawl_delay(url, now))
+        if (closed := permits.closed_until(url, now)) is not None:
+            return GivenBack(max(closed - now, 0.0))
+        return None if permits.allowed(url, now) else Fetched(url, now, 0.0, reason="robots")
+
+    @asynccontextmanager
+    async def _turn_of_address(self, url: str, host: str) -> AsyncIterator[Fetched | GivenBack | None]:
+        """Take the turn of the host's address while inside; what to say instead if it cannot be had."""
+        address, addresses = await self._address(url, host), self.addresses
+        now = self.clock()
+        if not address or addresses is None:
+            yield None
+        elif not self._admit(host, address, addresses):
+            yield Fetched(url, now, 0.0, reason="names_of_address")
+        elif not addresses.start(address, now):
+            yield GivenBack(addresses.later(address, now) - now)
+        else:
+            try:
+                yield None
+            finally:
+                end = self.clock()
+                addresses.finish(address, now=end, took=end - now)
+
+    async def _address(self, url: str, host: str) -> str:
+        if self.addresses is None:
+            return ""
+        address, until = self._found.get(host, ("", 0.0))
+        if self.clock() >= until:
+            address = await self.fetcher.address(url)
+            _remember(self._found, host, (address, self.clock() + ADDRESS_KEPT))
+        return address
+
+    def _admit(self, host: str, address: str, addresses: Addresses) -> bool:
+        """Count a host at its address, once."""
+        if self._admitted.get(host) != address:
+            if not addresses.admit(address):
+                return False
+            _remember(self._admitted, host, address)
+        return True
+
+    async def _journey(self, order: Order, fetched: Fetched) -> Fetched:
+        """Follow a page to other hosts, each in its turn and with its permission; as far as we got."""
+        try:
+            async with asyncio.timeout(LONGEST_JOURNEY):
+                for _ in range(MOST_HOSTS):
+                    further = await self._visit(order.url, fetched)
+                    if further is None:
+                        return fetched
+                    fetched = further
+                    if fetched.reason or not 300 <= fetched.status < 400 or not fetched.location:
+                        return fetched
+        except TimeoutError:
+            return fetched
+        return replace(fetched, reason="too_many_redirects")
+
+    async def _visit(self, url: str, fetched: Fetched) -> Fetched | None:
+        """One step of the journey; None if the host's turn cannot be had soon."""
+        where, host = fetched.location, host_of(fetched.location)
+        own = host == host_of(url)  # whose turn this is anyway
+        if not own and not await self._is_free(host):
+            return None
+        self._visited.add(host)
+        try:
+            await asyncio.sleep(0 if own else max(self.engine.hosts.state(host).ready - self.clock(), 0.0))
+            asked = await self._permission(where, host)
+            if isinstance(asked, GivenBack) and asked.gap <= LONGEST_WAIT:  # robots.txt was fetched just now
+                await asyncio.sleep(asked.gap)
+                asked = await self._permission(where, host)
+            if isinstance(asked, GivenBack):
+                return None
+            got = asked or await self._fetched_elsewhere(where, host)
+        finally:
+            self._visited.discard(host)
+        if got is None:
+            return None
+        return replace(
+            got,
+            url=url,
+            started=fetched.started,
+            took=fetched.took,  # the first host's own: the others were told of theirs
+            hops=(*fetched.hops, *got.hops),
+            location=got.location or where,
+            validators=Validators(),  # of another address: they must not be sent to this one
+        )
+
+    async def _is_free(self, host: str) -> bool:
+        """Whether a host is nobody else's, and ready, before long."""
+        end = self.clock() + LONGEST_WAIT
+        while host in self._visited or self.busy(host):  # seldom, and soon over: not worth a queue
+            if self.clock() >= end:
+                return False
+            await asyncio.sleep(0.02)
+        return self.engine.hosts.state(host).ready <= end
+
+    async def _fetched_elsewhere(self, where: str, host: str) -> Fetched | None:
+        """The page at another host, which rests afterwards like after any other fetch."""
+        while True:
+            async with self._turn_of_address(where, host) as held:
+                if isinstance(held, Fetched):
+                    return held
+                if held is None:
+                    got = await self.fetcher.fetch_while(where, Validators(), self._same(host))
+                    break
+            if held.gap > LONGEST_WAIT:
+                return None
+            await asyncio.sleep(held.gap)  # it may be the first host's own address, which rests now
+        now, failed = self.clock(), bool(got.reason) or got.status in (429, 503) or got.status >= 500
+        gap = self.engine.hosts.answered(host, failed=failed, now=now, took=got.took, retry_after=got.retry_after)
+        self.engine.scheduler.host_rests(self.engine.hosts.number(host), now + gap)
+        return got
+
+
+def _remember(known: dict[str, Value], host: str, value: Value) -> None:
+    """Note something about a host, in bounded memory: what is forgotten is found out again."""
+    if len(known) >= MOST_REMEMBERED:
+        known.clear()
+    known[host] = value

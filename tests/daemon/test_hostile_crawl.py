@@ -1,0 +1,243 @@
+"""Rows T1 to T5 and S4 of what must be survived, each over real sockets: traps, robots.txt, addresses, entrances."""
+
+import asyncio
+import time
+import tracemalloc
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+
+from afresh.daemon import Discovery
+from afresh.frontier import AddressLimits, Politeness, Scope, Traps
+from afresh.store import Memory
+from afresh.types import Outcome
+from live_site import NONE, Crawl, LiveSite, html, to
+
+
+def play(site: LiveSite, act: Callable[[], object]) -> None:
+    """Have the site up while something happens."""
+
+    async def go() -> None:
+        await site.start()
+        try:
+            await act()  # type: ignore[misc]
+        finally:
+            site.stop()
+
+    asyncio.run(go())
+
+
+def test_t1_a_trap_gets_its_cap_and_the_other_site_is_found_whole() -> None:
+    fresh = count()
+
+    def answer(host: str, path: str) -> bytes:
+        if path == "/robots.txt":
+            return NONE
+        if host == "trap.test":
+            links = [f"/cal?month={next(fresh)}", f"/p?sid={next(fresh)}", f"{path}/a/b", f"/gone/{next(fresh)}"]
+            return html("".join(f'<a href="{link}">x</a>' for link in links) + f'<a href="//good.test:{site.port}/">')
+        return html(f'<p>page {path}</p><a href="/{"x" * len(path)}">' if len(path) < 31 else "<p>the last</p>")
+
+    site, store = LiveSite(answer), Memory()
+    traps = Traps(variants=5, pattern=10, pages_per_host=60)
+
+    async def act() -> None:
+        crawl = Crawl(site, store, discovery=Discovery(Scope(traps=traps)), names={"trap.test": "127.0.0.2"})
+        await crawl.until(lambda: "/" + "x" * 30 in site.asked("good.test"), site.url("trap.test", "/start"))
+
+    tracemalloc.start()
+    play(site, act)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert {"/" + "x" * number for number in range(31)} <= set(site.asked("good.test"))
+    trapped = set(site.asked("trap.test")) - {"/robots.txt"}
+    assert 10 < len(trapped) <= 60
+    assert sum("?month=" in path for path in trapped) <= 5
+    assert not any("sid=" in path for path in trapped)
+    assert peak < 60_000_000
+
+
+def test_t1_the_caps_of_a_host_hold_over_a_restart() -> None:
+    fresh = count()
+    site = LiveSite(lambda host, path: NONE if path == "/robots.txt" else html(f'<a href="/x{next(fresh)}y">'))
+    store = Memory()
+
+    async def act() -> None:
+        for _ in range(3):
+            discovery = Discovery(Scope(traps=Traps(pages_per_host=40, pattern=15)))
+            refused = discovery.refused
+            crawl = Crawl(site, store, discovery=discovery)
+            await crawl.until(lambda: bool(refused), site.url("a.test"), seconds=10.0)  # noqa: B023
+            assert discovery.refused.get("pattern")
+
+    play(site, act)
+    assert store.totals().pages <= 1 + 15
+
+
+def test_t2_a_page_that_differs_on_every_fetch_is_known_for_noise() -> None:
+    ticks = count()
+
+    def answer(host: str, path: str) -> bytes:
+        if path == "/robots.txt":
+            return NONE
+        now = next(ticks)
+        story = "The harbour was rebuilt after the storm and the lighthouse keeper stayed on. " * 5
+        return html(
+            f"<main><p>{story}</p><p>Updated {now % 24}:{now % 60:02}:00, token {now:032x}</p></main>"
+            f"<div class=ad>{now}</div>"
+        )
+
+    site, store = LiveSite(answer), Memory()
+    url = ""
+
+    async def act() -> None:
+        nonlocal url
+        url = site.url("clock.test")
+        await Crawl(site, store).until(lambda: store.totals().crawls >= 6, url)
+
+    play(site, act)
+    outcomes = [crawl.outcome for crawl in store.history(url, 100)]
+    assert len(outcomes) >= 6
+    assert outcomes[-1] is Outcome.NEW
+    assert set(outcomes[:-1]) == {Outcome.UNCHANGED}
+
+
+AGENTS = "".join(f"User-agent: robot{number}\n" for number in range(100_000))
+HOSTILE = {
+    "a line of 16,664 bytes": ("User-agent: *\nDisallow: /" + "a" * 16_664 + "\nDisallow: /no\n", False),
+    "2 MB": ("User-agent: *\nDisallow: /no\n" + "# filling\n" * 200_000, False),
+    "HTML": ("<!doctype html><html><body>User-agent: *<br>Disallow: /no</body></html>", True),
+    "a rule before any agent": ("Disallow: /no\nUser-agent: other\nDisallow: /", True),
+    "100,000 agents": (AGENTS + "Disallow: /\nUser-agent: *\nDisallow: /no", True),  # the rest is beyond 500 KiB
+    "a bomb of wildcards": ("User-agent: *\nDisallow: /" + "*a" * 2_000 + "b\nDisallow: /no", False),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_t3_a_hostile_robots_file_is_read_as_far_as_it_makes_sense(name: str) -> None:
+    text, allowed = HOSTILE[name]
+    site = LiveSite(lambda host, path: html(text, kind="text/plain") if path == "/robots.txt" else html("<p>hello"))
+    store = Memory()
+
+    async def act() -> None:
+        urls = site.url("a.test", "/no/" + "a" * 1_500), site.url("a.test", "/yes")
+        await Crawl(site, store).until(lambda: store.totals().crawls >= 2, *urls)
+
+    began = time.process_time()
+    play(site, act)
+    assert time.process_time() - began < 10
+    assert "/yes" in site.asked("a.test")
+    assert any(path.startswith("/no") for path in site.asked("a.test")) is allowed
+
+
+def test_t4_rules_that_appear_while_pages_are_queued_hold_for_them() -> None:
+    """5xx: nothing is asked for; 404: everything may be; 200: it is obeyed, also by what was found before."""
+    state = "503"
+
+    def answer(host: str, path: str) -> bytes:
+        if path != "/robots.txt":
+            return html("<p>hello")
+        if state == "503":
+            return b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
+        return NONE if state == "404" else html("User-agent: *\nDisallow: /", kind="text/plain")
+
+    site, store = LiveSite(answer), Memory()
+
+    async def act() -> None:
+        nonlocal state
+        crawl = Crawl(site, store, budget=100)
+        urls = [site.url("a.test", f"/{number}") for number in range(20)]
+        await crawl.until(lambda: False, *urls, seconds=0.7)
+        assert set(site.asked("a.test")) == {"/robots.txt"}
+        state = "404"
+        crawl.clock.shift += 2 * 3600  # the failure is forgiven
+        await crawl.until(lambda: len(site.asked("a.test")) > 12)
+        state = "200"
+        crawl.clock.shift += 13 * 3600  # and the answer too old
+        before = len(site.log)
+        await crawl.until(lambda: len(site.log) > before and store.totals().crawls > 25, seconds=5.0)
+        assert {each.path for each in site.log[before:]} == {"/robots.txt"}
+
+    play(site, act)
+
+
+def test_t4_a_loop_of_redirects_in_place_of_robots_ends() -> None:
+    site = LiveSite(lambda host, path: to("/robots.txt") if path == "/robots.txt" else html("<p>hello"))
+
+    async def act() -> None:
+        await Crawl(site).until(lambda: False, site.url("a.test"), seconds=1.0)
+
+    play(site, act)
+    assert 1 <= len(site.log) <= 3
+    assert set(site.asked("a.test")) == {"/robots.txt"}
+
+
+def test_t5_many_names_on_one_address_share_its_limits() -> None:
+    site, store = LiveSite(lambda host, path: html("<p>hello"), takes=0.02), Memory()
+    polite = Politeness(factor=0, shortest_gap=0.3, longest_gap=0.3)
+
+    async def act() -> None:
+        crawl = Crawl(
+            site,
+            store,
+            politeness=polite,
+            limits=AddressLimits(at_once=2, gap_share=0.1, names=50),
+            names=lambda name: "127.0.0.9" if name.endswith("many.test") else "127.0.0.3",
+            robots=False,
+        )
+        many = [site.url(f"n{number}.many.test") for number in range(300)]
+        await crawl.until(
+            lambda: len({each.host for each in site.log}) >= 51, *many, site.url("other.test"), seconds=15
+        )
+
+    play(site, act)
+    shared = LiveSite(site.answer, log=[each for each in site.log if each.address == "127.0.0.9"])
+    assert shared.most_at_once() <= 2
+    assert len({each.host for each in shared.log}) <= 50, "no more names than are let in"
+    assert len({each.host for each in shared.log}) >= 40
+    begun = sorted(each.begun for each in shared.log)
+    assert (begun[-1] - begun[0]) >= 0.03 * (len(begun) - 1) / 2 * 0.9, "the address rests after every answer"
+    assert min(shared.gaps(), default=1.0) >= 0.29
+    assert site.asked("other.test"), "the others do not wait for it"
+    refused = [crawl for number in range(300) for crawl in store.history(site.url(f"n{number}.many.test"))]
+    assert {crawl.reason for crawl in refused if crawl.outcome is Outcome.REFUSED} == {"names_of_address"}
+
+
+ENTRANCES = {
+    "a link": '<a href="{}">x</a>',
+    "an iframe": '<iframe src="{}"></iframe>',
+    "a canonical tag": '<link rel=canonical href="{}">',
+    "a refresh": '<meta http-equiv=refresh content="0; url={}">',
+    "a base": '<base href="{}"><a href="x">x</a>',
+    "an image map": '<area href="{}">',
+}
+PRIVATE = ("http://inner.test:{}/", "http://127.0.0.9:{}/", "http://0x7f000009:{}/", "http://[::ffff:127.0.0.9]:{}/")
+
+
+@pytest.mark.parametrize("target", PRIVATE)
+@pytest.mark.parametrize("entrance", [*ENTRANCES, "a redirect", "robots.txt", "the list of pages"])
+def test_s4_no_entrance_leads_to_a_private_address(entrance: str, target: str) -> None:
+    """The guard lets 127.0.0.1 through here; whatever is sent to 127.0.0.9 got past it."""
+
+    def answer(host: str, path: str) -> bytes:
+        inner = target.format(site.port)
+        if path == "/robots.txt":
+            return to(inner) if entrance == "robots.txt" else html(f"Sitemap: {inner}", kind="text/plain")
+        if entrance == "a redirect" and path == "/":
+            return to(inner)
+        return html(ENTRANCES.get(entrance, "").format(inner) + '<p>hello <a href="/end">')
+
+    site, store = LiveSite(answer), Memory()
+
+    async def act() -> None:
+        urls = [site.url("outer.test")]
+        if entrance == "the list of pages":
+            urls.append(target.format(site.port))
+        crawl = Crawl(site, store, discovery=Discovery(Scope()), names={"inner.test": "127.0.0.9"})
+        crawl.networks = ("127.0.0.1/32",)
+        await crawl.until(lambda: store.totals().crawls >= 4, *urls, seconds=1.5)
+
+    play(site, act)
+    assert site.log
+    assert {each.address for each in site.log} == {"127.0.0.1"}
