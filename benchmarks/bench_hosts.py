@@ -1,0 +1,181 @@
+"""Many hosts with a gap of one second each, all at once: is any gap undercut, and is the fetcher ever idle?
+
+    python benchmarks/bench_hosts.py [--hosts N] [--seconds S]
+
+The hosts are one server in a process of its own, each at its own loopback address. What is told of gaps comes from that
+server's log. A few hosts that the crawler can easily serve show how late it is when one becomes ready; ten thousand,
+more than it can serve, show whether it does anything but work.
+"""
+
+import argparse
+import asyncio
+import json
+import selectors
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv4Network
+from socket import AF_INET
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from afresh.daemon import Daemon, SteadyClock
+from afresh.engine import Engine
+from afresh.estimate import Grid
+from afresh.fetch import Guard, Http, Limits
+from afresh.frontier import Addresses, Hosts, Politeness, host_of
+from afresh.schedule import Scheduler
+from afresh.store import Memory
+from afresh.types import Page
+
+GAP = 1.0
+BODY = b"<p>A page.</p>"
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
+
+
+class Log(asyncio.Protocol):
+    """Answers everything, and notes when it was asked by whom."""
+
+    rows: list[tuple[str, float]] = []  # noqa: RUF012 - one log for all connections
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A crawler comes."""
+        self.transport: asyncio.Transport = transport  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        """Requests are short and come whole."""
+        self.rows.append((data.partition(b"Host: ")[2].partition(b"\r\n")[0].decode(), time.monotonic()))
+        self.transport.write(ANSWER)
+
+
+async def serve() -> None:
+    """Serve until standard input ends, then print the log."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(Log, "0.0.0.0", 0, backlog=8192)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+    print(json.dumps(Log.rows))
+
+
+class Spread(AbstractResolver):
+    """An address of its own for every host: 127.1.0.0 and up."""
+
+    async def resolve(self, host: str, port: int = 0, family: int = AF_INET) -> list[ResolveResult]:  # type: ignore[override]
+        """hN.test is the N-th."""
+        address = str(IPv4Address("127.1.0.0") + int(host[1:-5]))
+        return [ResolveResult(hostname=host, host=address, port=port, family=AF_INET, proto=0, flags=0)]
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+async def crawl(port: int, hosts: int, seconds: float, watch: "Watch") -> tuple[float, float]:
+    """Keep two pages of each host fresh for a while; CPU and wall seconds after the start."""
+    clock, store = SteadyClock(), Memory()
+    urls = [f"http://h{number}.test:{port}/{page}" for page in "ab" for number in range(hosts)]
+    store.add([Page(url, host_of(url)) for url in urls])
+    polite = Politeness(factor=10.0, shortest_gap=GAP)
+    fetcher = Http(
+        user_agent="afresh/bench",
+        limits=Limits(connections=512),
+        guard=Guard(networks=[IPv4Network("127.0.0.0/8")]),
+        resolver=Spread(),
+        clock=clock,
+    )
+    engine = Engine(
+        scheduler=Scheduler(budget=50_000.0, lease=120.0), estimator=Grid(typical_rate=1.0), hosts=Hosts(polite)
+    )
+    daemon = Daemon(
+        engine=engine,
+        fetcher=fetcher,
+        store=store,
+        addresses=Addresses(politeness=polite),
+        clock=clock,
+        concurrency=256,
+        listeners=[started := _Started()],
+    )
+    started.then = lambda: setattr(watch, "daemon", daemon)
+    asyncio.get_running_loop().call_later(seconds, daemon.stop)
+    await daemon.run()
+    watch.daemon = None
+    cost = time.process_time() - started.cpu, time.monotonic() - started.wall
+    await fetcher.close()
+    return cost
+
+
+class Watch(selectors.DefaultSelector):
+    """Adds up how long the event loop sleeps while a place for another fetch is free."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.daemon: Daemon | None = None
+        self.idle = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """As usual."""
+        before = time.monotonic()
+        ready = super().select(timeout)
+        if self.daemon and timeout != 0 and len(self.daemon._under_way) < self.daemon.concurrency:
+            self.idle += time.monotonic() - before
+        return ready
+
+
+class _Started:
+    """Notes when the first order is given: what comes before is loading."""
+
+    cpu = wall = 0.0
+    then: Callable[[], object] = print
+
+    def __call__(self, event: object) -> None:
+        if not self.wall and type(event).__name__ == "Ordered":
+            self.cpu, self.wall = time.process_time(), time.monotonic()
+            self.then()
+
+
+def measure(hosts: int, seconds: float) -> None:
+    """One run and what the server's log says of it."""
+    server = subprocess.Popen(
+        [sys.executable, __file__, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    port = int(server.stdout.readline())
+    watch = Watch()
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(watch)) as runner:
+        cpu, wall = runner.run(crawl(port, hosts, seconds, watch))
+    rows = json.loads(server.communicate("")[0])
+    last: dict[str, float] = {}
+    gaps = []
+    for host, moment in rows:
+        if host in last:
+            gaps.append(moment - last[host])
+        last[host] = moment
+    print(f"{hosts} hosts, {GAP:g} s gap, {wall:.1f} s: {len(rows)} requests to {len(last)} hosts")
+    if gaps:
+        late = sorted(gap - GAP for gap in gaps)
+        undercut = sum(gap < GAP for gap in gaps)
+        print(f"  shortest time between two requests to one host: {min(gaps):.4f} s ({undercut} undercut)")
+        if hosts * wall < 2 * len(rows):
+            pick: Callable[[float], float] = lambda share: late[min(int(share * len(late)), len(late) - 1)]  # noqa: E731
+            print(f"  later than ready: median {statistics.median(late):.4f} s, 99 % {pick(0.99):.4f} s")
+    print(f"  {len(rows) / wall:.0f} requests a second; the crawler used {cpu / wall:.0%} of a core")
+    print(f"  asleep with a place free for another fetch: {watch.idle / wall:.1%} of the time")
+
+
+def main() -> None:
+    """Few and many."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", type=int, nargs="*", default=[200, 10_000])
+    parser.add_argument("--seconds", type=float, default=40.0)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        asyncio.run(serve())
+        return
+    for hosts in options.hosts:
+        measure(hosts, options.seconds)
+
+
+if __name__ == "__main__":
+    main()
