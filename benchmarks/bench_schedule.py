@@ -3,9 +3,11 @@
 Every line is a ratio, or holds figures that were measured side by side in one run. `--huge` adds 10^8 pages (7 GiB).
 """
 
-import io
+import resource
 import sys
 import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -33,12 +35,11 @@ def decide(core: int, tick: float, count: int, heard: Any) -> float:
 
 
 @njit(nogil=True)
-def heap_turns(key: Any, who: Any, count: int, seed: int) -> float:
+def heap_turns(key: Any, who: Any, gaps: Any, count: int) -> float:
     """The yardstick: a binary heap by due time, one pop and one push a decision, and no value function at all."""
-    np.random.seed(seed)  # noqa: NPY002 - the compiled generator
     size = key.size
-    for _ in range(count):
-        due, slot = key[0] + np.random.exponential(1.0), who[0]  # noqa: NPY002 - the compiled generator
+    for turn in range(count):
+        due, slot = key[0] + gaps[turn % gaps.size], who[0]
         # Pop: the last one sinks from the root; then push: the same page rises from the end.
         last, mover = key[size - 1], who[size - 1]
         i = 0
@@ -103,17 +104,19 @@ def rate(scheduler: Scheduler, decisions: int, *, noisy: bool, warm: int) -> flo
 
 
 def heap_rate(count: int, decisions: int) -> float:
-    """Seconds a turn of the bare heap."""
+    """Seconds a turn of the bare heap: float64 keys and int32 slots, after every page has been through it twice.
+
+    A heap that was just built is faster, for its paths still lie together in the cache.
+    """
     rng = np.random.default_rng(4)
     key = np.sort(rng.exponential(1.0, count))
-    for level in range(count.bit_length()):  # a sorted array is a heap, but its paths all lie in the cache
-        rng.shuffle(key[2**level - 1 : 2 ** (level + 1) - 1])
-    who = np.arange(count, dtype=np.int64)
-    heap_turns(key, who, min(decisions, 2 * count), 1)
+    who = rng.permutation(count).astype(np.int32)
+    gaps = rng.exponential(1.0, 1 << 16)
+    heap_turns(key, who, gaps, 2 * count)
     best = np.inf
-    for seed in range(3):
+    for _ in range(3):
         began = time.perf_counter()
-        heap_turns(key, who, decisions, seed)
+        heap_turns(key, who, gaps, decisions)
         best = min(best, (time.perf_counter() - began) / decisions)
     return best
 
@@ -128,6 +131,52 @@ def argmax_rate(count: int, turns: int) -> float:
         now += 100.0 / count
         current[np.argmax(crawl_value(now - current, **given))] = now
     return (time.perf_counter() - began) / turns
+
+
+def disk(scheduler: Scheduler) -> None:
+    """Compare `save` and `load` with numpy writing and reading as many bytes as one array, on the same disk."""
+    with TemporaryDirectory() as folder:
+        ours, other = f"{folder}/scheduler", f"{folder}/array"
+        scheduler.save(ours)
+        size = Path(ours).stat().st_size
+        array = np.frombuffer(np.random.default_rng(5).bytes(size), np.uint8)
+        array.tofile(other)
+        took = dict.fromkeys(("save", "tofile", "load", "fromfile"), np.inf)
+        for _ in range(3):
+            for name, call in (
+                ("save", lambda: scheduler.save(ours)),
+                ("tofile", lambda: array.tofile(other)),
+                ("load", lambda: Scheduler.load(ours)),
+                ("fromfile", lambda: np.fromfile(other, np.uint8)),
+            ):
+                began = time.perf_counter()
+                call()
+                took[name] = min(took[name], time.perf_counter() - began)
+    for name, plain in (("save", "tofile"), ("load", "fromfile")):
+        print(
+            f"{name} of {size / 1e9:.2f} GB: {size / took[name] / 1e9:.2f} GB/s, {took[name] / took[plain]:.2f} x the "
+            f"time of {plain}",
+            flush=True,
+        )
+
+
+def huge(small: float, decisions: int) -> None:
+    """10^8 pages, added in ten parts so that what they are made from takes little room."""
+    count, part = 10**8, 10**7
+    scheduler = Scheduler(budget=count / 100.0)
+    scheduler.reserve(count)
+    began = time.perf_counter()
+    for first in range(0, count, part):
+        given = pages(part, part / 100.0, False)
+        age = np.random.default_rng(first).uniform(0.0, 100.0, part)
+        scheduler.add_many(**given, now=0.0, age=age)
+        print(f"{first + part:>9} pages in {time.perf_counter() - began:.0f} s", flush=True)
+    cost = rate(scheduler, decisions, noisy=False, warm=400_000)
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"10^8 pages: {cost * 1e6:.2f} us, {cost / small:.2f} x that at 10^5, {scheduler.nbytes / 2**30:.2f} GiB, "
+        f"the whole process at most {most:.2f} GiB"
+    )
 
 
 def main() -> None:
@@ -152,22 +201,10 @@ def main() -> None:
             print(f"{count:>9} pages: {plain / found[count, False]:,.0f} x the decisions of an argmax", flush=True)
     for noisy in (False, True) if (10**7, True) in found else ():
         print(f"10^7 against 10^5, noisy={noisy}: {found[10**7, noisy] / found[10**5, noisy]:.2f} x a decision")
-    began = time.perf_counter()
-    file = io.BytesIO()
-    scheduler.save(file)
-    saved = time.perf_counter() - began
-    file.seek(0)
-    began = time.perf_counter()
-    Scheduler.load(file)
-    size = file.getbuffer().nbytes
-    print(f"save {size / saved / 1e9:.2f} GB/s, load {size / (time.perf_counter() - began) / 1e9:.2f} GB/s, to memory")
+    disk(scheduler)
     if "--huge" in sys.argv:
-        scheduler, took = machine(10**8, noisy=False)
-        cost = rate(scheduler, decisions, noisy=False, warm=400_000)
-        print(
-            f"10^8 pages: {cost * 1e6:.2f} us, {cost / found[10**5, False]:.2f} x that at 10^5, "
-            f"{scheduler.nbytes / 2**30:.2f} GiB, added in {took:.0f} s"
-        )
+        del scheduler
+        huge(found[10**5, False], decisions)
 
 
 if __name__ == "__main__":

@@ -281,3 +281,47 @@ def test_equal_states_are_saved_as_equal_files() -> None:
         files.append(io.BytesIO())
         machine.save(files[-1])
     assert files[0].getvalue() == files[1].getvalue()
+
+
+def test_reserved_room_is_used_without_a_copy() -> None:
+    machine = Scheduler(budget=10.0)
+    machine.reserve(1000)
+    room = machine.state.pages
+    for first in range(0, 1000, 250):
+        assert machine.add_many(**many(250, first)).tolist() == list(range(first, first + 250))  # type: ignore[arg-type]
+    assert machine.state.pages is room
+    check(machine)
+
+
+def test_the_price_of_very_many_pages_is_solved_on_some_of_them() -> None:
+    machine = Scheduler(budget=1000.0)
+    machine.add_many(**many(330_000, age=50.0))  # type: ignore[arg-type]
+    assert machine.demand == pytest.approx(1000.0, rel=0.05)
+    for slot in range(1000):
+        machine.pause(slot)
+    machine.budget = 4000.0
+    few = Scheduler(budget=200.0)
+    few.add_many(**many(16_500, age=50.0))  # type: ignore[arg-type]
+    assert machine.price == pytest.approx(few.price, rel=0.03)
+
+
+@pytest.mark.parametrize("age", [1000.0, math.inf])
+@pytest.mark.parametrize("together", [True, False])
+def test_of_equal_pages_that_come_up_together_the_lower_slot_goes_first(together: bool, age: float) -> None:
+    machine = Scheduler(budget=10.0)
+    if together:
+        machine.add_many(request_rate=1.0, change_rate=np.full(25, 0.5), now=0.0, age=age)
+        # Slots that are used again are not handed out in their order.
+        machine.remove_many(np.random.default_rng(1).permutation(25))
+        slots = machine.add_many(request_rate=1.0, change_rate=np.full(25, 0.5), now=0.0, age=age)
+        assert slots.tolist() != list(range(25))
+    else:
+        for _ in range(25):
+            machine.add(request_rate=1.0, change_rate=0.5, now=0.0, age=age)
+    assert machine.next_many(10.0, 25).tolist() == list(range(25))
+
+
+def test_of_equal_pages_on_the_wheel_the_lower_slot_comes_up_first() -> None:
+    machine = Scheduler(budget=10.0)
+    machine.add_many(request_rate=1.0, change_rate=np.full(25, 0.5), now=0.0, age=0.0)
+    assert machine.next_many(10.0, 12).tolist() == list(range(12))

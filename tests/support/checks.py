@@ -29,8 +29,10 @@ def check(machine: Scheduler) -> None:
     pages = state.pages[:used]
     place = pages["place"]
     lists: dict[int, list[int]] = {WHEEL: [], READY: [], PARKED: []}
-    for bucket in np.flatnonzero(state.wheel >= 0):
-        lists[WHEEL] += walk(machine, BUCKETS + int(bucket), int(state.wheel[bucket]))
+    for bucket in np.flatnonzero((state.wheel["first"] >= 0) | (state.wheel["last"] >= 0)):
+        found = walk(machine, BUCKETS + int(bucket), int(state.wheel[bucket]["first"]))
+        assert found[-1] == state.wheel[bucket]["last"]
+        lists[WHEEL] += found
     for shelf in range(SHELVES):
         found = walk(machine, shelf, int(state.shelves[shelf]["first"]))
         assert state.shelves[shelf]["last"] == (found[-1] if found else -1)

@@ -2,7 +2,8 @@
 
 A list has a number: shelves come first, then hosts, and the buckets of the wheel from `BUCKETS` on. The first page of a
 list keeps −1 − number as its previous one and the last page as its next one, so that a page can be taken out of a list
-without knowing which it is in. Buckets know their first page only; shelves and hosts also their last.
+without knowing which it is in. All lists are queues: of two pages that are equal, the one that was placed first goes
+first.
 """
 
 from afresh.schedule.inlined import inlined
@@ -25,33 +26,27 @@ def _set_first(core: int, number: int, slot: int) -> None:
 @inlined
 def _set_last(core: int, number: int, slot: int) -> None:
     if number >= BUCKETS:
-        return
-    if number < SHELVES:
+        bucket_at(core, number - BUCKETS).last = slot
+    elif number < SHELVES:
         shelf_at(core, number).last = slot
     else:
         host_at(core, number - SHELVES).last = slot
 
 
 @inlined
-def put_first(core: int, bucket: int, slot: int) -> None:
-    """Put a page at the front of a bucket of the wheel."""
-    end = -1 - (BUCKETS + bucket)
-    old = bucket_at(core, bucket).first
-    page = page_at(core, slot)
-    page.previous = end
-    if old >= 0:
-        page.next = old
-        page_at(core, old).previous = slot
-    else:
-        page.next = end
-    bucket_at(core, bucket).first = slot
+def _last_of(core: int, number: int) -> int:
+    if number >= BUCKETS:
+        return int(bucket_at(core, number - BUCKETS).last)
+    if number < SHELVES:
+        return int(shelf_at(core, number).last)
+    return int(host_at(core, number - SHELVES).last)
 
 
 @inlined
 def put_last(core: int, number: int, slot: int) -> None:
-    """Put a page at the back of a shelf or a host's queue."""
+    """Put a page at the back of a list."""
     end = -1 - number
-    last = shelf_at(core, number).last if number < SHELVES else host_at(core, number - SHELVES).last
+    last = _last_of(core, number)
     page = page_at(core, slot)
     page.next = end
     if last >= 0:

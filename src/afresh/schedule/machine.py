@@ -24,6 +24,7 @@ from afresh.schedule.table import (
     State,
     aligned_records,
     new_hosts,
+    new_queues,
     new_state,
 )
 from afresh.value.compiled import compiled
@@ -57,10 +58,19 @@ class Machine:
         have = len(self.state.pages)
         if wanted > have:
             # Growing by half keeps the cost of adding one by one linear; a large batch gets just what it needs.
-            records = aligned_records(max(wanted, 64, have + have // 2 if pages < have // 2 else wanted))
-            records.view(np.uint8)[: have * PAGE.itemsize] = self.state.pages.view(np.uint8)
-            self.state = self.state._replace(pages=records).bind()
+            more = max(wanted, 64, have + have // 2 if pages < have // 2 else wanted)
+            self.reserve(more - int(control["pages"]))
         self._fit_wheel(int(control["pages"]) + pages, now)
+
+    def reserve(self, pages: int) -> None:
+        """Make room for so many more pages at once, so that adding them in parts copies nothing."""
+        control = self.state.control[0]
+        wanted = int(control["pages"]) + pages
+        if wanted > len(self.state.pages):
+            records = aligned_records(wanted)
+            used = int(control["used"]) * PAGE.itemsize
+            records.view(np.uint8)[:used] = self.state.pages.view(np.uint8)[:used]
+            self.state = self.state._replace(pages=records).bind()
 
     def _fit_wheel(self, pages: int, now: float) -> None:
         """Rebuild the wheel if its buckets have become too few or their width does not fit the budget any more."""
@@ -74,7 +84,7 @@ class Machine:
         ratio = float(control["width"]) / width
         if len(self.state.wheel) >= buckets and 1 / 6 <= ratio <= 6 and control["pages"] > 0:
             return
-        self.state = self.state._replace(wheel=np.full(buckets, -1, np.int32)).bind()
+        self.state = self.state._replace(wheel=new_queues(buckets)).bind()
         control["width"] = width
         control["bucket"] = control["ahead"] = math.floor(now / width)
         rebuild(self.state.core)
@@ -142,15 +152,9 @@ class Machine:
     def _solve_price(self, now: float, fresh: Slots | None = None) -> None:
         """Let the price jump to the one at which a sample of the pages asks for its share of the budget."""
         control = self.state.control[0]
-        slots = self._slots_in_play()
-        if fresh is not None:
-            slots = np.union1d(slots, fresh) if len(slots) else fresh
-        if not len(slots) or control["budget"] <= 0:
+        sample, share = self._sample(fresh)
+        if not len(sample) or control["budget"] <= 0:
             return
-        self._solve_hosts(slots)
-        share = min(1.0, SAMPLE / len(slots))
-        # A fixed stride without a rhythm of its own, so that nothing is drawn and everything can be repeated.
-        sample = slots if share == 1.0 else slots[(np.arange(SAMPLE) * 2_654_435_761) % len(slots)]
         policy, terms, longest = int(control["policy"]), int(control["terms"]), float(control["longest"])
         price = solve_on(
             self.state.pages,
@@ -164,13 +168,34 @@ class Machine:
         )
         self._jump(max(price, 1e-250), now)
 
-    def _solve_hosts(self, slots: Slots) -> None:
-        """Each capped host's own price, which does not depend on the others."""
-        hosts, control = self.state.hosts, self.state.control[0]
+    def _sample(self, fresh: Slots | None) -> tuple[Slots, float]:
+        """(some of the pages in play and of those not placed yet, their share of these); solves the hosts on the way.
+
+        A fixed stride without a rhythm of its own, so that nothing is drawn and everything can be repeated.
+        """
+        hosts, used = self.state.hosts, int(self.state.control[0]["used"])
         caps = np.array([cap_of(host) for host in hosts]) if len(hosts) else np.zeros(0)
         hosts["price"] = 0.0
-        if not np.isfinite(caps).any():
-            return
+        capped = bool(np.isfinite(caps).any())
+        if used > 16 * SAMPLE and not capped:
+            # Listing all pages would take as much memory as an eighth of them.
+            some = (np.arange(4 * SAMPLE) * 2_654_435_761) % used
+            pages = self.state.pages[some]
+            unplaced = (pages["place"] == PAUSED) & (pages["threshold"] == 0.0)
+            some = some[unplaced | ((pages["place"] != FREE) & (pages["place"] != PAUSED))]
+            if len(some) >= SAMPLE:
+                return some[:SAMPLE], 4 * SAMPLE * SAMPLE / (len(some) * used)
+        slots = self._slots_in_play()
+        if fresh is not None:
+            slots = np.union1d(slots, fresh) if len(slots) else fresh
+        if capped:
+            self._solve_hosts(slots, caps)
+        share = min(1.0, SAMPLE / max(1, len(slots)))
+        return (slots if share == 1.0 else slots[(np.arange(SAMPLE) * 2_654_435_761) % len(slots)]), share
+
+    def _solve_hosts(self, slots: Slots, caps: NDArray[np.float64]) -> None:
+        """Each capped host's own price, which does not depend on the others."""
+        hosts, control = self.state.hosts, self.state.control[0]
         numbers = self.state.pages["host"][slots]
         order = np.argsort(numbers, kind="stable")
         bounds = np.searchsorted(numbers[order], np.arange(len(hosts) + 1))

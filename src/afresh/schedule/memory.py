@@ -13,7 +13,7 @@ from numba import from_dtype, types
 from numba.extending import intrinsic
 
 from afresh.schedule.inlined import inlined
-from afresh.schedule.table import BUCKET, CONTROL, EXTRA, HOST, LEASE, PAGE, SHELF, WAKING
+from afresh.schedule.table import CONTROL, EXTRA, HOST, LEASE, PAGE, QUEUE, WAKING
 
 
 def _records(dtype: np.dtype[Any]) -> Any:
@@ -32,7 +32,7 @@ def _records(dtype: np.dtype[Any]) -> Any:
     return intrinsic(at)
 
 
-_control, _page, _bucket, _shelf = _records(CONTROL), _records(PAGE), _records(BUCKET), _records(SHELF)
+_control, _page, _queue = _records(CONTROL), _records(PAGE), _records(QUEUE)
 _host, _waking, _extra, _lease = _records(HOST), _records(WAKING), _records(EXTRA), _records(LEASE)
 
 
@@ -51,13 +51,13 @@ def page_at(core: int, slot: int) -> Any:
 @inlined
 def bucket_at(core: int, bucket: int) -> Any:
     """A bucket of the wheel."""
-    return _bucket(_control(core, 0).wheel_at, bucket)
+    return _queue(_control(core, 0).wheel_at, bucket)
 
 
 @inlined
 def shelf_at(core: int, shelf: int) -> Any:
     """A shelf of pages that are up."""
-    return _shelf(_control(core, 0).shelves_at, shelf)
+    return _queue(_control(core, 0).shelves_at, shelf)
 
 
 @inlined

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from afresh.schedule.inlined import inlined
-from afresh.schedule.lists import put_first, put_last, take_out
+from afresh.schedule.lists import BUCKETS, put_last, take_out
 from afresh.schedule.memory import control_at, host_at, page_at
 from afresh.schedule.policies import seen
 from afresh.schedule.table import PARKED, PAUSED, READY, SHELVES, URGENT, WHEEL
@@ -58,7 +58,7 @@ def to_wheel(core: int, slot: int) -> None:
         half = buckets >> 1
         bucket = control.bucket + half + (slot * 2_654_435_761 & 0x7FFFFFFF) % (half - 2)
     page.place = WHEEL
-    put_first(core, bucket & (buckets - 1), slot)
+    put_last(core, BUCKETS + (bucket & (buckets - 1)), slot)
 
 
 @inlined

@@ -135,7 +135,8 @@ class Scheduler(Machine):
         if count > before // 2 and not self.state.control[0]["exact"]:
             self._solve_price(now, slots)
             self.state.control[0]["changes"] = 0
-        events.place_all(self.state.core, slots, now)
+        # In the order of slots, so that of equal pages the lower slot goes first.
+        events.place_all(self.state.core, np.sort(slots), now)
         self._review(now)
         return slots
 

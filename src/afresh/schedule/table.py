@@ -77,8 +77,7 @@ HOST = np.dtype(
     ]
 )
 
-BUCKET = np.dtype([("first", "i4")])  # of the wheel; −1: empty
-SHELF = np.dtype([("first", "i4"), ("last", "i4")])
+QUEUE = np.dtype([("first", "i4"), ("last", "i4")])  # a bucket of the wheel, or a shelf; −1: empty
 WAKING = np.dtype([("host", "i4")])
 LEASE = np.dtype([("end", "f8"), ("slot", "i8")])
 
@@ -138,7 +137,7 @@ class State(NamedTuple):
 
     control: Records  # one record
     pages: Records
-    wheel: Integers  # first page of each bucket; −1: empty
+    wheel: Records
     shelves: Records
     hosts: Records
     heap: Integers  # hosts to be woken, by the time they are ready
@@ -170,6 +169,11 @@ def aligned_records(count: int) -> Records:
     return raw[shift : shift + count * PAGE.itemsize].view(PAGE)
 
 
+def new_queues(count: int) -> Records:
+    """Empty buckets or shelves."""
+    return np.full(2 * count, -1, np.int32).view(QUEUE)
+
+
 def new_hosts(count: int) -> Records:
     """Hosts that are ready and have no limits."""
     hosts = np.zeros(count, HOST)
@@ -188,13 +192,11 @@ def new_state() -> State:
     control["longest"] = np.inf
     control["stale_factor"] = 1.0
     control["width"] = 1.0
-    shelves = np.zeros(SHELVES, SHELF)
-    shelves["first"] = shelves["last"] = -1
     return State(
         control=control,
         pages=aligned_records(0),
-        wheel=np.full(64, -1, np.int32),
-        shelves=shelves,
+        wheel=new_queues(64),
+        shelves=new_queues(SHELVES),
         hosts=new_hosts(0),
         heap=np.zeros(0, np.int32),
         extra=np.zeros(0, EXTRA),
