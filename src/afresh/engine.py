@@ -8,7 +8,7 @@
 
 from dataclasses import dataclass, replace
 
-from afresh.estimate import Estimator
+from afresh.estimate import Estimator, kin_of
 from afresh.frontier import Hosts, host_failed, put_off
 from afresh.schedule import Explanation, Schedules
 from afresh.types import Beliefs, Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
@@ -74,7 +74,7 @@ class Engine:
         )
         self._slots[page.url] = slot
         self._tracked[slot] = _Tracked(page, current, signals, failures)
-        self.estimator.add(slot, now=now, importance=page.importance, learned=learned)
+        self.estimator.add(slot, now=now, importance=page.importance, learned=learned, kin=kin_of(page.url, page.host))
         self._believe(slot, now)
         if not_before > now:
             self.scheduler.finish(slot, now, crawled=None, put_off=not_before - now)
@@ -96,7 +96,7 @@ class Engine:
             self.estimator.signalled(slot)
             self.scheduler.signal(slot, evidence.time)
         else:
-            self.estimator.requested(slot, evidence.count)
+            self.estimator.requested(slot, evidence.count, evidence.time)
         self._believe(slot, evidence.time)
         return True
 
@@ -169,7 +169,7 @@ class Engine:
         tracked = self._tracked[slot]
         if tracked.current is None:
             return 0.0
-        return self.estimator.beliefs(slot, now).freshness(max(now - tracked.current, 0.0), tracked.signals)
+        return self.estimator.fresh_probability(slot, max(now - tracked.current, 0.0), tracked.signals)
 
     def explain(self, url: str, now: float) -> Explanation:
         """Value, price, due time of a page, and what holds it back."""
@@ -192,7 +192,7 @@ class Engine:
         self.scheduler.update(
             slot,
             now=now,
-            request_rate=believed.request_rate,
+            request_rate=believed.request_rate * self.estimator.interest(slot),
             change_rate=believed.change_rate,
             recall=believed.recall,
             false_rate=believed.false_rate,
