@@ -8,7 +8,7 @@
 
 from dataclasses import dataclass, replace
 
-from afresh.estimate import Calibration, Estimator
+from afresh.estimate import Calibration, Estimator, kin_of
 from afresh.frontier import Hosts, host_failed, put_off
 from afresh.schedule import Explanation, Schedules
 from afresh.types import Beliefs, Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
@@ -76,7 +76,7 @@ class Engine:
         )
         self._slots[page.url] = slot
         self._tracked[slot] = _Tracked(page, current, signals, failures)
-        self.estimator.add(slot, now=now, importance=page.importance, learned=learned)
+        self.estimator.add(slot, now=now, importance=page.importance, learned=learned, kin=kin_of(page.url, page.host))
         self._believe(slot, now)
         if not_before > now:
             self.scheduler.finish(slot, now, crawled=None, put_off=not_before - now)
@@ -98,7 +98,7 @@ class Engine:
             self.estimator.signalled(slot)
             self.scheduler.signal(slot, evidence.time)
         else:
-            self.estimator.requested(slot, evidence.count)
+            self.estimator.requested(slot, evidence.count, evidence.time)
         self._believe(slot, evidence.time)
         return True
 
@@ -173,7 +173,7 @@ class Engine:
         tracked = self._tracked[slot]
         if tracked.current is None:
             return 0.0
-        return self.estimator.beliefs(slot, now).freshness(max(now - tracked.current, 0.0), tracked.signals)
+        return self.estimator.fresh_probability(slot, max(now - tracked.current, 0.0), tracked.signals)
 
     def explain(self, url: str, now: float) -> Explanation:
         """Value, price, due time of a page, and what holds it back."""
@@ -194,17 +194,17 @@ class Engine:
     def _believe(self, slot: int, now: float) -> None:
         """Tell the scheduler what is believed of a page, if that is anything new."""
         believed, tracked = self.estimator.beliefs(slot, now), self._tracked[slot]
-        rates = believed.request_rate, believed.change_rate, believed.recall, believed.false_rate
+        request_rate = believed.request_rate * self.estimator.interest(slot)
+        rates = request_rate, believed.change_rate, believed.recall, believed.false_rate
         if rates != tracked.told:
             tracked.told = rates
-            request_rate, change_rate, recall, false_rate = rates
             self.scheduler.update(
                 slot,
                 now=now,
                 request_rate=request_rate,
-                change_rate=change_rate,
-                recall=recall,
-                false_rate=false_rate,
+                change_rate=believed.change_rate,
+                recall=believed.recall,
+                false_rate=believed.false_rate,
             )
 
     def _recorded(self, tracked: _Tracked, order: Order, fetched: Fetched, verdict: Verdict) -> Crawl:

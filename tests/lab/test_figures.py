@@ -132,5 +132,12 @@ def test_a_row_is_mean_and_standard_error() -> None:
 
 
 def test_all_published_figures_are_there() -> None:
-    assert list(EXPERIMENTS) == [f"fig{number}" for number in range(2, 15)]
+    assert list(EXPERIMENTS) == [*(f"fig{number}" for number in range(2, 15)), "learn", "explore"]
     assert experiment("fig4").sizes == (100, 200, 500, 750, 1000, 10000)
+
+
+def test_learning_comes_close_to_knowing_and_stays_above_uniform_visits() -> None:
+    shares = {row.policy: row.accuracy for row in run(experiment("learn"), sizes=(200,), reps=2).rows}
+    assert shares["learns, 20 crawls"] > 0.88
+    assert shares["learns, 100 crawls"] > shares["learns, 20 crawls"] - 0.01
+    assert shares["learns, 20 crawls"] > shares["uniform, 20 crawls"] + 0.02

@@ -1,11 +1,8 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from afresh.estimate.likelihood import fit, naive_quality, signal_quality
-from afresh.estimate.table import beliefs_of, learn_crawl, new_table, refresh_prior
 from afresh.sim.history import History, draw_history, draw_signals
+from afresh.sim.learned import replay_learned
 from afresh.sim.replay import POLICIES, replay
 from afresh.sim.rules import DAY, RULES
 
@@ -85,54 +82,18 @@ def test_drawn_histories_keep_their_rates_with_and_without_bursts() -> None:
         assert short == pytest.approx(1 - np.exp(-0.1), abs=0.01) if clumping == 0 else short > 0.3
 
 
-@settings(max_examples=20)
-@given(
-    crawls=st.lists(st.tuples(st.floats(0.05, 20.0), st.booleans()), min_size=1, max_size=15),
-)
-def test_the_table_keeps_the_whole_posterior(crawls: list[tuple[float, bool]]) -> None:
-    table = new_table(2, typical_rate=1.0, now=0.0)
-    log_posterior = np.log(table.prior)
-    for elapsed, changed in crawls:
-        learn_crawl(table, 0, elapsed, 0.0, changed)
-        x = table.rates * elapsed
-        log_posterior += np.maximum(-12.0, np.log(-np.expm1(-np.maximum(x, 1e-12))) if changed else -x)
-    weight = np.exp(log_posterior - log_posterior.max())
-    expected = np.exp((weight @ np.log(table.rates)) / weight.sum())
-    assert beliefs_of(table, 0, 1.0)[0] == pytest.approx(expected, rel=1e-3)
-    assert beliefs_of(table, 1, 1.0)[0] == pytest.approx(np.exp(table.prior @ np.log(table.rates)), rel=1e-9)
+def test_what_is_stated_is_near_what_is_true() -> None:
+    for clumping in (0.0, 0.3):
+        line = replay(collection(clumping=clumping), "afresh", budget=400 / (20 * DAY), score_from=SPAN / 4)
+        assert line.expected == pytest.approx(line.weighted, abs=0.02)
+    assert np.isnan(replay(collection(40), "uniform", budget=1 / DAY).expected)
 
 
-def test_a_page_never_crawled_is_believed_to_be_like_the_others() -> None:
-    rng = np.random.default_rng(5)
-    table = new_table(51, typical_rate=1.0, now=0.0)
-    for page in range(50):
-        for _ in range(40):
-            learn_crawl(table, page, 5.0, 0.0, bool(rng.random() < 1 - np.exp(-0.1 * 5.0)))
-    for _ in range(3):
-        refresh_prior(table)
-    assert beliefs_of(table, 50, 1.0)[0] == pytest.approx(0.1, rel=0.15)
-
-
-def test_old_evidence_fades() -> None:
-    forgetful, faithful = (new_table(1, typical_rate=1.0, now=0.0, memory=memory) for memory in (20.0, np.inf))
-    for table in (forgetful, faithful):
-        for k in range(200):
-            learn_crawl(table, 0, 1.0, 0.0, k < 100)
-    assert beliefs_of(forgetful, 0, 200.0)[0] < 0.3 * beliefs_of(faithful, 0, 200.0)[0]
-
-
-def test_maximum_likelihood_finds_what_the_naive_count_misses() -> None:
-    rng = np.random.default_rng(6)
-    change_rate, recall, precision = 0.2, 0.6, 0.5
-    false_rate = recall * change_rate * (1 - precision) / precision
-    elapsed = rng.exponential(10.0, 50_000)
-    told, untold = rng.poisson(recall * change_rate * elapsed), rng.poisson((1 - recall) * change_rate * elapsed)
-    signals, changed = (told + rng.poisson(false_rate * elapsed)).astype(float), (told + untold) > 0
-    found = signal_quality(elapsed, signals, changed)
-    assert found.precision == pytest.approx(precision, abs=0.02)
-    assert found.recall == pytest.approx(recall, abs=0.02)
-    assert found.change_rate == pytest.approx(change_rate, rel=0.03)
-    assert naive_quality(elapsed, signals, changed).precision > precision + 0.1
-    silent, weight = fit(elapsed, np.zeros_like(elapsed), changed)
-    assert weight == 0.0
-    assert silent == pytest.approx(change_rate, rel=0.03)
+def test_pages_that_differ_at_every_fetch_do_not_eat_the_budget() -> None:
+    rng = np.random.default_rng(1)
+    rates = np.exp(rng.normal(-np.log(40 * DAY), 1.2, 400))
+    rates[::20] = 24 / DAY
+    weight = rng.permutation(1.0 / np.arange(1, 401))
+    history = draw_history(rng, rates, weight=weight, start=0.0, end=SPAN)
+    field, _ = replay_learned(history, budget=400 / (20 * DAY), score_from=SPAN / 4)
+    assert field.visits[::20].sum() < 0.1 * field.visits.sum()

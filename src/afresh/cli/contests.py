@@ -1,5 +1,6 @@
 """Policies side by side on the command line: on a synthetic collection, or over a recorded history."""
 
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -231,6 +232,7 @@ def _row(line: "Replayed", contest: "Contest", best: float) -> dict[str, Any]:
         "crawls": line.crawls,
         "finds": line.finds,
         "stale_age": line.stale_age,
+        "expected": None if math.isnan(line.expected) else line.expected,
         "budget": contest.budget,
     }
 
@@ -238,13 +240,14 @@ def _row(line: "Replayed", contest: "Contest", best: float) -> dict[str, Any]:
 def _show(lines: list["Replayed"], best: float, title: str) -> None:
     table = slim_table(title, "Shares of time fresh; of best: against the best constant rates by the true means.")
     table.add_column("policy", no_wrap=True)
-    for name in ("weighted", "of best", "unweighted", "crawls", "finds", "stale age"):
+    for name in ("weighted", "of best", "believed", "unweighted", "crawls", "finds", "stale age"):
         table.add_column(name, justify="right", no_wrap=True)
     for line in lines:
         table.add_row(
             line.policy,
             f"{line.weighted:.4f}",
             f"{100 * line.weighted / best:.1f} %" if best > 0 else "-",
+            "-" if math.isnan(line.expected) else f"{line.expected:.4f}",
             f"{line.unweighted:.4f}",
             f"{line.crawls:,}",
             f"{100 * line.finds:.1f} %",

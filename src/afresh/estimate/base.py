@@ -11,8 +11,16 @@ class Estimator(Protocol):
     Pages are the scheduler's slot numbers. Nothing here reads a clock.
     """
 
-    def add(self, slot: int, *, now: float, importance: float | None = ..., learned: bytes = ...) -> None:
-        """Start to learn about a page, or go on from what `learned` of it before."""
+    def add(
+        self,
+        slot: int,
+        *,
+        now: float,
+        importance: float | None = ...,
+        learned: bytes = ...,
+        kin: tuple[str, ...] = ...,
+    ) -> None:
+        """Start to learn about a page, or go on from what `learned` of it before; `kin`: groups of pages like it."""
 
     def crawled(self, slot: int, *, elapsed: float, signals: int, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
@@ -20,11 +28,17 @@ class Estimator(Protocol):
     def signalled(self, slot: int, count: int = ...) -> None:
         """A hint arrived."""
 
-    def requested(self, slot: int, count: float = ...) -> None:
+    def requested(self, slot: int, count: float = ..., now: float | None = ...) -> None:
         """Somebody asked for the page."""
 
     def beliefs(self, slot: int, now: float) -> Beliefs:
         """What is believed of the page now."""
+
+    def fresh_probability(self, slot: int, elapsed: float, signals: int) -> float:
+        """How likely a copy that is `elapsed` old and has heard `signals` is to be current."""
+
+    def interest(self, slot: int) -> float:
+        """What a crawl of the page is worth, against one from which nothing can be learned: at least 1."""
 
     def learned(self, slot: int) -> bytes:
         """All that was learned of the page, for `add` after a restart; at most a few hundred bytes."""

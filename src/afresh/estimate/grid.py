@@ -23,7 +23,7 @@ PRIOR_SPREAD = 1.0  # decades; the standard deviation of the first guess
 PRIOR_PAGES = 2.0  # how many pages' worth the first guess weighs
 SHORTEST_WATCH = 0.01  # typical intervals; a first signal right after the start does not mean signals without end
 SIGNAL_WEIGHTS = np.concatenate([[0.0], np.geomspace(0.05, 10.0, 20)])
-_HEADER = struct.Struct("<5d")
+_HEADER = struct.Struct("<6d")
 
 
 @dataclass(slots=True)
@@ -52,12 +52,15 @@ class Grid:
         self._signal_likelihood = -0.5 * (SIGNAL_WEIGHTS / 5.0) ** 2  # log; a mild doubt that signals say much
         self._signal_weight = self._mean_signal_weight()
         self._unseen_rate: float | None = None  # of a page that was never observed, while the prior stays as it is
+        self._signal_crawls = 0.0  # that taught this
         self._pages: dict[int, _Page] = {}
         self._requests = 0.0
         self._first = float("inf")
 
-    def add(self, slot: int, *, now: float, importance: float | None = None, learned: bytes = b"") -> None:
-        """Start to learn about a page, or go on from what `learned` of it before."""
+    def add(
+        self, slot: int, *, now: float, importance: float | None = None, learned: bytes = b"", kin: tuple[str, ...] = ()
+    ) -> None:
+        """Start to learn about a page, or go on from what `learned` of it before; all pages are kin here."""
         page = _Page(added=now, importance=importance)
         if learned:
             self._restore(page, learned)
@@ -68,20 +71,30 @@ class Grid:
             self._share(page)
 
     def _restore(self, page: _Page, learned: bytes) -> None:
-        if len(learned) != _HEADER.size + 4 * POINTS:
+        if len(learned) != _HEADER.size + 4 * (POINTS + len(SIGNAL_WEIGHTS)):
             return  # written by another estimator: start again rather than misread it
-        page.added, page.requests, page.signals, observations, typical_rate = _HEADER.unpack_from(learned)
+        page.added, page.requests, page.signals, observations, typical_rate, signal_crawls = _HEADER.unpack_from(
+            learned
+        )
         page.observations = int(observations)
-        kept = np.frombuffer(learned, "<f4", offset=_HEADER.size).astype(np.float64)
+        numbers = np.frombuffer(learned, "<f4", offset=_HEADER.size).astype(np.float64)
+        kept, signal_likelihood = numbers[:POINTS], numbers[POINTS:]
+        if signal_crawls > self._signal_crawls:
+            # What all pages know of signals is kept with each: the latest word of it is the one with most crawls.
+            self._signal_crawls, self._signal_likelihood = signal_crawls, signal_likelihood
+            self._signal_weight = self._mean_signal_weight()
         # It was learned on the grid of that time, which need not be this one's.
         then = np.log(typical_rate) + np.log(self.rates / self.typical_rate)
-        page.likelihood = np.interp(np.log(self.rates), then, kept)
+        same = typical_rate == self.typical_rate
+        page.likelihood = kept if same else np.interp(np.log(self.rates), then, kept)
 
     def learned(self, slot: int) -> bytes:
         """All that was learned of the page, for `add` after a restart."""
         page = self._pages[slot]
-        head = _HEADER.pack(page.added, page.requests, page.signals, page.observations, self.typical_rate)
-        return head + page.likelihood.astype("<f4").tobytes()
+        head = _HEADER.pack(
+            page.added, page.requests, page.signals, page.observations, self.typical_rate, self._signal_crawls
+        )
+        return head + np.concatenate([page.likelihood, self._signal_likelihood]).astype("<f4").tobytes()
 
     def crawled(self, slot: int, *, elapsed: float, signals: int, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
@@ -91,6 +104,7 @@ class Grid:
             self._signal_likelihood += _log_probability(silent + SIGNAL_WEIGHTS * signals, changed)
             self._signal_likelihood -= self._signal_likelihood.max()
             self._signal_weight = self._mean_signal_weight()
+            self._signal_crawls += 1
         page.likelihood += _log_probability(self.rates * elapsed + self._signal_weight * signals, changed)
         page.likelihood -= page.likelihood.max()
         page.observations += 1
@@ -100,7 +114,7 @@ class Grid:
         """A hint arrived."""
         self._pages[slot].signals += count
 
-    def requested(self, slot: int, count: float = 1.0) -> None:
+    def requested(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
         """Somebody asked for the page."""
         self._pages[slot].requests += count
         self._requests += count
@@ -120,6 +134,16 @@ class Grid:
             false_rate=false_rate,
             observations=page.observations,
         )
+
+    def fresh_probability(self, slot: int, elapsed: float, signals: int) -> float:
+        """How likely a copy of this age is to be current, over all rates that the page may have."""
+        posterior = self._posterior(self._pages[slot])
+        fresh = float(posterior @ np.exp(-self.rates * elapsed - self._signal_weight * signals))
+        return min(fresh, 1.0)
+
+    def interest(self, slot: int) -> float:
+        """Every crawl counts the same: the harmonic mean is curious enough."""
+        return 1.0
 
     def remove(self, slot: int) -> None:
         """Forget the page."""

@@ -4,7 +4,8 @@ import time
 
 import numpy as np
 
-from afresh.estimate.likelihood import naive_quality, signal_quality
+from afresh.estimate.counting import naive_quality
+from afresh.estimate.likelihood import signal_quality
 from afresh.lab.base import Sample
 
 CRAWLS = 5_000  # of each page

@@ -5,27 +5,42 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.estimate.table import Table, beliefs_of, learn_crawl, new_table, refresh_prior
+from afresh.estimate.online import (
+    DEFAULT_MEMORY,
+    GLANCES,
+    Table,
+    beliefs_of,
+    fresh_probability_of,
+    glance,
+    interest_of,
+    learn_crawl,
+    new_table,
+)
 from afresh.schedule import Scheduler
-from afresh.schedule.events import believe, replace, signal
-from afresh.schedule.memory import control_at
+from afresh.schedule.events import believe, replace, signal, urge
+from afresh.schedule.memory import page_at
 from afresh.schedule.turn import crawl, take
 from afresh.sim.field import Field, new_field, visit
 from afresh.sim.history import SILENCE, Heard, History
 from afresh.value.compiled import compiled
 
-_SWEEPS_PER_ROUND = 0.5  # the prior is refreshed, and all beliefs with it, twice in the time of a visit to every page
+_LOOKS_PER_ROUND = 10  # how often what is stated is compared, in the time of a visit to every page
+
+
+Known = tuple[NDArray[np.float64], NDArray[np.float64] | float, NDArray[np.float64] | float]  # Δ, recall, false rate
 
 
 class Setting(NamedTuple):
     """How the run goes, for the compiled loop."""
 
     learns: bool  # False: beliefs stay as they are
+    weight: NDArray[np.float64]  # of each page, together 1
     signal_time: NDArray[np.float64]
     signal_page: NDArray[np.int64]
     signals: NDArray[np.int64]  # heard of each page since its copy was current
     start: float
     step: float
+    random_every: int  # every so many ticks a page at random is crawled, for comparison; 0: never
 
 
 @compiled
@@ -34,10 +49,17 @@ def _hear(core: int, table: Table, setting: Setting, heard: int, now: float) -> 
     while heard < setting.signal_time.size and setting.signal_time[heard] <= now:
         page = setting.signal_page[heard]
         setting.signals[page] += 1
-        table.signals[page] += 1.0
+        table.pages[page].heard += 1.0
         signal(core, page, max(setting.signal_time[heard], setting.start), 1)
         heard += 1
     return heard
+
+
+@compiled
+def _believe(core: int, table: Table, setting: Setting, page: int, now: float) -> None:
+    change_rate, recall, false_rate = beliefs_of(table, page, now)
+    believe(core, page, change_rate, recall, false_rate)
+    page_at(core, page).request_rate = setting.weight[page] * interest_of(table, page)
 
 
 @compiled
@@ -47,10 +69,18 @@ def _fetch(core: int, table: Table, field: Field, setting: Setting, page: int, n
     changed = visit(field, page, now)
     if setting.learns:
         learn_crawl(table, page, elapsed, float(setting.signals[page]), changed)
-        change_rate, recall, false_rate = beliefs_of(table, page, now)
-        believe(core, page, change_rate, recall, false_rate)
+        _believe(core, table, setting, page, now)
     setting.signals[page] = 0
     crawl(core, page, now)
+
+
+@compiled
+def _look_round(core: int, table: Table, setting: Setting, now: float) -> None:
+    """A few pages, in turn, learn what the others have taught their groups; all at once would make the price ring."""
+    for _ in range(int(table.control[GLANCES])):
+        page = glance(table)
+        _believe(core, table, setting, page, now)
+        replace(core, page, now)
 
 
 @compiled
@@ -61,21 +91,25 @@ def run_learning(core: int, table: Table, field: Field, setting: Setting, first:
         if now > field.span[1]:
             break
         heard = _hear(core, table, setting, heard, now)
+        if setting.random_every > 0 and tick % setting.random_every == 0:
+            # A multiplier without a rhythm of its own: as good as random, and can be repeated.
+            urge(core, (tick // setting.random_every * 2_654_435_761) % setting.weight.size, now)
         page = take(core, now)
         if page >= 0:
             _fetch(core, table, field, setting, page, now)
+        if setting.learns:
+            _look_round(core, table, setting, now)
     return heard
 
 
 @compiled
-def believe_all(core: int, table: Table, now: float) -> None:
-    """Refresh the prior, and what follows from it for every page."""
-    refresh_prior(table)
-    for page in range(table.observations.size):
-        change_rate, recall, false_rate = beliefs_of(table, page, now)
-        believe(core, page, change_rate, recall, false_rate)
-        replace(core, page, now)
-    control_at(core).changes += table.observations.size
+def stated_freshness(table: Table, field: Field, setting: Setting, now: float) -> float:
+    """The share of requests that would find a fresh copy, as it is believed."""
+    total = 0.0
+    for page in range(setting.weight.size):
+        elapsed = now - field.current[page]
+        total += setting.weight[page] * fresh_probability_of(table, page, elapsed, float(setting.signals[page]))
+    return total
 
 
 def replay_learned(
@@ -85,30 +119,40 @@ def replay_learned(
     score_from: float,
     policy: str = "greedy-ncis",
     heard: Heard = SILENCE,
-    rates: NDArray[np.float64] | None = None,
-    memory: float = np.inf,
+    known: Known | None = None,
+    memory: float = DEFAULT_MEMORY,
     exact: bool = False,
-) -> Field:
-    """Run one of our policies over a history; `rates` are change rates that it knows, None: it learns them."""
+    random_every: int = 0,
+    **learning: float,
+) -> tuple[Field, float]:
+    """Run one of our policies over a history; `known` are the rates that it knows, None: it learns them.
+
+    The second result is the freshness that it stated, on average over the scored time; NaN if it does not learn.
+    """
     pages, step = history.pages, 1.0 / budget
     field = new_field(history, score_from)
-    table = new_table(pages, typical_rate=budget / pages, now=history.start, memory=memory)
+    table = new_table(pages, typical_rate=budget / pages, now=history.start, memory=memory, **learning)  # type: ignore[arg-type]
     scheduler = Scheduler(budget=budget, policy=policy, exact=exact)
+    weight = history.weight / history.weight.sum()
+    change_rate, recall, false_rate = known or (beliefs_of(table, 0, history.start)[0], 0.0, 0.0)
     scheduler.add_many(
-        request_rate=history.weight / history.weight.sum(),
-        change_rate=beliefs_of(table, 0, history.start)[0] if rates is None else rates,
+        request_rate=weight,
+        change_rate=change_rate,
+        recall=recall,
+        false_rate=false_rate,
         now=history.start,
         age=0.0,
     )
-    setting = Setting(rates is None, heard.time, heard.page, np.zeros(pages, np.int64), history.start, step)
+    signals = np.zeros(pages, np.int64)
+    setting = Setting(known is None, weight, heard.time, heard.page, signals, history.start, step, random_every)
     ticks = int((history.end - history.start) / step) + 1
-    each = max(1, int(pages * _SWEEPS_PER_ROUND))
+    each = max(1, pages // _LOOKS_PER_ROUND)
     next_signal = 0
+    stated = []
     for first in range(1, ticks + 1, each):
-        next_signal = run_learning(
-            scheduler.state.core, table, field, setting, first, min(first + each - 1, ticks), next_signal
-        )
-        now = history.start + min(first + each - 1, ticks) * step
-        if setting.learns and now < history.end:
-            believe_all(scheduler.state.core, table, now)
-    return field
+        last = min(first + each - 1, ticks)
+        next_signal = run_learning(scheduler.state.core, table, field, setting, first, last, next_signal)
+        now = history.start + last * step
+        if setting.learns and score_from < now <= history.end:
+            stated.append(stated_freshness(table, field, setting, now))
+    return field, float(np.mean(stated)) if stated else float("nan")

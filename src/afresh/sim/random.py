@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.estimate.table import Table, beliefs_of, learn_crawl, new_table, refresh_prior
+from afresh.estimate.online import GLANCES, Table, beliefs_of, glance, learn_crawl, new_table
 from afresh.sim.alias import alias_table, draw
 from afresh.sim.field import Field, new_field, visit
 from afresh.sim.history import History
@@ -34,12 +34,13 @@ def _run(
         elapsed = now - field.current[page]
         changed = visit(field, page, now)
         learn_crawl(table, page, elapsed, 0.0, changed)
+        for _ in range(int(table.control[GLANCES])):
+            glance(table)
 
 
 @compiled
 def _change_rates(table: Table, now: float) -> Floats:
-    refresh_prior(table)
-    rates = np.empty(table.observations.size)
+    rates = np.empty(table.pages.size)
     for page in range(rates.size):
         rates[page], _, _ = beliefs_of(table, page, now)
     return rates

@@ -27,6 +27,7 @@ class Replayed:
     crawls: int
     finds: float  # share of crawls that found a change
     stale_age: float  # seconds; mean age of stale copies: how long since they missed their first change
+    expected: float  # the weighted share that was believed meanwhile; NaN for who states none
 
 
 def replay(
@@ -48,7 +49,7 @@ def replay(
     if policy not in POLICIES:
         raise ValueError(f"policy must be one of {', '.join(POLICIES)}, not {policy!r}")
     begin = history.start if score_from is None else score_from
-    field = _run(history, policy, budget, begin, heard, early, seed)
+    field, expected = _run(history, policy, budget, begin, heard, early, seed)
     close(field)
     span = history.end - begin
     share = field.fresh_time / span
@@ -61,20 +62,28 @@ def replay(
         crawls=visits,
         finds=int(field.tally[FINDS]) / visits if visits else 0.0,
         stale_age=float(field.stale_age.sum()) / stale if stale > 0 else 0.0,
+        expected=expected,
     )
 
 
-def _run(history: History, policy: str, budget: float, begin: float, heard: Heard, early: bool, seed: int) -> Field:
+def _run(
+    history: History, policy: str, budget: float, begin: float, heard: Heard, early: bool, seed: int
+) -> tuple[Field, float]:
     if policy in OURS:
         name = "greedy-ncis" if policy == "afresh" else policy
         return replay_learned(history, budget=budget, score_from=begin, policy=name, heard=heard)
+    if policy == "oracle":
+        known = history.rates(begin, history.end), 0.0, 0.0
+        return replay_learned(history, budget=budget, score_from=begin, policy="greedy", known=known)
+    return _other(history, policy, budget, begin, early, seed), float("nan")
+
+
+def _other(history: History, policy: str, budget: float, begin: float, early: bool, seed: int) -> Field:
     if policy in RULES:
         return replay_rule(history, RULES[policy], budget=budget, score_from=begin, early=early, seed=seed)
     if policy == "refresh-probabilities":
         return replay_random(history, budget=budget, score_from=begin, seed=seed)
     rates = history.rates(begin, history.end)
-    if policy == "oracle":
-        return replay_learned(history, budget=budget, score_from=begin, policy="greedy", rates=rates)
     if policy == "past":
         # Half a change for everybody: a page that did not change for a while is not one that never will.
         span = max(begin - history.start, 1.0)

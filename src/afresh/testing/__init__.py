@@ -3,7 +3,8 @@
 A battery raises AssertionError with a sentence that says which promise was broken.
 """
 
+from afresh.testing.estimator import check_estimator
 from afresh.testing.seen import check_seen
 from afresh.testing.store import check_store
 
-__all__ = ["check_seen", "check_store"]
+__all__ = ["check_estimator", "check_seen", "check_store"]

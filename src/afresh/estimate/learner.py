@@ -1,0 +1,191 @@
+"""The estimator that the live engine uses: `online` behind the small interface of `base`."""
+
+import numpy as np
+
+from afresh.estimate.online import (
+    DEFAULT_CURIOSITY,
+    DEFAULT_ENOUGH,
+    DEFAULT_MEMORY,
+    GLANCES,
+    GROUP,
+    PAGE,
+    USED,
+    beliefs_of,
+    fresh_probability_of,
+    glance,
+    interest_of,
+    learn_crawl,
+    new_table,
+    restlessness,
+    sweep,
+)
+from afresh.estimate.requests import FAST, SLOW, exposure, faded, request_rate
+from afresh.types import Beliefs
+
+MOST_GROUPS = 65_536
+_MARK = b"\x01afresh"  # of what this estimator wrote
+
+
+class Learner:
+    """Change rate, signal quality and request rate of each page, with priors that kin share.
+
+    Invariants: what it learns does not depend on how crawls are batched; beliefs are always finite, whatever comes in;
+    a page takes 64 bytes, and there are at most `MOST_GROUPS` groups. `typical_rate` is the first guess of how often a
+    page changes: any guess within an order of magnitude or two will do.
+    """
+
+    def __init__(
+        self,
+        *,
+        typical_rate: float = 1 / 86400,
+        memory: float = DEFAULT_MEMORY,
+        curiosity: float = DEFAULT_CURIOSITY,
+        enough: int = DEFAULT_ENOUGH,
+    ) -> None:
+        self.typical_rate = typical_rate
+        self.table = new_table(0, typical_rate=typical_rate, now=0.0, memory=memory, curiosity=curiosity, enough=enough)
+        self._groups: dict[str, int] = {}
+        self._given: dict[int, float] = {}  # importance set by the operator
+        self._live: set[int] = set()
+        self._requests = 0.0  # ever, of all pages
+        self._first = float("inf")
+        self._restored = 0  # pages read back since the priors were last learned from all of them
+
+    def add(
+        self,
+        slot: int,
+        *,
+        now: float,
+        importance: float | None = None,
+        learned: bytes = b"",
+        kin: tuple[str, ...] = (),
+    ) -> None:
+        """Start to learn about a page, or go on from what `learned` of it before; `kin` names its groups."""
+        self._make_room(slot)
+        record = np.zeros(1, PAGE)
+        record["since"] = record["asked"] = now
+        if len(learned) == len(_MARK) + PAGE.itemsize and learned.startswith(_MARK):
+            record = np.frombuffer(learned, PAGE, offset=len(_MARK)).copy()
+            self._restored += 1
+        record["group"] = self._group(kin)
+        self.table.pages[slot] = record[0]
+        self._live.add(slot)
+        self._first = min(self._first, float(record["since"][0]))
+        self._requests += float(record["requests"][0])
+        if importance is not None:
+            self._given[slot] = importance
+
+    def crawled(self, slot: int, *, elapsed: float, signals: int, changed: bool) -> None:
+        """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
+        self._learn_from_restored()
+        learn_crawl(self.table, slot, min(max(float(elapsed), 0.0), 1e15), float(min(signals, 10**9)), bool(changed))
+        for _ in range(int(self.table.control[GLANCES])):
+            glance(self.table)
+
+    def signalled(self, slot: int, count: int = 1) -> None:
+        """A hint arrived."""
+        self.table.pages["heard"][slot] += count
+
+    def requested(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
+        """Somebody asked for the page."""
+        record = self.table.pages[slot]
+        if now is not None:
+            self._fade(slot, now)
+        record["requests"] += count
+        record["burst"] += count
+        self._requests += count
+
+    def beliefs(self, slot: int, now: float) -> Beliefs:
+        """What is believed of the page now."""
+        self._learn_from_restored()
+        change_rate, recall, false_rate = beliefs_of(self.table, slot, now)
+        return Beliefs(
+            request_rate=self._request_rate(slot, now),
+            change_rate=change_rate,
+            recall=recall,
+            false_rate=false_rate,
+            observations=int(self.table.pages["observations"][slot]),
+        )
+
+    def fresh_probability(self, slot: int, elapsed: float, signals: int) -> float:
+        """How likely a copy of this age is to be current, over all rates that the page may have."""
+        return float(fresh_probability_of(self.table, slot, max(elapsed, 0.0), float(signals)))
+
+    def interest(self, slot: int) -> float:
+        """What a crawl of the page is worth, against one from which nothing can be learned."""
+        return float(interest_of(self.table, slot))
+
+    def flapping(self, slot: int) -> bool:
+        """Whether the page seems to differ at every fetch."""
+        return restlessness(int(self.table.pages["surprise"][slot])) > 1.0
+
+    def learned(self, slot: int) -> bytes:
+        """All that was learned of the page, for `add` after a restart."""
+        return _MARK + bytes(self.table.pages[slot].tobytes())
+
+    def remove(self, slot: int) -> None:
+        """Forget the page."""
+        self._requests -= float(self.table.pages["requests"][slot])
+        self.table.pages[slot] = np.zeros((), PAGE)
+        self._live.discard(slot)
+        self._given.pop(slot, None)
+
+    def _make_room(self, slot: int) -> None:
+        pages = self.table.pages
+        if slot >= len(pages):
+            more = np.zeros(max(64, slot + 1, len(pages) * 5 // 4), PAGE)
+            more[: len(pages)] = pages
+            self.table = self.table._replace(pages=more)
+        self.table.control[USED] = max(self.table.control[USED], slot + 1)
+
+    def _group(self, kin: tuple[str, ...]) -> int:
+        """The narrowest group of these names; new ones believe what their parents do."""
+        number = 0
+        for name in kin:
+            known = self._groups.get(name)
+            if known is None:
+                if len(self.table.groups) >= MOST_GROUPS:
+                    return number
+                known = self._new_group(name, number)
+            number = known
+        return number
+
+    def _new_group(self, name: str, parent: int) -> int:
+        groups = self.table.groups
+        new = np.zeros(1, GROUP)
+        for column in ("shape", "rate", "signal_shape", "signal_rate"):
+            new[column] = groups[parent][column]
+        new["parent"] = parent
+        self.table = self.table._replace(groups=np.concatenate([groups, new]))
+        self._groups[name] = len(groups)
+        return len(groups)
+
+    def _learn_from_restored(self) -> None:
+        """Priors are not kept on disk: they follow from the pages, and are learned again when many were read back."""
+        if self._restored * 8 >= max(len(self._live), 1):
+            self._restored = 0
+            sweep(self.table, 5)
+
+    def _fade(self, slot: int, now: float) -> None:
+        record = self.table.pages[slot]
+        elapsed = now - float(record["asked"])
+        if elapsed > 0:
+            before = float(record["requests"])
+            record["requests"] = faded(before, elapsed, SLOW)
+            record["burst"] = faded(float(record["burst"]), elapsed, FAST)
+            self._requests += float(record["requests"]) - before
+            record["asked"] = now
+
+    def _request_rate(self, slot: int, now: float) -> float:
+        if slot in self._given:
+            return self._given[slot]
+        record = self.table.pages[slot]
+        span = exposure(now - self._first, SLOW)
+        average = self._requests / (len(self._live) * span) if span > 0 else 0.0
+        elapsed = now - float(record["asked"])
+        return request_rate(
+            faded(float(record["requests"]), elapsed, SLOW),
+            faded(float(record["burst"]), elapsed, FAST),
+            now - float(record["since"]),
+            average,
+        )

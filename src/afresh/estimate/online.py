@@ -1,0 +1,261 @@
+"""Learning for many pages: compiled, O(1) a crawl, 64 bytes a page, with priors that groups of pages share.
+
+A page's crawls are kept as the seven sums of `posterior`, its requests as two counts that fade. Pages belong to groups
+(a path pattern within a host within everything), each with Gamma priors over the silent rate α and the signal weight b.
+At every crawl a few other pages are glanced at in turn; after a whole turn each group's priors become what its members
+turned out to be, with some pages' worth of its parent's (empirical Bayes, by expectation and maximisation). Nothing
+jumps: a schedule whose beliefs all change at the same moment would ring.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.estimate.posterior import SUMS, add_crawl, digamma, gamma_shape, mode
+from afresh.value.compiled import compiled
+
+Records = NDArray[Any]
+Floats = NDArray[np.float64]
+
+PAGE = np.dtype(
+    [
+        ("since", "f8"),  # watched since then
+        ("asked", "f8"),  # when the counts of requests were last brought up to date
+        ("sums", "f4", (SUMS,)),
+        ("heard", "f4"),  # signals
+        ("requests", "f4"),  # a count that fades slowly
+        ("burst", "f4"),  # and one that fades fast
+        ("group", "i4"),
+        ("observations", "u2"),
+        ("surprise", "u2"),  # how unlikely all the changes since the last unchanged crawl were, in 64ths of a nat
+    ]
+)
+GROUP = np.dtype(
+    [
+        ("shape", "f8"),  # of the Gamma prior of α
+        ("rate", "f8"),
+        ("signal_shape", "f8"),  # of the Gamma prior of b
+        ("signal_rate", "f8"),
+        ("sums", "f8", (6,)),  # of the present turn: members, E α, E log α; those that were heard of, E b, E log b
+        ("parent", "i8"),  # always an earlier one; the first group is its own
+    ]
+)
+MOST_COUNTED = 65535
+GUESS_SHAPE = 0.5  # of the first guess of α and of b: anything goes, over two orders of magnitude
+GUESS_WEIGHT = 0.5  # first guess of b: a signal halves the freshness, more or less
+GUESS_PAGES = 2.0  # how many pages' worth the first guess weighs
+PARENT_PAGES = 5.0  # and a parent's prior, in a group
+DEFAULT_MEMORY = 180 * 86400.0  # seconds; pages change their ways
+DEFAULT_OPTIMISM = 1.0  # 0: the arithmetic mean of α, 1: the geometric one
+DEFAULT_CURIOSITY = 1.5  # what is learned from one of a page's first crawls is worth this many times its fresh requests
+DEFAULT_ENOUGH = 8  # how many crawls that are
+FLAPPING = 20.0  # nats: real bursts reach ten or so, a page that differs at every fetch any number
+SHORTEST_WATCH = 0.02  # typical intervals: a first signal right after the start does not mean signals without end
+
+HAND, MEMORY, GLANCES, GUESS_RATE, USED, CURIOSITY, ENOUGH, OPTIMISM = range(8)  # indices of `control`
+
+
+class Table(NamedTuple):
+    """All that is believed."""
+
+    pages: Records
+    groups: Records
+    control: Floats
+
+
+def new_table(
+    pages: int,
+    *,
+    typical_rate: float,
+    now: float,
+    memory: float = DEFAULT_MEMORY,
+    glances: int = 2,
+    curiosity: float = DEFAULT_CURIOSITY,
+    enough: int = DEFAULT_ENOUGH,
+    optimism: float = DEFAULT_OPTIMISM,
+) -> Table:
+    """Nothing is known yet; any guess of the typical change rate within an order of magnitude or two will do.
+
+    What was seen long ago counts less: a page's evidence fades with `memory` seconds of its crawls.
+    """
+    control = np.array([0.0, memory, glances, typical_rate, pages, curiosity, enough, optimism])
+    table = Table(np.zeros(pages, PAGE), np.zeros(1, GROUP), control)
+    table.pages["since"] = table.pages["asked"] = now
+    set_guess(table.groups[0], typical_rate)
+    return table
+
+
+def set_guess(group: Any, typical_rate: float) -> None:
+    """Let a group believe what is guessed before anything is seen."""
+    group["shape"] = group["signal_shape"] = GUESS_SHAPE
+    group["rate"] = GUESS_SHAPE / typical_rate
+    group["signal_rate"] = GUESS_SHAPE / GUESS_WEIGHT
+
+
+@compiled
+def geometric(shape: float) -> float:
+    """The geometric mean of a Gamma distribution of this shape, as a share of its mean."""
+    return math.exp(digamma(shape) - math.log(shape))
+
+
+@compiled
+def posterior_of(table: Table, page: int) -> tuple[float, float, float, float]:
+    """(α, b, shape of α, shape of b) of a page."""
+    record = table.pages[page]
+    group = table.groups[record.group]
+    return mode(record.sums, group.shape, group.rate, group.signal_shape, group.signal_rate)
+
+
+@compiled
+def learn_crawl(table: Table, page: int, elapsed: float, signals: float, changed: bool) -> None:
+    """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
+    record = table.pages[page]
+    memory = table.control[MEMORY]
+    if memory < math.inf:
+        fading = math.exp(-elapsed / memory)
+        for k in range(SUMS):
+            record.sums[k] *= fading
+    alpha, b = 0.0, 0.0
+    if not changed:
+        record.surprise = 0
+    else:
+        # Where little is known, the geometric mean: a tangent far out would take a change for a matter of course.
+        alpha, b, shape, _ = posterior_of(table, page)
+        expected = shape * math.log1p(alpha * elapsed / shape) + b * signals
+        unlikely = -math.log(max(-math.expm1(-expected), 1e-9))
+        record.surprise = min(record.surprise + np.int64(64.0 * unlikely), MOST_COUNTED)
+        alpha *= geometric(shape)
+    add_crawl(record.sums, elapsed, signals, changed, alpha, b)
+    record.observations = min(record.observations + 1, MOST_COUNTED)
+
+
+@compiled
+def restlessness(surprise: int) -> float:
+    """By how much a page is thought to change faster than its history says.
+
+    One that differs at every fetch (a clock, a token) tells nothing of its rate but that it is high, and would be tried
+    at shorter and shorter intervals. Once chance no longer explains it, belief runs ahead until it is left alone; the
+    first fetch that finds no change ends that.
+    """
+    beyond = surprise / 64.0 - FLAPPING
+    return math.exp(min(beyond, 3.4)) if beyond > 0.0 else 1.0
+
+
+@compiled
+def beliefs_of(table: Table, page: int, now: float) -> tuple[float, float, float]:
+    """(change_rate, recall, false_rate) of a page, as the schedule should take them.
+
+    α is the geometric mean. The arithmetic one is ruled by high rates that are not yet excluded, and such pages would
+    not be looked at; the harmonic one by low rates, and looks at too many.
+    """
+    record = table.pages[page]
+    alpha, b, shape, _ = posterior_of(table, page)
+    silent_rate = alpha * geometric(shape) ** table.control[OPTIMISM] * restlessness(record.surprise)
+    watched = max(0.0, now - record.since) + SHORTEST_WATCH / table.control[GUESS_RATE]
+    signal_rate = record.heard / watched
+    false_rate = signal_rate * math.exp(-b)
+    change_rate = silent_rate + signal_rate - false_rate
+    return change_rate, (signal_rate - false_rate) / change_rate, false_rate
+
+
+@compiled
+def fresh_probability_of(table: Table, page: int, elapsed: float, signals: float) -> float:
+    """How likely the copy is to be current, over all rates that the page may have: what a crawl can check."""
+    alpha, b, shape, signal_shape = posterior_of(table, page)
+    stale = shape * math.log1p(alpha * elapsed / shape) + signal_shape * math.log1p(b * signals / signal_shape)
+    return math.exp(-stale)
+
+
+@compiled
+def interest_of(table: Table, page: int) -> float:
+    """What a crawl of this page is worth, against one from which nothing can be learned.
+
+    A page whose rates are not known may be abandoned for a few unlucky crawls, and would then never be known better;
+    its first crawls buy more than fresh requests. Where no signal was ever heard there is one rate to learn and not
+    two, and the geometric mean is optimism enough.
+    """
+    record = table.pages[page]
+    if record.heard > 0.0 and record.observations < table.control[ENOUGH]:
+        return 1.0 + float(table.control[CURIOSITY])
+    return 1.0
+
+
+@compiled
+def _settle_group(table: Table, number: int) -> None:
+    """Let a group's priors become what its members turned out to be."""
+    group = table.groups[number]
+    for half in range(2):
+        count, mean, log_mean = group.sums[3 * half], group.sums[3 * half + 1], group.sums[3 * half + 2]
+        if number == 0:
+            typical = table.control[GUESS_RATE] if half == 0 else GUESS_WEIGHT
+            worth, shape, rate = GUESS_PAGES, GUESS_SHAPE, GUESS_SHAPE / typical
+        else:
+            parent = table.groups[group.parent]
+            worth = PARENT_PAGES
+            shape, rate = (parent.shape, parent.rate) if half == 0 else (parent.signal_shape, parent.signal_rate)
+        mean = (mean + worth * shape / rate) / (count + worth)
+        log_mean = (log_mean + worth * (digamma(shape) - math.log(rate))) / (count + worth)
+        found = gamma_shape(math.log(mean) - log_mean)
+        if half == 0:
+            group.shape, group.rate = found, found / mean
+        else:
+            group.signal_shape, group.signal_rate = found, found / mean
+
+
+@compiled
+def settle_groups(table: Table) -> None:
+    """After a whole turn: children's sums count for their parents too, then parents teach children."""
+    groups = table.groups
+    for number in range(groups.size - 1, 0, -1):
+        for k in range(6):
+            groups[groups[number].parent].sums[k] += groups[number].sums[k]
+    for number in range(groups.size):
+        _settle_group(table, number)
+    for number in range(groups.size):
+        groups[number].sums[:] = 0.0
+
+
+@compiled
+def glance(table: Table) -> int:
+    """Look at the page whose turn it is, for its group's sake; which one it was, −1: there is none."""
+    used = int(table.control[USED])
+    if used == 0:
+        return -1
+    page = int(table.control[HAND])
+    if page >= used:
+        page = 0
+    record = table.pages[page]
+    if record.observations > 0:
+        alpha, b, shape, signal_shape = posterior_of(table, page)
+        sums = table.groups[record.group].sums
+        sums[0] += 1.0
+        sums[1] += alpha
+        sums[2] += math.log(alpha) + digamma(shape) - math.log(shape)
+        if record.heard > 0.0:
+            sums[3] += 1.0
+            sums[4] += b
+            sums[5] += math.log(b) + digamma(signal_shape) - math.log(signal_shape)
+    table.control[HAND] = page + 1
+    if page + 1 >= used:
+        table.control[HAND] = 0.0
+        settle_groups(table)
+    return page
+
+
+@compiled
+def sweep(table: Table, turns: int) -> None:
+    """Whole turns at once: after many pages were read back."""
+    table.control[HAND] = 0.0
+    for _ in range(turns * int(table.control[USED])):
+        glance(table)
+
+
+@compiled
+def observe_many(table: Table, pages: Any, elapsed: Any, signals: Any, changed: Any) -> None:
+    """Many crawls in the order in which they happened; the same as one after another, in any batching."""
+    for k in range(pages.size):
+        learn_crawl(table, pages[k], elapsed[k], signals[k], changed[k])
+        for _ in range(int(table.control[GLANCES])):
+            glance(table)

@@ -1,0 +1,40 @@
+"""How often a page is asked for: two counts that fade, one slowly and one fast.
+
+The slow one is the page's ordinary rate. A burst of interest (news) lifts the fast one above it at once; it stays as
+long as the interest does, and falls back within a day afterwards, so that the page is worth what it is worth now.
+"""
+
+import math
+
+SLOW = 30 * 86400.0  # seconds; memory of the ordinary rate
+FAST = 0.5 * 86400.0
+_SURE = 2.0  # standard deviations by which a burst must stand out
+
+
+def faded(count: float, elapsed: float, memory: float) -> float:
+    """A count after some time without requests."""
+    return count * math.exp(-max(elapsed, 0.0) / memory)
+
+
+def exposure(watched: float, memory: float) -> float:
+    """Seconds that a fading count stands for: all of the time at first, the memory in the long run.
+
+    >>> round(exposure(10.0, 1e9), 6), round(exposure(1e9, 100.0), 3)
+    (10.0, 100.0)
+    """
+    return -memory * math.expm1(-max(watched, 0.0) / memory)
+
+
+def request_rate(slow: float, fast: float, watched: float, average: float) -> float:
+    """Requests per second, drawn towards the average page by one request's worth; 1 while nobody asked for anything.
+
+    >>> request_rate(0.0, 0.0, 100.0, 0.0)
+    1.0
+    >>> round(request_rate(300.0, 300.0, 100.0, 1.0), 2)
+    2.98
+    """
+    if average <= 0.0:
+        return 1.0
+    ordinary = (slow + 1.0) / (exposure(watched, SLOW) + 1.0 / average)
+    sure = fast - _SURE * math.sqrt(fast)
+    return max(ordinary, sure / (exposure(watched, FAST) + 1.0 / average))

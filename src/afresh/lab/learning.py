@@ -1,0 +1,121 @@
+"""From nothing to good: figure 4's pages with nothing known of them, against a schedule that knows all their rates.
+
+`learn` scores the learner in two windows, up to 20 and up to 100 crawls a page, as shares of what knowing all rates
+scores there; `explore` scores whole short runs with the value of learning, without it, and with a tenth of the crawls
+at random.
+"""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from afresh.lab.base import Experiment, Sample
+from afresh.lab.trials import BUDGET
+from afresh.sim.field import close
+from afresh.sim.history import Heard, History, make_history
+from afresh.sim.learned import Known, replay_learned
+from afresh.sim.peers import replay_rule
+from afresh.sim.rules import RULES
+from afresh.sim.world import World, paper_world
+
+WINDOWS = ((15.0, 20.0), (90.0, 100.0))  # crawls a page
+LENGTHS = (1.0, 3.0, 10.0, 30.0)
+
+
+def draw_world(pages: int, seed: int, rounds: float) -> tuple[World, History, Heard]:
+    """A world of noisy signals, and what happens in it in the time of so many crawls a page."""
+    rng = np.random.default_rng([seed, pages])
+    world = paper_world(rng, pages, signals="noisy")
+    end = rounds * pages / BUDGET
+    heard, untold = world.recall * world.change_rate, (1 - world.recall) * world.change_rate
+    page, moment, told = [], [], []
+    for rates, changes, signals in ((heard, True, True), (untold, True, False), (world.false_rate, False, True)):
+        which = np.repeat(np.arange(pages), rng.poisson(rates * end))
+        page.append(which)
+        moment.append(end * rng.random(len(which)))
+        told.append((changes, signals))
+    history = make_history(
+        np.concatenate(page[:2]), np.concatenate(moment[:2]), weight=world.request_rate, start=0.0, end=end
+    )
+    arrived = np.concatenate([moment[0], moment[2]])
+    order = np.argsort(arrived, kind="stable")
+    return world, history, Heard(arrived[order], np.concatenate([page[0], page[2]])[order].astype(np.int64))
+
+
+def _known(world: World) -> Known:
+    return world.change_rate, world.recall, world.false_rate
+
+
+def _cut(history: History, end: float) -> History:
+    page = np.repeat(np.arange(history.pages), np.diff(history.first))
+    return make_history(page, history.times, weight=history.weight, start=history.start, end=end)
+
+
+def _share(history: History, fresh_time: np.ndarray, span: float) -> float:
+    return float(history.weight @ fresh_time / history.weight.sum() / span)
+
+
+def _score(history: History, heard: Heard, begin: float, known: Known | None = None, **learning: float) -> float:
+    field, _ = replay_learned(history, budget=BUDGET, score_from=begin, heard=heard, known=known, **learning)  # type: ignore[arg-type]
+    close(field)
+    return _share(history, field.fresh_time, history.end - begin)
+
+
+def _uniform(history: History, begin: float) -> float:
+    field = replay_rule(history, RULES["uniform"], budget=BUDGET, score_from=begin)
+    close(field)
+    return _share(history, field.fresh_time, history.end - begin)
+
+
+def learn_trial(pages: int, seed: int) -> dict[str, Sample]:
+    """Shares of what knowing all rates scores, in each window."""
+    world, whole, heard = draw_world(pages, seed, WINDOWS[-1][1])
+    found = {}
+    for first, last in WINDOWS:
+        round_ = pages / BUDGET
+        history, begin = _cut(whole, last * round_), first * round_
+        known = _score(history, heard, begin, _known(world))
+        for name, score in (("learns", _score), ("uniform", _uniform)):
+            began = time.perf_counter()
+            share = (score(history, heard, begin) if score is _score else _uniform(history, begin)) / known
+            found[f"{name}, {last:g} crawls"] = Sample(share, 1.0, 0.0, time.perf_counter() - began)
+    return found
+
+
+def explore_trial(pages: int, seed: int) -> dict[str, Sample]:
+    """Whole runs of some crawls a page: what each way of exploring scores, against knowing all rates."""
+    found = {}
+    ways: dict[str, dict[str, float]] = {
+        "value of learning": {},
+        "none": {"curiosity": 0.0},
+        "a tenth at random": {"curiosity": 0.0, "random_every": 10},
+    }
+    for length in LENGTHS:
+        world, history, heard = draw_world(pages, seed, length)
+        known = _score(history, heard, 0.0, _known(world))
+        for name, learning in ways.items():
+            began = time.perf_counter()
+            share = _score(history, heard, 0.0, None, **learning) / known
+            found[f"{name}, {length:g} crawls"] = Sample(share, 1.0, 0.0, time.perf_counter() - began)
+    return found
+
+
+LEARN = Experiment(
+    name="learn",
+    title="From nothing to good: figure 4's pages, nothing known",
+    claim="97 % of knowing all rates within 20 crawls a page, 99 % within 100, never below uniform",
+    sizes=(1000,),
+    trial=learn_trial,
+    reps=5,
+    full_reps=20,
+    measure="share of what knowing all rates scores",
+    picture="bars",
+)
+EXPLORE = replace(
+    LEARN,
+    name="explore",
+    title="What learning is worth: figure 4's pages, whole runs",
+    claim="the value of learning beats none and a fixed share of random crawls",
+    trial=explore_trial,
+)

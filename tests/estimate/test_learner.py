@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+
+from afresh.estimate import Estimator, Grid, Learner, kin_of
+from afresh.estimate.learner import MOST_GROUPS
+from afresh.testing import check_estimator
+
+DAY = 86400.0
+
+
+@pytest.mark.parametrize("kind", [Grid, Learner])
+def test_the_battery(kind: type) -> None:
+    check_estimator(kind)
+
+
+def test_the_battery_sees_an_estimator_that_cannot_learn() -> None:
+    class Stubborn(Learner):
+        def crawled(self, slot: int, *, elapsed: float, signals: int, changed: bool) -> None:
+            super().crawled(slot, elapsed=elapsed, signals=signals, changed=False)
+
+    with pytest.raises(AssertionError, match="change rate"):
+        check_estimator(Stubborn)
+
+
+def crawl(learner: Estimator, rng: np.random.Generator, slot: int, rate: float, count: int, every: float) -> None:
+    for _ in range(count):
+        learner.crawled(slot, elapsed=every, signals=0, changed=bool(rng.random() < -np.expm1(-rate * every)))
+
+
+def test_a_new_page_starts_from_its_kin() -> None:
+    learner, rng = Learner(typical_rate=1 / DAY), np.random.default_rng(1)
+    for slot in range(60):
+        news = slot % 2 == 0
+        host = "a.example"
+        url = f"https://{host}/{'news' if news else 'docs'}/{slot}.html"
+        learner.add(slot, now=0.0, kin=kin_of(url, host))
+        crawl(learner, rng, slot, 10 / DAY if news else 0.1 / DAY, 30, 0.1 * DAY if news else 8 * DAY)
+    for slot, folder in ((60, "news"), (61, "docs"), (62, "else")):
+        learner.add(slot, now=0.0, kin=kin_of(f"https://a.example/{folder}/new.html", "a.example"))
+    news, docs, other = (learner.beliefs(slot, 1.0).change_rate * DAY for slot in (60, 61, 62))
+    assert news > 3.0
+    assert docs < 0.4
+    assert docs < other < news
+
+
+def test_priors_are_learned_again_after_a_restart() -> None:
+    before, rng = Learner(typical_rate=1 / DAY), np.random.default_rng(2)
+    for slot in range(80):
+        before.add(slot, now=0.0, kin=("a.example",))
+        crawl(before, rng, slot, 0.05 / DAY, 20, 10 * DAY)
+    after = Learner(typical_rate=1 / DAY)
+    for slot in range(80):
+        after.add(slot, now=1e7, learned=before.learned(slot), kin=("a.example",))
+    for learner in (before, after):
+        learner.add(99, now=1e7, kin=("a.example",))
+    old, new = (learner.beliefs(99, 1e7).change_rate for learner in (before, after))
+    assert new == pytest.approx(old, rel=0.1)
+
+
+def test_requests_rise_with_a_burst_and_fall_back() -> None:
+    learner = Learner()
+    for slot in range(20):
+        learner.add(slot, now=0.0, importance=7.0 if slot == 19 else None)
+    for day in range(60):
+        for slot in range(19):
+            learner.requested(slot, 10.0, day * DAY)
+    calm = learner.beliefs(0, 60 * DAY).request_rate
+    assert calm == pytest.approx(10 / DAY, rel=0.25)
+    learner.requested(0, 500.0, 60 * DAY)
+    during = learner.beliefs(0, 60 * DAY).request_rate
+    assert during > 20 * calm
+    assert learner.beliefs(0, 60.5 * DAY).request_rate < 0.5 * during
+    assert learner.beliefs(0, 64 * DAY).request_rate < 4 * calm
+    assert learner.beliefs(19, 64 * DAY).request_rate == 7.0
+
+
+def test_a_page_that_differs_at_every_fetch_is_recognised_and_not_worth_much() -> None:
+    learner, rng = Learner(typical_rate=1 / DAY), np.random.default_rng(3)
+    for slot in range(30):
+        learner.add(slot, now=0.0)
+        crawl(learner, rng, slot, 1 / DAY, 12, 0.5 * DAY)
+    for _ in range(60):
+        # Whenever it is thought fresh with even chance it is fetched again, and has changed again.
+        rate = learner.beliefs(0, 1.0).change_rate
+        learner.crawled(0, elapsed=0.7 / rate, signals=0, changed=True)
+    assert learner.flapping(0)
+    assert not learner.flapping(1)
+    assert learner.beliefs(0, 1.0).change_rate > 4 * learner.beliefs(1, 1.0).change_rate
+
+
+def test_groups_are_bounded() -> None:
+    learner = Learner()
+    learner._groups = {str(k): 0 for k in range(10)}
+    learner.table = learner.table._replace(groups=np.repeat(learner.table.groups, MOST_GROUPS))
+    learner.add(0, now=0.0, kin=("one more host",))
+    assert len(learner.table.groups) == MOST_GROUPS
+    assert learner.beliefs(0, 1.0).change_rate > 0

@@ -1,0 +1,204 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from afresh.estimate import fit_change
+from afresh.estimate.online import (
+    GLANCES,
+    PAGE,
+    Table,
+    beliefs_of,
+    fresh_probability_of,
+    glance,
+    interest_of,
+    learn_crawl,
+    new_table,
+    observe_many,
+    posterior_of,
+    sweep,
+)
+from afresh.estimate.posterior import SUMS, digamma, gamma_shape, mode
+
+CRAWLS = st.lists(
+    st.tuples(st.floats(0.01, 30.0), st.integers(0, 6), st.booleans()),
+    min_size=1,
+    max_size=25,
+)
+
+
+def watched(
+    rng: np.random.Generator, count: int, *, silent: float, told: float, false: float, every: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(elapsed, signals, changed) of a page's crawls."""
+    elapsed = rng.exponential(every, count)
+    heard = rng.poisson(told * elapsed)
+    changed = (heard + rng.poisson(silent * elapsed)) > 0
+    return elapsed, (heard + rng.poisson(false * elapsed)).astype(float), changed
+
+
+def plain_posterior(
+    crawls: list[tuple[float, int, bool]], shape: float, rate: float, signal_shape: float, signal_rate: float
+) -> tuple[float, float]:
+    """Posterior means of α and b, by brute force."""
+    alpha, b = np.meshgrid(np.geomspace(1e-4, 60.0, 220), np.geomspace(1e-3, 40.0, 160), indexing="ij")
+    log = shape * np.log(alpha) - rate * alpha + signal_shape * np.log(b) - signal_rate * b
+    for elapsed, signals, changed in crawls:
+        x = alpha * elapsed + b * signals
+        log += np.log(-np.expm1(-x)) if changed else -x
+    weight = np.exp(log - log.max())
+    weight /= weight.sum()
+    return float((weight * alpha).sum()), float((weight * b).sum())
+
+
+@settings(max_examples=60, deadline=None)
+@given(crawls=CRAWLS)
+def test_a_page_is_believed_to_be_what_its_whole_posterior_says(crawls: list[tuple[float, int, bool]]) -> None:
+    table = new_table(1, typical_rate=0.3, now=0.0, memory=np.inf)
+    for elapsed, signals, changed in crawls:
+        learn_crawl(table, 0, elapsed, float(signals), changed)
+    alpha, b, shape, signal_shape = posterior_of(table, 0)
+    expected_alpha, expected_b = plain_posterior(crawls, 0.5, 0.5 / 0.3, 0.5, 1.0)
+    # A mode stands for a mean, and a tangent for a curve: right within a fraction of the spread.
+    assert abs(np.log(alpha / expected_alpha)) < 0.7 + 0.8 / np.sqrt(shape)
+    assert abs(np.log(b / expected_b)) < 0.8 + 1.2 / np.sqrt(signal_shape)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sums=st.lists(st.floats(0.0, 50.0), min_size=SUMS, max_size=SUMS),
+    prior=st.tuples(*[st.floats(0.05, 20.0) for _ in range(4)]),
+)
+def test_newton_finds_the_maximum(sums: list[float], prior: tuple[float, float, float, float]) -> None:
+    kept = np.array(sums, np.float32)
+    alpha, b, shape, signal_shape = mode(kept, *prior)
+    assert min(alpha, b, shape, signal_shape) > 0
+
+    def density(alpha: float, b: float) -> float:
+        time, heard, alone, k1, w1, k2, w2 = (float(each) for each in kept)
+        total = prior[0] * np.log(alpha) - prior[1] * alpha + prior[2] * np.log(b) - prior[3] * b
+        total += alone * np.log(alpha) - time * alpha - heard * b
+        for k, w in ((k1, w1), (k2, w2)):
+            total += k * np.log(b + alpha * w / k) if k > 0 else 0.0
+        return float(total)
+
+    best = density(alpha, b)
+    for up in (0.9, 1.0, 1.1):
+        for across in (0.9, 1.0, 1.1):
+            assert density(alpha * up, b * across) <= best + 1e-4 * (1 + abs(best))
+
+
+def test_the_error_falls_like_one_over_the_root_of_the_crawls() -> None:
+    rng = np.random.default_rng(3)
+    errors = []
+    for count in (100, 1600):
+        table = new_table(120, typical_rate=0.2, now=0.0, memory=np.inf)
+        off = []
+        for page in range(120):
+            elapsed, signals, changed = watched(rng, count, silent=0.1, told=0.15, false=0.1, every=4.0)
+            for k in range(count):
+                learn_crawl(table, page, elapsed[k], signals[k], changed[k])
+            alpha, b, _, _ = posterior_of(table, page)
+            off.append((np.log(alpha / 0.1), b - np.log(2.5)))
+        errors.append(np.sqrt(np.mean(np.square(off), axis=0)))
+    assert errors[1] == pytest.approx(errors[0] / 4, rel=0.5)
+
+
+def test_online_agrees_with_the_batch_fit() -> None:
+    rng = np.random.default_rng(4)
+    seen = watched(rng, 20_000, silent=0.05, told=0.2, false=0.1, every=3.0)
+    table = new_table(1, typical_rate=0.2, now=0.0, memory=np.inf)
+    observe_many(table, np.zeros(20_000, np.int64), *seen)
+    alpha, b, _, _ = posterior_of(table, 0)
+    fit = fit_change(*seen)
+    assert alpha == pytest.approx(fit.silent_rate, rel=0.05)
+    assert b == pytest.approx(fit.signal_weight[0], rel=0.05)
+
+
+def crawl_all(table: Table, rng: np.random.Generator, rates: np.ndarray, count: int, every: float) -> None:
+    for _ in range(count):
+        for page, rate in enumerate(rates):
+            learn_crawl(table, page, every, 0.0, bool(rng.random() < -np.expm1(-rate * every)))
+
+
+def test_a_page_never_crawled_is_believed_to_be_like_the_others() -> None:
+    rng = np.random.default_rng(5)
+    table = new_table(51, typical_rate=1.0, now=0.0)
+    crawl_all(table, rng, np.full(50, 0.1), 40, 5.0)
+    sweep(table, 5)
+    assert beliefs_of(table, 50, 1.0)[0] == pytest.approx(0.1, rel=0.15)
+
+
+def test_the_prior_is_as_wide_as_the_pages_differ() -> None:
+    rng = np.random.default_rng(6)
+    alike, unlike = (new_table(200, typical_rate=1.0, now=0.0) for _ in range(2))
+    crawl_all(alike, rng, np.full(200, 0.2), 20, 4.0)
+    crawl_all(unlike, rng, np.exp(rng.normal(np.log(0.2), 1.5, 200)), 20, 4.0)
+    for table in (alike, unlike):
+        sweep(table, 20)
+    assert alike.groups["shape"][0] > 4 * unlike.groups["shape"][0]
+    # So one changed crawl says more of a page among pages that differ.
+    before = [posterior_of(table, 0)[0] for table in (alike, unlike)]
+    for table in (alike, unlike):
+        learn_crawl(table, 0, 0.01, 0.0, True)
+    after = [posterior_of(table, 0)[0] for table in (alike, unlike)]
+    assert after[1] / before[1] > after[0] / before[0]
+
+
+def test_old_evidence_fades() -> None:
+    forgetful, faithful = (new_table(1, typical_rate=1.0, now=0.0, memory=memory) for memory in (20.0, np.inf))
+    for table in (forgetful, faithful):
+        for k in range(200):
+            learn_crawl(table, 0, 1.0, 0.0, k < 100)
+    assert beliefs_of(forgetful, 0, 200.0)[0] < 0.3 * beliefs_of(faithful, 0, 200.0)[0]
+
+
+def test_what_is_stated_comes_true() -> None:
+    rng = np.random.default_rng(7)
+    rates = np.exp(rng.normal(np.log(0.1), 1.0, 3000))
+    table = new_table(3000, typical_rate=1.0, now=0.0)
+    crawl_all(table, rng, rates, 3, 6.0)
+    sweep(table, 30)
+    stated = [fresh_probability_of(table, page, 8.0, 0.0) for page in range(3000)]
+    assert np.mean(stated) == pytest.approx(np.mean(np.exp(-rates * 8.0)), abs=0.03)
+    low = np.array(stated) < np.median(stated)
+    assert np.mean(np.array(stated)[low]) == pytest.approx(np.mean(np.exp(-rates[low] * 8.0)), abs=0.045)
+
+
+@settings(max_examples=30, deadline=None)
+@given(crawls=CRAWLS, cut=st.integers(0, 25))
+def test_any_batching_learns_the_same(crawls: list[tuple[float, int, bool]], cut: int) -> None:
+    one, many, parts = (new_table(3, typical_rate=0.3, now=0.0) for _ in range(3))
+    page = np.arange(len(crawls)) % 3
+    elapsed = np.array([each[0] for each in crawls])
+    signals = np.array([float(each[1]) for each in crawls])
+    changed = np.array([each[2] for each in crawls])
+    for k in range(len(crawls)):
+        learn_crawl(one, page[k], elapsed[k], signals[k], changed[k])
+        for _ in range(int(one.control[GLANCES])):
+            glance(one)
+    observe_many(many, page, elapsed, signals, changed)
+    observe_many(parts, page[:cut], elapsed[:cut], signals[:cut], changed[:cut])
+    observe_many(parts, page[cut:], elapsed[cut:], signals[cut:], changed[cut:])
+    for other in (many, parts):
+        assert other.pages.tobytes() == one.pages.tobytes()
+        assert other.groups.tobytes() == one.groups.tobytes()
+
+
+def test_first_crawls_of_pages_with_signals_are_worth_more() -> None:
+    table = new_table(2, typical_rate=0.3, now=0.0, curiosity=1.5, enough=3)
+    table.pages["heard"][0] = 1
+    assert [interest_of(table, page) for page in (0, 1)] == [2.5, 1.0]
+    for _ in range(3):
+        learn_crawl(table, 0, 1.0, 0.0, False)
+    assert interest_of(table, 0) == 1.0
+
+
+def test_a_page_takes_64_bytes() -> None:
+    assert PAGE.itemsize <= 64
+
+
+@pytest.mark.parametrize("shape", [0.06, 0.5, 1.0, 7.0, 40.0])
+def test_the_shape_of_a_gamma_is_found_from_its_means(shape: float) -> None:
+    assert gamma_shape(np.log(shape) - digamma(shape)) == pytest.approx(shape, rel=1e-3)
+    assert digamma(1.0) == pytest.approx(-0.5772156649, abs=1e-9)
