@@ -8,7 +8,7 @@
 
 from dataclasses import dataclass, replace
 
-from afresh.estimate import Estimator, kin_of
+from afresh.estimate import Calibration, Estimator, kin_of
 from afresh.frontier import Hosts, host_failed, put_off
 from afresh.schedule import Explanation, Schedules
 from afresh.types import Beliefs, Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
@@ -37,6 +37,7 @@ class Engine:
         self.scheduler = scheduler
         self.estimator = estimator
         self.hosts = hosts or Hosts()
+        self.calibration = Calibration()  # of what was stated before each crawl
         self._slots: dict[str, int] = {}
         self._tracked: dict[int, _Tracked] = {}
 
@@ -128,6 +129,8 @@ class Engine:
         if outcome.refreshed:
             if crawl.elapsed is not None and outcome is not Outcome.NEW:
                 changed = outcome is Outcome.CHANGED
+                if crawl.fresh_probability is not None:
+                    self.calibration.check(crawl.fresh_probability, not changed)
                 self.estimator.crawled(order.slot, elapsed=crawl.elapsed, signals=order.signals, changed=changed)
             tracked.current = fetched.started
             tracked.signals -= order.signals

@@ -37,10 +37,23 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
         console.print(f"price        {facts['price']:.4g} (expected fresh requests that a crawl must gain)")
     if facts["expected_freshness"] is not None:
         console.print(f"freshness    {facts['expected_freshness']:.1%} of requests would find a fresh copy (believed)")
+    if facts["brier"] is not None:
+        _print_calibration(facts)
+
+
+def _print_calibration(facts: dict[str, Any]) -> None:
+    checked = sum(line["crawls"] for line in facts["reliability"])
+    console.print(f"calibration  Brier score {facts['brier']:.3f} over {checked:.0f} crawls (0: perfect, 0.25: a coin)")
+    console.print("             copies stated to be fresh with … were fresh")
+    for line in facts["reliability"]:
+        console.print(f"             {line['stated']:7.1%}  {line['found']:7.1%}  of {line['crawls']:.0f}")
 
 
 def _status(kept: Store, when: float) -> dict[str, Any]:
+    from afresh.estimate.calibration import Calibration
+
     alive = _number(kept.get("alive"))
+    calibration = Calibration.read(kept.get("calibration"))
     weight = fresh = 0.0
     for _, state in kept.states():
         believed = state.beliefs or Beliefs()
@@ -52,6 +65,8 @@ def _status(kept: Store, when: float) -> dict[str, Any]:
         "budget": _number(kept.get("budget")),
         "price": _number(kept.get("price")),
         "expected_freshness": fresh / weight if weight else None,
+        "brier": calibration.brier,
+        "reliability": [asdict(line) for line in calibration.table()],
     }
 
 

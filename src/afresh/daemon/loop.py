@@ -16,6 +16,7 @@ from afresh.daemon.permits import Permits
 from afresh.detect import Detector
 from afresh.engine import Engine
 from afresh.errors import StoreError
+from afresh.estimate import Calibration
 from afresh.fetch import Fetcher
 from afresh.frontier import put_off
 from afresh.store import PageState, Record, Store
@@ -75,6 +76,7 @@ class Daemon:
         """Crawl until `stop`; StoreError if the store can no longer be written."""
         self.store.claim()
         self._restore_hosts()
+        self.engine.calibration = Calibration.read(self.store.get("calibration"))
         self._take_in_pages()
         self._tell(Started(len(self.engine)))
         keeper = asyncio.create_task(self._keep_store())
@@ -210,6 +212,8 @@ class Daemon:
         values = {"budget": repr(self.engine.scheduler.budget), "alive": repr(now)}
         if self.engine.scheduler.price > 0:
             values["price"] = repr(self.engine.scheduler.price)
+        if self.engine.calibration.brier is not None:
+            values["calibration"] = self.engine.calibration.text()
         if found:
             # Before the crawls that found them: once those are durable, their links are not read again.
             await asyncio.to_thread(self.store.add, found)

@@ -10,6 +10,7 @@ priors shared by kin; `Learner` puts it behind the engine's interface. `likeliho
 from typing import TYPE_CHECKING, Any
 
 from afresh.estimate.base import Estimator
+from afresh.estimate.calibration import Calibration
 from afresh.estimate.grid import Grid
 from afresh.estimate.kin import kin_of
 from afresh.estimate.likelihood import Fit, fit_change
@@ -17,7 +18,7 @@ from afresh.estimate.likelihood import Fit, fit_change
 if TYPE_CHECKING:
     from afresh.estimate.learner import Learner
 
-__all__ = ["Estimator", "Fit", "Grid", "Learner", "fit_change", "kin_of"]
+__all__ = ["Calibration", "Estimator", "Fit", "Grid", "Learner", "fit_change", "kin_of"]
 
 
 def __getattr__(name: str) -> Any:
