@@ -132,7 +132,7 @@ def test_a_row_is_mean_and_standard_error() -> None:
 
 
 def test_all_published_figures_are_there() -> None:
-    assert list(EXPERIMENTS) == [*(f"fig{number}" for number in range(2, 15)), "learn", "explore"]
+    assert list(EXPERIMENTS) == [*(f"fig{number}" for number in range(2, 15)), "errors", "learn", "explore"]
     assert experiment("fig4").sizes == (100, 200, 500, 750, 1000, 10000)
 
 
@@ -141,3 +141,12 @@ def test_learning_comes_close_to_knowing_and_stays_above_uniform_visits() -> Non
     assert shares["learns, 20 crawls"] > 0.88
     assert shares["learns, 100 crawls"] > shares["learns, 20 crawls"] - 0.01
     assert shares["learns, 20 crawls"] > shares["uniform, 20 crawls"] + 0.02
+
+
+def test_the_naive_error_stays_and_ours_falls_with_the_crawls() -> None:
+    error = {row.policy: row.accuracy for row in run(experiment("errors"), sizes=(40,), reps=1).rows}
+    assert error["naive, 3000 crawls"] > 0.1
+    for name in ("likelihood", "online"):
+        assert error[f"{name}, 3000 crawls"] < 0.45 * error[f"{name}, 300 crawls"]
+        assert error[f"{name}, 3000 crawls"] < 0.05
+    assert error["online, 10 crawls"] < error["likelihood, 10 crawls"]

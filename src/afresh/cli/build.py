@@ -8,7 +8,7 @@ from afresh.daemon import Permits
 from afresh.detect import Detector, Rules
 from afresh.engine import Engine
 from afresh.errors import ConfigError
-from afresh.estimate import Grid
+from afresh.estimate import Estimator, Grid
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Addresses, AddressLimits, Hosts, Politeness
 from afresh.schedule import Greedy, Plain, Scheduler, Schedules
@@ -29,11 +29,15 @@ def engine_for(config: Config, pages: int) -> Engine:
     typical = min(max(config.crawl.budget / max(pages, 1), 1 / YEAR), 1 / 60)
     lease = config.fetch.timeout + 60
     scheduler: Schedules = Plain(Greedy(), budget=config.crawl.budget, lease=lease)
+    estimator: Estimator = Grid(typical_rate=typical)
     if pages > MANY:
+        from afresh.estimate import Learner
+
         scheduler = Scheduler(budget=config.crawl.budget, lease=lease)
+        estimator = Learner(typical_rate=typical)
     return Engine(
         scheduler=scheduler,
-        estimator=Grid(typical_rate=typical),
+        estimator=estimator,
         hosts=Hosts(
             Politeness(
                 factor=config.politeness.factor,

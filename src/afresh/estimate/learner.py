@@ -45,6 +45,7 @@ class Learner:
         self.typical_rate = typical_rate
         self.table = new_table(0, typical_rate=typical_rate, now=0.0, memory=memory, curiosity=curiosity, enough=enough)
         self._groups: dict[str, int] = {}
+        self._room = self.table.groups  # for more groups than there are
         self._given: dict[int, float] = {}  # importance set by the operator
         self._live: set[int] = set()
         self._requests = 0.0  # ever, of all pages
@@ -156,9 +157,15 @@ class Learner:
         for column in ("shape", "rate", "signal_shape", "signal_rate"):
             new[column] = groups[parent][column]
         new["parent"] = parent
-        self.table = self.table._replace(groups=np.concatenate([groups, new]))
-        self._groups[name] = len(groups)
-        return len(groups)
+        count = len(groups)
+        if count >= len(self._room):
+            more = np.zeros(min(2 * count, MOST_GROUPS), GROUP)
+            more[:count] = groups
+            self._room = more
+        self._room[count] = new[0]
+        self.table = self.table._replace(groups=self._room[: count + 1])
+        self._groups[name] = count
+        return count
 
     def _learn_from_restored(self) -> None:
         """Priors are not kept on disk: they follow from the pages, and are learned again when many were read back."""
