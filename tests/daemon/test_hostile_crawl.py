@@ -230,14 +230,21 @@ def test_s4_no_entrance_leads_to_a_private_address(entrance: str, target: str) -
 
     site, store = LiveSite(answer), Memory()
 
+    def decided() -> bool:
+        crawls = [crawl for _, state in store.states() for crawl in store.history(state.page.url)]
+        return any(crawl.reason == "refused_address" for crawl in crawls) or any(
+            each.address != "127.0.0.1" for each in site.log
+        )
+
     async def act() -> None:
         urls = [site.url("outer.test")]
         if entrance == "the list of pages":
             urls.append(target.format(site.port))
         crawl = Crawl(site, store, discovery=Discovery(Scope()), names={"inner.test": "127.0.0.9"})
-        crawl.networks = ("127.0.0.1/32",)
-        await crawl.until(lambda: store.totals().crawls >= 4, *urls, seconds=1.5)
+        crawl.networks, crawl.robots = ("127.0.0.1/32",), entrance == "robots.txt"
+        await crawl.until(decided, *urls, seconds=1.0 if crawl.robots else 10.0)
 
     play(site, act)
     assert site.log
     assert {each.address for each in site.log} == {"127.0.0.1"}
+    assert decided() or entrance == "robots.txt"  # after which nothing may be asked at all
