@@ -47,10 +47,10 @@ GUESS_SHAPE = 0.5  # of the first guess of α and of b: anything goes, over two 
 GUESS_WEIGHT = 0.5  # first guess of b: a signal halves the freshness, more or less
 GUESS_PAGES = 2.0  # how many pages' worth the first guess weighs
 PARENT_PAGES = 5.0  # and a parent's prior, in a group
-DEFAULT_MEMORY = 180 * 86400.0  # seconds; pages change their ways
+DEFAULT_MEMORY = 240 * 86400.0  # seconds; pages change their ways
 DEFAULT_OPTIMISM = 1.0  # 0: the arithmetic mean of α, 1: the geometric one
-DEFAULT_CURIOSITY = 1.5  # what is learned from one of a page's first crawls is worth this many times its fresh requests
-DEFAULT_ENOUGH = 8  # how many crawls that are
+DEFAULT_CURIOSITY = 1.0  # what is learned from one of a page's first crawls is worth this many times its fresh requests
+DEFAULT_ENOUGH = 5  # how many crawls that are
 FLAPPING = 20.0  # nats: real bursts reach ten or so, a page that differs at every fetch any number
 SHORTEST_WATCH = 0.02  # typical intervals: a first signal right after the start does not mean signals without end
 
