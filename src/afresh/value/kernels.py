@@ -176,7 +176,7 @@ def page_threshold_curve(
         # far: where V is nearly flat, a value that is almost right may be found far beyond the threshold.
         rise = bend * (better - x)
         even = 0.3 * interval <= bend * x <= 3.0 * interval
-        near = even and abs(better - x) <= min(10.0 * tolerance, 0.05) * x
+        near = even and abs(better - x) <= min(10.0 * tolerance, 0.02) * x
         if miss <= (tolerance if near else 1e-13) * price:
             return (better, interval + rise, bend) if low <= better <= high else (x, interval, bend)
         if high < math.inf and high - low <= 1e-15 * high:
