@@ -8,7 +8,6 @@ from afresh.daemon.discovery import Discovery
 from afresh.daemon.permits import Permits
 from afresh.engine import Engine
 from afresh.errors import StoreError
-from afresh.estimate import Calibration
 from afresh.frontier import put_off
 from afresh.store import PageState, Record, Store
 from afresh.types import Copy, Crawl, Fetched, Outcome, Verdict
@@ -120,8 +119,6 @@ class Keeper:
 
     def take_in(self) -> int:
         """Hand pages that are new in the store to the engine; how many."""
-        if not self._last_page:
-            self.engine.calibration = Calibration.from_text(self.store.get("calibration"))
         states, count = self.store.states(after=self._last_page), 0
         while some := list(islice(states, TAKE_IN)):
             self._take_in([state for _, state in some])
