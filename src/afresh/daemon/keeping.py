@@ -14,6 +14,7 @@ from afresh.types import Copy, Crawl, Fetched, Outcome, Verdict
 
 BATCH = 256  # crawls that are written without waiting for more
 TAKE_IN = 1_000  # pages handed to the engine at once
+KEEP_SOURCES = 30.0  # seconds; and at the end
 
 
 class Keeper:
@@ -41,6 +42,7 @@ class Keeper:
         self._copies: dict[str, Copy] = {}  # copies that are not
         self._last_page = 0
         self._alive = 0.0  # when a sign of life was last written
+        self._sources_kept = 0.0  # when what is known of the sources was
 
     @property
     def full(self) -> bool:
@@ -107,6 +109,9 @@ class Keeper:
             values["price"] = repr(self.engine.scheduler.price)
         if self.engine.calibration.statements:
             values["calibration"] = self.engine.calibration.to_text()
+        if self.engine.sources.learned and (now == 0.0 or now - self._sources_kept >= KEEP_SOURCES):
+            values["sources"] = self.engine.sources.to_text()
+            self._sources_kept = now
         return values
 
     def _forget(self, record: Record) -> None:

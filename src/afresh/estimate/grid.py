@@ -96,7 +96,7 @@ class Grid:
         )
         return head + np.concatenate([page.likelihood, self._signal_likelihood]).astype("<f4").tobytes()
 
-    def crawled(self, slot: int, *, elapsed: float, signals: int, changed: bool) -> None:
+    def crawled(self, slot: int, *, elapsed: float, signals: float, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
         page = self._pages[slot]
         if signals:
@@ -110,7 +110,7 @@ class Grid:
         page.observations += 1
         self._share(page)
 
-    def signalled(self, slot: int, count: int = 1) -> None:
+    def signalled(self, slot: int, count: float = 1.0) -> None:
         """A hint arrived."""
         self._pages[slot].signals += count
 
@@ -135,7 +135,7 @@ class Grid:
             observations=page.observations,
         )
 
-    def fresh_probability(self, slot: int, elapsed: float, signals: int) -> float:
+    def fresh_probability(self, slot: int, elapsed: float, signals: float) -> float:
         """How likely a copy of this age is to be current, over all rates that the page may have."""
         posterior = self._posterior(self._pages[slot])
         fresh = float(posterior @ np.exp(-self.rates * elapsed - self._signal_weight * signals))

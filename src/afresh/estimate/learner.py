@@ -76,14 +76,14 @@ class Learner:
         if importance is not None:
             self._given[slot] = importance
 
-    def crawled(self, slot: int, *, elapsed: float, signals: int, changed: bool) -> None:
+    def crawled(self, slot: int, *, elapsed: float, signals: float, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
         self._learn_from_restored()
         learn_crawl(self.table, slot, min(max(float(elapsed), 0.0), 1e15), float(min(signals, 10**9)), bool(changed))
         for _ in range(int(self.table.control[GLANCES])):
             glance(self.table)
 
-    def signalled(self, slot: int, count: int = 1) -> None:
+    def signalled(self, slot: int, count: float = 1.0) -> None:
         """A hint arrived."""
         self.table.pages["heard"][slot] += count
 
@@ -108,7 +108,7 @@ class Learner:
             observations=int(self.table.pages["observations"][slot]),
         )
 
-    def fresh_probability(self, slot: int, elapsed: float, signals: int) -> float:
+    def fresh_probability(self, slot: int, elapsed: float, signals: float) -> float:
         """How likely a copy of this age is to be current, over all rates that the page may have."""
         return float(fresh_probability_of(self.table, slot, max(elapsed, 0.0), float(signals)))
 

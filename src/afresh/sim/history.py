@@ -42,6 +42,7 @@ class Heard:
 
     time: Floats
     page: Integers
+    source: Integers | None = None  # of each, from 0 on; None: all are taken to be alike, and never late
 
 
 SILENCE = Heard(np.empty(0), np.empty(0, np.int64))
