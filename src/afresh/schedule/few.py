@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 Slots = slice | NDArray[np.int64]
 
 OLDEST = 1e300  # the age of what has no copy yet: finite, so that rates times ages never become 0·∞
+_SOON = 0.2  # staleness up to which x²/2 is less than a seventh more than the value that it bounds
 _MARGIN = 1.0 + 1e-6  # on bounds: values grow, but the sums behind them are rounded
 
 
@@ -209,22 +210,35 @@ class Few:
         return int(slots[place]), float(values[place])
 
     def _find_bounds(self, now: float) -> None:
-        kept = self._columns
         if now > self._horizon:
             then, picks = self._bounded
             pause = (now - then) / (self._picks - picks) if self._picks > picks else 0.0
             pause = min(max(pause, 1.0 / self.budget), 1e9)
             self._horizon, self._bounded = now + pause * sqrt(self._count), (now, self._picks)
-            which: Slots = slice(0, self._count)
+            self._value_at_horizon(slice(0, self._count))
         elif self._touched:
-            which = np.fromiter(self._touched, np.int64)
-            if len(which) == 1:  # most often: a slice of columns is no copy
-                which = slice(int(which[0]), int(which[0]) + 1)
-        else:
-            return
-        bound = self._worth(which, self._horizon)
-        kept.bound[which] = np.where(kept.current[which] > -inf, _MARGIN * bound, bound)
+            slots = [slot for slot in self._touched if not self._bound_quickly(slot)]
+            if len(slots) == 1:
+                self._value_at_horizon(slice(slots[0], slots[0] + 1))  # a slice of a column is no copy
+            elif slots:
+                self._value_at_horizon(np.array(slots))
         self._touched.clear()
+
+    def _bound_quickly(self, slot: int) -> bool:
+        """Where a copy was crawled lately and no signal counts, V = (1 − e^{−x}(1 + x))/Δ is at most x²/2Δ."""
+        kept = self._columns
+        current, change_rate = kept.current.item(slot), kept.change_rate.item(slot)
+        if not current > -inf or kept.recall.item(slot) or kept.false_rate.item(slot):
+            return False
+        x = change_rate * max(self._horizon - current, 0.0)
+        if not 0.0 < x < _SOON:
+            return False
+        kept.bound[slot] = _MARGIN * kept.request_rate.item(slot) * x * x / (2.0 * change_rate * kept.cost.item(slot))
+        return True
+
+    def _value_at_horizon(self, which: Slots) -> None:
+        bound = self._worth(which, self._horizon)
+        self._columns.bound[which] = np.where(self._columns.current[which] > -inf, _MARGIN * bound, bound)
 
     def _worth(self, which: Slots, now: float) -> Floats:
         """V(elapsed, signals) / cost of some pages."""
