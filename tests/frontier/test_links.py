@@ -294,6 +294,7 @@ HEADS = st.builds(
         '<link rel="next" href="y">',
     ]
 )
+@example(['<link rel="alternate stylesheet" type="application/rss+xml" href=x>'])
 def test_tags_that_say_nothing_are_skipped_and_no_others(heads: list[str]) -> None:
     page = "".join(heads) + "<a href=last>"
     quick = links(page, "http://e.org/"), links(page, "http://e.org/")
