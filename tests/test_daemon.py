@@ -14,7 +14,7 @@ from afresh.errors import StoreError
 from afresh.estimate import Calibration, Grid
 from afresh.fetch import Http, Scripted
 from afresh.frontier import Hosts, Politeness, host_of
-from afresh.schedule import Greedy, Plain, Scheduler
+from afresh.schedule import Few, Scheduler
 from afresh.sim.web import Server, Site, SiteOptions, read_mark
 from afresh.store import Memory, Record
 from afresh.types import Crawl, Fetched, HostState, Outcome, Page, Validators, Verdict
@@ -23,10 +23,10 @@ NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
 
 
 MACHINES = {
-    "plain": lambda budget: Plain(Greedy(), budget=budget),
+    "few": lambda budget: Few(budget=budget),
     "fast": lambda budget: Scheduler(budget=budget, lease=120.0),
 }
-kind = "plain"
+kind = "few"
 
 
 @pytest.fixture(autouse=True, params=list(MACHINES))
