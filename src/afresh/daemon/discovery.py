@@ -64,6 +64,12 @@ class Discovery:
         self._written.add(met, (raw for raw, url in found.written.items() if url not in too_deep))
         self._written.settle(url for url in found.urls if url not in too_deep)
 
+    def listed(self, urls: list[str], now: float) -> None:
+        """Collect what a sitemap names: one step from the site's own front door."""
+        wanted = [url for url in urls if self._admits(self._admission.scope.refusal(url, 1))]
+        for url in self._new(wanted):
+            self._admit(url, 1, now)
+
     def moved(self, page: Page, fetched: Fetched) -> None:
         """A page points elsewhere: if that is within the scope it is a page of its own."""
         url = canonical_or_none(fetched.location)
