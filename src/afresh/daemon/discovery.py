@@ -38,7 +38,7 @@ class Discovery:
 
     def know(self, urls: list[str]) -> None:
         """These pages are kept already, from before or because somebody added them."""
-        for url in self._new(urls):
+        for url in self._unseen(self._unmet(urls)):
             self.known += 1
             self._admission.admit(url)
 
@@ -90,9 +90,15 @@ class Discovery:
         return found
 
     def _new(self, urls: list[str]) -> list[str]:
-        """Those that were never met before."""
-        marks = fingerprints(urls, self._secret)
-        unmet = [(url, mark) for url, mark in zip(urls, marks.tolist(), strict=True) if not self._cache.met(mark)]
+        """Those that were never met before and that there is room for; the others leave no trace."""
+        return self._unseen([(url, mark) for url, mark in self._unmet(urls) if self._admits(self._admission.full(url))])
+
+    def _unmet(self, urls: list[str]) -> list[tuple[str, int]]:
+        """Those that the cache does not know, and their marks."""
+        marks = fingerprints(urls, self._secret).tolist()
+        return [(url, mark) for url, mark in zip(urls, marks, strict=True) if not self._cache.met(mark)]
+
+    def _unseen(self, unmet: list[tuple[str, int]]) -> list[str]:
         if not unmet:
             return []
         new = self._seen.add_many(np.array([mark for _, mark in unmet], dtype=np.uint64))
