@@ -10,6 +10,7 @@ and `inflate` bring the body in within its limit; `reasons` has one word for wha
 from afresh.fetch.base import Fetcher
 from afresh.fetch.guard import Guard
 from afresh.fetch.http import Http, Limits
+from afresh.fetch.inflate import gunzip
 from afresh.fetch.scripted import Scripted
 
-__all__ = ["Fetcher", "Guard", "Http", "Limits", "Scripted"]
+__all__ = ["Fetcher", "Guard", "Http", "Limits", "Scripted", "gunzip"]
