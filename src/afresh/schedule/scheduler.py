@@ -176,6 +176,7 @@ class Scheduler(Machine):
         change_rate: ArrayLike | None = None,
         recall: ArrayLike | None = None,
         false_rate: ArrayLike | None = None,
+        age: ArrayLike | None = None,
     ) -> None:
         """Believe something else of the pages from now on; what is not given stays."""
         numbers = self._known(slots)
@@ -184,8 +185,11 @@ class Scheduler(Machine):
             np.full(1, math.nan) if value is None else column(name, value, most=1.0 if name == "recall" else None)
             for name, value in given.items()
         ]
-        _common_length([*columns, numbers])
+        ages = numbers[:0] if age is None else column("age", age, infinite=True)
+        _common_length([*columns, numbers, *([ages] if age is not None else [])])
         self._begin(now)
+        if age is not None:
+            self.state.pages["current"][numbers] = now - ages
         numbers, *columns = by_slot(numbers, *columns)
         events.update_all(self.state.core, numbers, tuple(columns[:3]), columns[3], now)
         self._review(now)
@@ -199,10 +203,17 @@ class Scheduler(Machine):
         change_rate: float | None = None,
         recall: float | None = None,
         false_rate: float | None = None,
+        age: float | None = None,
     ) -> None:
         """Believe something else of the page from now on; what is not given stays."""
         self.update_many(
-            slot, now=now, request_rate=request_rate, change_rate=change_rate, recall=recall, false_rate=false_rate
+            slot,
+            now=now,
+            request_rate=request_rate,
+            change_rate=change_rate,
+            recall=recall,
+            false_rate=false_rate,
+            age=age,
         )
 
     def remove_many(self, slots: ArrayLike) -> None:
