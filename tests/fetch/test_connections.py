@@ -188,3 +188,19 @@ def test_a_fetch_that_is_given_up_gives_its_place_back() -> None:
         return got
 
     assert [each.body for each in asyncio.run(go())] == [b"hello"]
+
+
+def test_closing_ends_what_is_under_way() -> None:
+    async def go() -> list[Fetched]:
+        server = Counting(5.0)
+        listening = await asyncio.start_server(server.talk, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/"
+        http = Http(user_agent="test/1", allow_private=True)
+        fetching = [asyncio.create_task(http.fetch(url, Validators())) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        await http.close()
+        got = await asyncio.gather(*fetching)
+        listening.close()
+        return list(got)
+
+    assert [each.reason for each in asyncio.run(go())] == ["reset"] * 3

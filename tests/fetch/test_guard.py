@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from afresh.fetch import Guard, Http, Limits
 from afresh.fetch.guard import Refused, public
-from afresh.fetch.target import BadTarget, target
+from afresh.fetch.target import _PLAIN, BadTarget, target
 from afresh.types import Fetched, Validators
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret"
@@ -206,6 +206,28 @@ def test_s3_a_connection_that_is_used_again_stays_with_the_address_that_was_seen
     assert names.asked == ["turns.example"]  # one connection for all three
 
 
+class Late(Guard):
+    """Lets every name pass and refuses at the last moment, as if an address had slipped in between."""
+
+    def __init__(self) -> None:
+        super().__init__(allow_private=True)
+        self.asked: list[Any] = []
+
+    def socket(self, info: Any) -> socket.socket:
+        self.asked.append(info[4][:2])
+        raise Refused("refused_address", "no")
+
+
+@pytest.mark.parametrize("addresses", [["127.0.0.1"], ["127.0.0.1", "127.0.0.2"]])
+def test_s3_the_guard_makes_every_socket_itself(stage: Any, addresses: list[str]) -> None:
+    for scheme in ("http", "https"):
+        guard = Late()
+        got = stage.fetch(PAGE, urls=(f"{scheme}://a.example:{{port}}/",), guard=guard, resolver=Names(addresses))
+        assert got.reason == "refused_address"
+        assert guard.asked == [(each, stage.port) for each in addresses]
+        assert not stage.requests
+
+
 def test_s3_the_check_is_repeated_at_every_hop(stage: Any) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(
@@ -259,6 +281,32 @@ def test_s5_fetcher_and_guard_go_by_one_parse(rest: str, start: str) -> None:
     assert read.url.startswith(f"{read.scheme}://{read.authority}{read.path}")
     assert read.host == ada_url.URL(str(read)).hostname.strip("[]")
     assert str(target(str(read))) == str(read)
+
+
+HOSTS = st.lists(
+    st.sampled_from(["a", "b-c", "xn--", "xn--a", "-", "0", "07", "0x7f", "256", "127", "1", "com", "A", ""])
+)
+PATHS = st.lists(
+    st.sampled_from(["", "a", ".", "..", "%2e", "%2E.", ".a", "a.b", "%", "%7E", "'", "|", "a b", "?", "#", "\\"])
+)
+
+
+@settings(deadline=None, max_examples=500)
+@given(HOSTS.map(".".join), st.sampled_from(["", ":80", ":443", ":8080", ":59999", ":65536", ":0", ":08"]), PATHS)
+def test_s5_what_looks_plain_is_what_the_parser_makes_of_it(host: str, port: str, path: list[str]) -> None:
+    for scheme in ("http", "https"):
+        url = f"{scheme}://{host}{port}/{'/'.join(path)}"
+        if _PLAIN.fullmatch(url):
+            assert ada_url.URL(url).href == url
+
+
+def test_s5_nearly_all_is_plain() -> None:
+    for url in (
+        "http://example.com/",
+        "https://www.a-b.example.co.uk:8443/a/b.html?c=d&e=%20f",
+        "http://10.1.2.3:35727/a",
+    ):
+        assert _PLAIN.fullmatch(url)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hyperframe.frame import ContinuationFrame, DataFrame, ExtensionFrame, Heade
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from afresh.fetch import Http, Limits, frames
+from afresh.fetch import Http, Limits, frames, packed
 from afresh.fetch.http2 import STREAM_WINDOW, WINDOW
 from afresh.types import Fetched, Validators
 from certificates import serving, trusting
@@ -435,9 +435,43 @@ TEXTS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, 
 @given(TEXTS, TEXTS, st.dictionaries(TEXTS, TEXTS, max_size=4))
 def test_headers_are_understood_by_another_implementation(host: str, path: str, more: dict[str, str]) -> None:
     decoder = hpack.Decoder()
-    block = frames.NO_TABLE + frames.question(host, path) + frames.fields(more.items())
+    block = packed.NO_TABLE + packed.question(host, path) + packed.fields(more.items())
     pseudo = [(":method", "GET"), (":scheme", "https"), (":authority", host), (":path", path)]
     assert list(decoder.decode(block)) == pseudo + [(name.lower(), value) for name, value in more.items()]
+
+
+WORDS = st.sampled_from([b"", b"x", b"date", b"server", b":status", b"200", b"\0\xff" * 9, b"long" * 300]) | st.binary(
+    max_size=9
+)
+BLOCKS = st.lists(st.tuples(st.lists(st.tuples(WORDS, WORDS), max_size=8), st.booleans(), st.integers(0, 4096)))
+
+
+@settings(deadline=None)
+@given(BLOCKS)
+def test_headers_of_another_implementation_are_understood_one_block_after_another(blocks: Any) -> None:
+    encoder, unpacker = hpack.Encoder(), packed.Unpacker()
+    for headers, huffman, table in blocks:
+        encoder.header_table_size = table
+        assert unpacker.lines(encoder.encode(headers, huffman=huffman)) == headers
+
+
+PIECES = st.sampled_from(
+    [b"\x82", b"\xbe", b"\x40\1x\1y", b"\x0f\x2b\x83\xa5\x63\x5f", b"\x20", b"\x3f\xe1\x1f", b"\x5f"]
+)
+
+
+@settings(deadline=None, max_examples=500)
+@given(st.lists(st.lists(PIECES | st.binary(max_size=4), max_size=8).map(b"".join), max_size=3))
+def test_any_bytes_mean_the_same_headers_to_another_implementation_or_none_to_both(blocks: list[bytes]) -> None:
+    decoder, unpacker = hpack.Decoder(packed.LARGEST_HEAD), packed.Unpacker()
+    for block in blocks:
+        try:
+            expected = [(bytes(name), bytes(value)) for name, value in decoder.decode(block, raw=True)]
+        except hpack.HPACKError:
+            with pytest.raises(frames.BadFrame):
+                unpacker.lines(block)
+            return
+        assert unpacker.lines(block) == expected
 
 
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")

@@ -38,6 +38,9 @@ class Headers(Mapping[str, str]):
     def __getitem__(self, name: str) -> str:
         return self._values[name.lower()][0]
 
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name.lower() in self._values
+
     @overload
     def get(self, name: str, /) -> str | None: ...
     @overload
@@ -67,6 +70,7 @@ class Connection(Protocol):
     closed: bool  # it takes no more questions
     used: int  # questions so far
     idle_since: float
+    gone: "asyncio.Future[None]"  # done when the socket is closed
 
     @property
     def busy(self) -> int:
@@ -76,7 +80,7 @@ class Connection(Protocol):
     def room(self) -> bool:
         """Whether one more question may be asked now."""
 
-    def ask(self, head: "Question") -> "Answer":
+    def ask(self, question: "Question", /) -> "Answer":
         """Send a question; its answer will come."""
 
     def taken(self, answer: "Answer", size: int) -> None:
@@ -87,9 +91,6 @@ class Connection(Protocol):
 
     def close(self) -> None:
         """End it, whatever is under way."""
-
-    async def wait_closed(self) -> None:
-        """Until the socket is gone."""
 
 
 class Question:

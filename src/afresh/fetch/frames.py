@@ -1,7 +1,7 @@
-"""HTTP/2 on the wire (RFC 9113): frames taken apart and put together, and the headers of a question (RFC 7541)."""
+"""HTTP/2 on the wire (RFC 9113): frames taken apart and put together."""
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 LARGEST_FRAME = 1 << 14  # of what is sent to us: we do not ask for larger ones
@@ -86,36 +86,3 @@ def unpadded(flags: int, payload: bytes) -> bytes:
     if start > end:
         raise BadFrame("more padding than there is")
     return payload[start:end]
-
-
-def question(authority: str, path: str) -> bytes:
-    """The beginning of every question's headers: GET over https."""
-    return b"\x82\x87\x01" + _text(authority.encode("ascii")) + b"\x04" + _text(path.encode("ascii"))
-
-
-def fields(headers: Iterable[tuple[str, str]]) -> bytes:
-    """Headers, each written out in full: neither side need remember anything, and nothing can come out of step."""
-    return b"".join(
-        b"\0" + _text(name.lower().encode("ascii")) + _text(value.encode("utf-8", "surrogateescape"))
-        for name, value in headers
-    )
-
-
-NO_TABLE = b"\x20"  # says that we will not refer to earlier headers; holds until the other is said
-
-
-def _text(data: bytes) -> bytes:
-    """A string, not compressed, after its length: seven bits, and if they do not suffice seven more at a time.
-
-    >>> _text(b"GET"), _text(b"x" * 300)[:3].hex()
-    (b'\\x03GET', '7fad01')
-    """
-    length = len(data)
-    if length < 127:
-        return bytes((length,)) + data
-    prefix, length = bytearray((127,)), length - 127
-    while length >= 128:
-        prefix.append(length & 127 | 128)
-        length >>= 7
-    prefix.append(length)
-    return bytes(prefix) + data

@@ -119,5 +119,7 @@ def codings(values: list[str]) -> list[str]:
     >>> codings(["gzip, BR", "identity"])
     ['gzip', 'br']
     """
+    if not values:
+        return []
     words = [word.strip().lower() for value in values for word in value.split(",")]
     return [word for word in words if word not in ("", "identity", "none")]

@@ -71,7 +71,8 @@ class Http:
 
     Invariants: the guard sees every address that a socket is made for, and a pooled connection stays with the address
     that was seen; nothing is kept between fetches but connections and resolved names (no cookies, no credentials);
-    memory of one fetch stays below twice `limits.body` and a decoder's window.
+    memory of one fetch stays below twice `limits.body` and a decoder's window. A context given as `tls` is told which
+    protocols to offer.
     """
 
     def __init__(

@@ -77,16 +77,12 @@ class Http1(asyncio.BufferedProtocol):
         self.closed = True
         self._transport.abort()
 
-    async def wait_closed(self) -> None:
-        """Until the socket is gone."""
-        await self._gone
-
     # What the event loop tells it.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection stands."""
         self._transport = cast(asyncio.Transport, transport)
-        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where to read to."""
@@ -128,8 +124,8 @@ class Http1(asyncio.BufferedProtocol):
         self.closed = True
         self._end(exc or ConnectionResetError("closed"))
         self._parser = None  # it holds on to this object
-        if not self._gone.done():
-            self._gone.set_result(None)
+        if not self.gone.done():
+            self.gone.set_result(None)
 
     def _end(self, error: Exception | None) -> None:
         """The answer is over, well or not."""

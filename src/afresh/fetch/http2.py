@@ -1,8 +1,8 @@
 """A connection that speaks HTTP/2: many questions at once, and the answers in any order.
 
-The library for its headers (hpack) is used as it is. The whole protocol in a library (h2) takes three times as long for
-a page, and cannot read on after the other side has announced that it will close, as servers do after some number of
-questions. What is left is little, because only GET is spoken: nothing is uploaded, and pushes are not allowed.
+A library for the whole protocol (h2) takes three times as long for a page, and cannot read on after the other side has
+announced that it will close, as servers do after some number of questions. What is left to do is little, because only
+GET is spoken: nothing is uploaded, and pushes are not allowed.
 """
 
 import asyncio
@@ -10,15 +10,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import cast
 
-import hpack
-
 from afresh.fetch import frames as f
 from afresh.fetch.answer import LONGEST_LINE, MOST_HEADERS, MOST_INTERIM, Answer, Lines, Question, Unanswered
 from afresh.fetch.inflate import Spoiled
+from afresh.fetch.packed import LARGEST_HEAD, NO_TABLE, Unpacker, fields, question
 
 STREAM_WINDOW = 1 << 20  # bytes of one body that may be under way or unread
 WINDOW = 1 << 24  # and of all bodies of a connection
-LARGEST_HEAD = 1 << 16
 MOST_STREAMS = 100  # at once, if the server does not say
 MOST_NOISE = 1000  # frames that bring no answer forward, in a row: a server may send them for ever
 MOST_UNSENT = 1 << 16  # bytes that the other side does not take while it asks for more
@@ -47,10 +45,10 @@ class Http2(asyncio.BufferedProtocol):
         self.closed = False
         self.used = 0
         self.idle_since = 0.0
-        self._headers = f.fields(headers.items())
+        self._headers = fields(headers.items())
         self._buffer = buffer
         self._frames = f.Frames()
-        self._decoder = hpack.Decoder(LARGEST_HEAD)
+        self._unpacker = Unpacker()
         self._streams: dict[int, _Stream] = {}
         self._next = 1
         self._most = 1  # streams at once, until the server says
@@ -71,14 +69,14 @@ class Http2(asyncio.BufferedProtocol):
         """Whether one more question may be asked now."""
         return not self.closed and len(self._streams) < self._most and self._next < 1 << 30
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, asked: Question) -> Answer:
         """Send a question; its answer will come."""
         stream = _Stream(self, self._next)
         if not self.room:
             stream.fail(Unanswered("closed before it was used"))
             return stream
-        head = f.question(question.authority, question.path) + self._headers + f.fields(question.headers.items())
-        head = head if self.used else f.NO_TABLE + head
+        head = question(asked.authority, asked.path) + self._headers + fields(asked.headers.items())
+        head = head if self.used else NO_TABLE + head
         self._streams[self._next] = stream
         self._next += 2
         self.used += 1
@@ -112,16 +110,12 @@ class Http2(asyncio.BufferedProtocol):
         self.closed = True
         self._transport.abort()
 
-    async def wait_closed(self) -> None:
-        """Until the socket is gone."""
-        await self._gone
-
     # What the event loop tells it.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection stands: say what we expect."""
         self._transport = cast(asyncio.Transport, transport)
-        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         wanted = {f.ENABLE_PUSH: 0, f.INITIAL_WINDOW: STREAM_WINDOW, f.HEADER_LIST_SIZE: LARGEST_HEAD}
         self._transport.write(f.PREFACE + f.settings(wanted))
         self._open(0, WINDOW - 65535)
@@ -137,7 +131,7 @@ class Http2(asyncio.BufferedProtocol):
                 self._take(kind, flags, stream, payload)
                 if self._noise > MOST_NOISE or self._transport.get_write_buffer_size() > MOST_UNSENT:
                     raise f.BadFrame("noise")
-        except (f.BadFrame, hpack.HPACKError):
+        except f.BadFrame:
             last = f.number(0) + f.number(f.PROTOCOL_ERROR)
             self._transport.write(f.frame(f.GOAWAY, 0, 0, last))
             self._fail_all(Spoiled("bad_protocol"))
@@ -154,8 +148,8 @@ class Http2(asyncio.BufferedProtocol):
         """The connection is gone."""
         self.closed = True
         self._fail_all(exc)
-        if not self._gone.done():
-            self._gone.set_result(None)
+        if not self.gone.done():
+            self.gone.set_result(None)
 
     # Frames.
 
@@ -211,7 +205,7 @@ class Http2(asyncio.BufferedProtocol):
         self._head = None if flags & f.END_HEADERS else (number, flags, block)
         if self._head is not None:
             return
-        lines: Lines = [(bytes(name), bytes(value)) for name, value in self._decoder.decode(block, raw=True)]
+        lines = self._unpacker.lines(block)
         if (stream := self._streams.get(number)) is None:
             return
         try:

@@ -15,20 +15,22 @@ async def read(answer: Answer, limit: int) -> bytes:
 
     The limit holds for what arrives as well as for what comes out: some codings can be fed for ever and make nothing.
     """
-    body = Body(codings(answer.headers.all("Content-Encoding")), limit)
+    coded = codings(answer.headers.all("Content-Encoding"))
+    body = Body(coded, limit) if coded else None
     length = answer.headers.get("Content-Length", "")
     if length.isascii() and length.isdecimal() and int(length) > limit:
         raise Spoiled("too_large")
-    rested, step = 0, _SLICE if body.coded else STEP
+    rested, step = 0, _SLICE if coded else STEP
     while pieces := await answer.more():
         if answer.received > limit:
             raise Spoiled("too_large")
-        if answer.ended and not body.coded and not body.size:  # a page that came at once, as most do
+        if body is None and answer.ended:  # a page that came at once, as most do
             return b"".join(pieces)
+        body = body or Body(coded, limit)
         for piece in pieces:
             for start in range(0, len(piece), step):
                 body.feed(piece[start : start + step])
                 if body.size - rested > _BREATH:  # others get their turn
                     rested = body.size
                     await asyncio.sleep(0)
-    return body.finish()
+    return body.finish() if body is not None else b""

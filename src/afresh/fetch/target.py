@@ -1,6 +1,17 @@
 """Where a request goes: one parse of the URL that fetcher, guard and connection all go by."""
 
+import re
+
 import ada_url
+
+# What the parser gives back as it is, and nearly all that is asked for: a host in small letters or four numbers, a path
+# without anything to resolve or to escape. To see that takes less than half the time of a parse.
+_NUMBER = r"(?:0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])"
+_CHARACTERS = r"A-Za-z0-9_.~!$&()*+,;=:@%-"
+_PLAIN = re.compile(
+    rf"https?://(?:(?:[a-z0-9]+(?:-[a-z0-9]+)*\.)+[a-z]+|{_NUMBER}(?:\.{_NUMBER}){{3}})(?::[1-9][0-9]{{3}}|:[1-5][0-9]{{4}})?"
+    rf"(?:/(?![.%])[{_CHARACTERS}]*)+(?:\?[{_CHARACTERS}/?]*)?"
+)
 
 
 class BadTarget(ValueError):
@@ -43,6 +54,8 @@ def target(url: str, base: str | None = None) -> Target:
     >>> target("https://[::1]:8080/a?b").host, target("https://[::1]:8080/a?b").port, target("https://[::1]/").port
     ('::1', 8080, 443)
     """
+    if base is None and _PLAIN.fullmatch(url):
+        return Target(url)
     try:
         whole = ada_url.join_url(base, url) if base is not None else ada_url.normalize_url(url)
     except (ValueError, UnicodeError):

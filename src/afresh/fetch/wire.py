@@ -7,6 +7,8 @@ from afresh.fetch.answer import Answer, Connection, Question, Unanswered
 from afresh.fetch.connect import Dialer
 from afresh.fetch.target import Target
 
+SECONDS_TO_CLOSE = 1.0
+
 _Key = tuple[str, int, bool, bool]  # host, port, whether it is secure, whether its certificate is checked
 
 
@@ -37,6 +39,7 @@ class Wire:
         self._sites: dict[_Key, _Site] = {}
         self._idle: dict[Connection, _Key] = {}  # the longest idle first
         self._sweeping: asyncio.TimerHandle | None = None
+        self._closed = False
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """The addresses that a connection to a host would be tried at."""
@@ -68,8 +71,10 @@ class Wire:
     def release(self, where: Target, answer: Answer, *, verified: bool = True) -> None:
         """Have done with an answer; its connection is used again if nothing of the answer is left in it."""
         key = (where.host, where.port, where.secure, verified)
-        site, connection = self._sites[key], answer.connection
+        site, connection = self._sites.get(key), answer.connection
         connection.drop(answer)
+        if site is None:  # all was closed meanwhile
+            return
         if connection.room and not connection.busy:
             connection.idle_since = asyncio.get_running_loop().time()
             self._idle[connection] = key
@@ -83,14 +88,15 @@ class Wire:
 
     async def close(self) -> None:
         """Let go of all connections."""
+        self._closed = True
         if self._sweeping is not None:
             self._sweeping.cancel()
         connections = [connection for site in self._sites.values() for connection in site.connections]
         self._sites, self._idle = {}, {}
         for connection in connections:
             connection.close()
-        for connection in connections:
-            await connection.wait_closed()
+        if connections:
+            await asyncio.wait([connection.gone for connection in connections], timeout=SECONDS_TO_CLOSE)
         await self.dialer.names.close()
 
     async def _exchange(self, site: _Site, where: Target, headers: Mapping[str, str], verified: bool) -> Answer:
@@ -123,6 +129,8 @@ class Wire:
 
     async def _new(self, site: _Site, where: Target, verified: bool) -> Connection:
         connection = await self.dialer.dial(where, verified=verified)
+        if self._closed:
+            connection.close()
         site.connections.append(connection)
         return connection
 
