@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import count
 from typing import cast
 
 from afresh.daemon.asking import Asker, GivenBack
@@ -26,7 +25,10 @@ from afresh.frontier import Addresses
 from afresh.store import Store
 from afresh.types import Fetched, Order, Outcome, Verdict, Wait
 
-TURNS = 8  # orders that a task carries out before others have theirs, if nothing makes it wait
+# Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
+# If it is us, this keeps few under way: were there hundreds, each would wait in our own queue while the time that its
+# host takes is counted, and its host would rest for ten times that.
+AT_ONCE = 2
 LONGEST_SLEEP = 0.5  # so that new evidence, a changed budget and the store's new pages are noticed soon
 
 
@@ -89,6 +91,7 @@ class Daemon:
         self._write_now = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._fault: BaseException | None = None
+        self._begun = 0  # fetches, in this pass of the event loop
         self._under_way: dict[asyncio.Task[None], Order] = {}
 
     def stop(self) -> None:
@@ -120,7 +123,7 @@ class Daemon:
         self._tell(Stopped(released))
 
     def _give_orders(self) -> None:
-        """Give every order that may be given now, each to a task of its own."""
+        """Give the orders that may be given now, each to a task of its own."""
         while len(self._under_way) < self.concurrency and (order := self._next_order()) is not None:
             task = asyncio.create_task(self._work(order))
             self._under_way[task] = order
@@ -135,10 +138,16 @@ class Daemon:
         """The next order, if there is one now; if not, see to it that this is asked again when there may be."""
         if self._ended.is_set():
             return None
+        if self._begun >= AT_ONCE:
+            self._ask_again(0.0)
+            return None
         try:
             now = self.clock()
             decision = self.engine.next(now)
             if not isinstance(decision, Wait):
+                if not self._begun:
+                    asyncio.get_running_loop().call_soon(self._new_pass)
+                self._begun += 1
                 self._tell(Ordered(decision))
                 return decision
             self._ask_again(min(max(decision.until - now, 0.0), LONGEST_SLEEP))
@@ -157,6 +166,9 @@ class Daemon:
             self._timer.cancel()
         self._timer = loop.call_at(when, self._in_time)
 
+    def _new_pass(self) -> None:
+        self._begun = 0
+
     def _in_time(self) -> None:
         self._timer = None
         self._give_orders()
@@ -164,7 +176,7 @@ class Daemon:
     async def _work(self, order: Order) -> None:
         """Carry out an order, and then those that come up at that moment: a new task for each would cost more."""
         task = cast(asyncio.Task[None], asyncio.current_task())
-        for turn in count(1):
+        while True:
             try:
                 await self._carry_out(order)
             except Exception as error:
@@ -173,8 +185,6 @@ class Daemon:
                 return
             self._under_way[task] = order = following
             self._give_orders()
-            if turn % TURNS == 0:
-                await asyncio.sleep(0)  # where nothing has to be waited for, others have their turn too
 
     def _lose(self, order: Order, error: Exception) -> None:
         """A fault of ours, not of the page's; still the host was asked, and must not be asked at once again."""
