@@ -5,7 +5,7 @@ import pytest
 from afresh.engine import Engine
 from afresh.estimate import Activity, Grid
 from afresh.frontier import Hosts, Politeness
-from afresh.schedule import Greedy, Plain, Scheduler
+from afresh.schedule import Few, Greedy, Plain, Scheduler
 from afresh.types import Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
 NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
@@ -13,6 +13,7 @@ NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
 
 MACHINES = {
     "plain": lambda budget: Plain(Greedy(), budget=budget),
+    "few": lambda budget: Few(budget=budget),
     "fast": lambda budget: Scheduler(budget=budget, lease=120.0),
     "exact": lambda budget: Scheduler(budget=budget, lease=120.0, exact=True),
 }

@@ -251,6 +251,10 @@ class Engine:
             return 0.0
         return self.estimator.fresh_probability(slot, self._age(tracked, now), self._count(tracked))
 
+    def current(self, url: str) -> float | None:
+        """The moment that the copy of a page is as of; None if there is none."""
+        return self._tracked[self._slots[url]].current
+
     def explain(self, url: str, now: float) -> Explanation:
         """Value, price, due time of a page, and what holds it back."""
         return self.scheduler.explain(self._slots[url], now)

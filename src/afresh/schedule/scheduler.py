@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from afresh.schedule import events, turn
 from afresh.schedule.base import Explanation, Pick
-from afresh.schedule.columns import column, counts, slot_numbers
+from afresh.schedule.columns import by_slot, column, counts, slot_numbers
 from afresh.schedule.explain import explain
 from afresh.schedule.hosts import touch_host
 from afresh.schedule.machine import Machine, Slots
@@ -190,6 +190,7 @@ class Scheduler(Machine):
         self._begin(now)
         if age is not None:
             self.state.pages["current"][numbers] = now - ages
+        numbers, *columns = by_slot(numbers, *columns)
         events.update_all(self.state.core, numbers, tuple(columns[:3]), columns[3], now)
         self._review(now)
 
@@ -241,7 +242,8 @@ class Scheduler(Machine):
     def signal_many(self, slots: ArrayLike, now: float, count: ArrayLike = 1) -> None:
         """Hints arrived that the pages changed; a page may appear more than once."""
         self._begin(now)
-        events.signal_all(self.state.core, self._known(slots), now, counts("count", count))
+        numbers, heard = by_slot(self._known(slots), counts("count", count))
+        events.signal_all(self.state.core, numbers, now, heard)
 
     def signal(self, slot: int, now: float, count: int = 1) -> None:
         """A hint arrived that the page changed."""
