@@ -56,11 +56,13 @@ class Engine:
         hosts: Hosts | None = None,
         activity: Activity | None = None,
         sources: Sources | None = None,
+        importance: Mapping[str, float] | None = None,
     ) -> None:
         self.scheduler = scheduler
         self.estimator = estimator
         self.activity = activity  # None: every page changes on its own
         self.sources = sources or Sources()  # what signals are worth
+        self.importance = importance or {}  # of the pages of a host, unless they have one of their own
         self.hosts = hosts or Hosts()
         self.calibration = Calibration()  # of what is said about copies, checked by every crawl
         self._slots: dict[str, int] = {}
@@ -106,7 +108,8 @@ class Engine:
         if self.activity is not None:
             tracked.branches = self.activity.branches(branches_of(page.url, page.host))
             self._siblings.setdefault(tracked.branches[-1], deque()).append(slot)
-        self.estimator.add(slot, now=now, importance=page.importance, learned=learned, kin=kin_of(page.url, page.host))
+        importance = self.importance.get(page.host) if page.importance is None else page.importance
+        self.estimator.add(slot, now=now, importance=importance, learned=learned, kin=kin_of(page.url, page.host))
         self._believe(slot, now)
         if not_before > now:
             self.scheduler.finish(slot, now, crawled=None, put_off=not_before - now)

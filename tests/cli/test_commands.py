@@ -48,8 +48,9 @@ def test_add_reads_files_and_standard_input(afresh, tmp_path: Path) -> None:  # 
     (tmp_path / "urls.txt").write_text(f"# mine\n{URL}a 2.5\n\n{URL}b\n")
     assert "2 new" in afresh("add", "--file", "urls.txt").stdout
     assert "1 new" in afresh("add", "--file", "-", "--importance", "4", stdin=f"{URL}c\n").stdout
+    assert "1 new" in afresh("add", f"{URL}d", "--importance", "x5").stdout
     with Sqlite(tmp_path / "afresh.db", create=False) as store:
-        assert [state.page.importance for _, state in store.states()] == [2.5, None, 4.0]
+        assert [state.page.importance for _, state in store.states()] == [2.5, None, 4.0, -5.0]
 
 
 def test_a_bad_line_adds_nothing_unless_it_may_be_skipped(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
