@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import resource
 import ssl
 import time
 from collections.abc import Callable, Collection
@@ -27,6 +28,12 @@ MOST_NOTED = 10_000  # hosts whose oddities are remembered as told
 _log = logging.getLogger("afresh.fetch")
 
 
+def _half_the_files() -> int:
+    """Half of what the system lets this process have open, and at most 4,096: the other half is for all else."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(soft // 2, 4096) if soft > 0 else 4096
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What one fetch may cost at most, and how many there may be at once."""
@@ -39,7 +46,7 @@ class Limits:
     connections: int = 256
     per_host: int = 8
     keep_alive: float = 15.0  # how long an idle connection is kept for the next fetch
-    idle: int = 512  # how many are; together with those in use well below what systems let a process have
+    idle: int = field(default_factory=_half_the_files)  # how many are
 
 
 @dataclass(slots=True)
