@@ -1,6 +1,5 @@
 """Pages over HTTP: conditional, bounded in time and size, and never to an address it must not reach."""
 
-import asyncio
 import logging
 import resource
 import ssl
@@ -12,6 +11,7 @@ from typing import Any
 from afresh.fetch import headers
 from afresh.fetch.answer import Answer
 from afresh.fetch.connect import Dialer
+from afresh.fetch.deadline import Deadlines
 from afresh.fetch.guard import Guard
 from afresh.fetch.inflate import ACCEPTED, Spoiled
 from afresh.fetch.read import read
@@ -102,6 +102,7 @@ class Http:
         self.resolver = resolver
         self.clock = clock
         self._wire: Wire | None = None
+        self._deadlines = Deadlines(self.limits.seconds)
         self._noted: set[tuple[str, str]] = set()
 
     async def fetch(self, url: str, known: Validators) -> Fetched:
@@ -112,7 +113,7 @@ class Http:
         """The same, but a redirect is followed only to where it `may`; any other is itself what came of the fetch."""
         seen = _Seen(url, self.clock())
         try:
-            async with asyncio.timeout(self.limits.seconds):
+            with self._deadlines.limit():
                 return await self._ask(seen, known, may)
         except (OSError, ValueError, Spoiled) as error:
             return seen.fetched(reason=reason(error))
@@ -128,6 +129,7 @@ class Http:
 
     async def close(self) -> None:
         """Let go of all connections."""
+        self._deadlines.close()
         if self._wire is not None:
             await self._wire.close()
             self._wire = None
