@@ -16,22 +16,22 @@ MOST_HOSTS = 100_000  # whose rules are kept in memory; the longest unused go fi
 class Permits:
     """Asks every host what a robot may do there, and remembers the answer.
 
-    `agent` is the name that rules are looked up by. Sitemaps that a robots.txt names are collected in `sitemaps`.
+    `agent` is the name that rules are looked up by.
     Answers that said something are to be kept (`take`); `recall` finds what was kept before a restart.
     """
 
     def __init__(self, agent: str, *, recall: Callable[[str], str | None] = lambda name: None) -> None:
         self.agent = agent
         self.recall = recall
-        self.sitemaps: dict[str, tuple[str, ...]] = {}
         self._unsaved: dict[str, str] = {}
         self._states: dict[str, RobotsState] = {}
 
     def must_ask(self, url: str, now: float) -> bool:
         """Whether robots.txt must be fetched before this page can be judged, or is due for a refresh."""
-        if self._state(url).confirmed > now + SLACK:  # kept by a clock that was wrong
-            self._states[_origin(url)] = RobotsState()
-        return self._state(url).due(now)
+        state = self._state(url)
+        if state.confirmed > now + SLACK:  # kept by a clock that was wrong
+            state = self._states[_origin(url)] = RobotsState()
+        return state.due(now)
 
     async def ask(self, url: str, fetcher: Fetcher, clock: Callable[[], float]) -> Fetched:
         """Fetch the robots.txt that rules over a page; what came of it."""
@@ -43,8 +43,6 @@ class Permits:
             kept = fetched.body[:LARGEST].decode("latin-1") if 200 <= fetched.status < 300 else ""
             answer = {"confirmed": state.confirmed, "status": fetched.status, "text": kept, "reason": fetched.reason}
             self._unsaved[NAME + origin] = json.dumps(answer)
-        if state.rules is not None and state.rules.sitemaps:
-            self.sitemaps[origin] = tuple(state.rules.sitemaps)
         return fetched
 
     def allowed(self, url: str, now: float) -> bool:
@@ -61,6 +59,11 @@ class Permits:
     def crawl_delay(self, url: str, now: float) -> float | None:
         """Seconds that the host wants between requests; None if it does not say."""
         return self._state(url).crawl_delay(self.agent, now)
+
+    def sitemaps(self, url: str) -> tuple[str, ...]:
+        """The Sitemap lines of a page's robots.txt, as written; the same tuple until it is read anew."""
+        rules = self._state(url).rules
+        return rules.sitemaps if rules is not None else ()
 
     def take(self) -> dict[str, str]:
         """What is to be kept since the last time, by name."""
@@ -81,9 +84,7 @@ class Permits:
         state = self._states.pop(origin, None) or self._recalled(origin)
         self._states[origin] = state  # to the end: the longest unused are at the beginning
         if len(self._states) > MOST_HOSTS:
-            oldest = next(iter(self._states))
-            del self._states[oldest]
-            self.sitemaps.pop(oldest, None)
+            del self._states[next(iter(self._states))]
         return state
 
 

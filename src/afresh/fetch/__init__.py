@@ -11,6 +11,7 @@ The result is a `Fetched`. `scripted` answers from a script instead.
 from afresh.fetch.base import Fetcher
 from afresh.fetch.guard import Guard
 from afresh.fetch.http import Http, Limits
+from afresh.fetch.inflate import gunzip
 from afresh.fetch.scripted import Scripted
 
-__all__ = ["Fetcher", "Guard", "Http", "Limits", "Scripted"]
+__all__ = ["Fetcher", "Guard", "Http", "Limits", "Scripted", "gunzip"]
