@@ -59,8 +59,8 @@ def test_a_redirect_on_the_same_host_does_not_escape_its_rules() -> None:
     async def act() -> None:
         urls = [site.url("a.test", "/one"), site.url("a.test", "/two")]
         await Crawl(site, store).until(lambda: all(store.history(url) for url in urls), *urls)
-        assert store.history(urls[0])[-1].reason == "robots"
-        assert store.history(urls[1])[-1].outcome is Outcome.NEW
+        assert store.history(urls[0], 100)[-1].reason == "robots"
+        assert store.history(urls[1], 100)[-1].outcome is Outcome.NEW
 
     play(site, act)
     assert "/open" in site.asked("a.test")
