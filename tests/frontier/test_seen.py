@@ -82,6 +82,16 @@ def test_few_new_ones_in_a_large_batch_rewrite_no_set() -> None:
     assert not seen.add_many(keys).any()
 
 
+def test_the_table_has_the_same_size_however_large_the_batches_were() -> None:
+    keys = np.random.default_rng(8).integers(0, TOP, 3_000_000, np.uint64)
+    one_by_one, together = Seen(large=2_500_000, bulk=1 << 62), Seen(large=2_500_000)
+    for first, end in ((0, 2_000_000), (2_000_000, 3_000_000)):
+        assert one_by_one.add_many(keys[first:end]).all()
+        assert together.add_many(keys[first:end]).all()
+        assert together._table.size == one_by_one._table.size
+    assert together.nbytes <= one_by_one.nbytes * 1.01
+
+
 def test_the_mixer_can_be_undone() -> None:
     assert int(packed.mixed(np.uint64(unmixed(0x123456789ABCDEF0)), np.uint64(0))) == 0x123456789ABCDEF0
 

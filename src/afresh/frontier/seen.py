@@ -112,10 +112,7 @@ class Seen:
             self._waiting += found.size
         else:
             self._absorb(found)
-            if self._table_size() > self._table.size:
-                waiting = self._table[self._table != 0]
-                self._table = np.zeros(self._table_size(), np.uint64)
-                self._packed.put(waiting, self._table)
+            self._fit_table()
 
     def __len__(self) -> int:
         return self._waiting + self._middle.size + self._main.size + int(self._zero[0])
@@ -130,6 +127,13 @@ class Seen:
         self._table = np.zeros(0, np.uint64)
         self._absorb(keys)
         self._table = np.zeros(self._table_size(), np.uint64)
+
+    def _fit_table(self) -> None:
+        """Give the table the size that it should have, if what it holds has room there."""
+        size = self._table_size()
+        if size != self._table.size and self._waiting <= size * 3 // 4:
+            waiting, self._table = self._table[self._table != 0], np.zeros(size, np.uint64)
+            self._packed.put(waiting, self._table)
 
     def _table_size(self) -> int:
         """A full table rewrites the set behind it, so it grows with that."""
