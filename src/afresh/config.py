@@ -92,6 +92,7 @@ class CrawlSettings:
     budget: float = _setting("1/s", rate, "Crawls at a constant rate; never exceeded in any second.")
     concurrency: int = _setting(64, _count, "How many fetches may be under way at once.")
     grace: float = _setting("10s", duration, "How long fetches under way may take to finish after a stop signal.")
+    sitemaps: bool = _setting(True, _yes_or_no, "Let `afresh crawl` read the sitemaps that robots.txt names.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from afresh.daemon import Permits
 from afresh.detect import Detector, Rules
 from afresh.engine import Engine
 from afresh.errors import ConfigError
-from afresh.estimate import Estimator, Grid
+from afresh.estimate import Activity, Estimator, Grid
+from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Addresses, AddressLimits, Hosts, Politeness
 from afresh.schedule import Few, Scheduler, Schedules
@@ -38,6 +39,7 @@ def engine_for(config: Config, pages: int) -> Engine:
     return Engine(
         scheduler=scheduler,
         estimator=estimator,
+        activity=Activity(width=1.0 / (SLICES_PER_ROUND * typical)),
         hosts=Hosts(
             Politeness(
                 factor=config.politeness.factor,

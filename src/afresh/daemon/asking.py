@@ -78,6 +78,10 @@ class Asker:
             return await self._journey(order, fetched)
         return fetched
 
+    async def elsewhere(self, order: Order, where: str) -> Fetched:
+        """Something at another host that this one points to, in that host's turn; a redirect if it does not come."""
+        return await self._journey(order, Fetched(where, self.clock(), 0.0, status=302, location=where))
+
     def _same(self, host: str) -> Callable[[str], bool]:
         """Whether a redirect may be followed without further ado: it stays on the host, and robots.txt permits it."""
         return lambda url: host_of(url) == host and (self.permits is None or self.permits.allowed(url, self.clock()))

@@ -38,7 +38,7 @@ class Discovery:
 
     def know(self, urls: list[str]) -> None:
         """These pages are kept already, from before or because somebody added them."""
-        for url in self._new(urls):
+        for url in self._unseen(self._unmet(urls)):
             self.known += 1
             self._admission.admit(url)
 
@@ -64,6 +64,11 @@ class Discovery:
         self._written.settle(url for url in found.urls if url not in too_deep)
         return new
 
+    def listed(self, urls: list[str], now: float) -> list[Page]:
+        """Collect what a sitemap names, one step from the site's own front door; those that are new."""
+        wanted = [url for url in urls if self._admits(self._admission.scope.refusal(url, 1))]
+        return self._admit(self._new(wanted), 1, now)
+
     def moved(self, page: Page, fetched: Fetched) -> list[Page]:
         """A page points elsewhere: if that is within the scope it is a page of its own; the page, if it is new."""
         url = canonical_or_none(fetched.location)
@@ -88,9 +93,15 @@ class Discovery:
         return found
 
     def _new(self, urls: list[str]) -> list[str]:
-        """Those that were never met before."""
-        marks = fingerprints(urls, self._secret)
-        unmet = [(url, mark) for url, mark in zip(urls, marks.tolist(), strict=True) if not self._cache.met(mark)]
+        """Those that were never met before and that there is room for; the others leave no trace."""
+        return self._unseen([(url, mark) for url, mark in self._unmet(urls) if self._admits(self._admission.full(url))])
+
+    def _unmet(self, urls: list[str]) -> list[tuple[str, int]]:
+        """Those that the cache does not know, and their marks."""
+        marks = fingerprints(urls, self._secret).tolist()
+        return [(url, mark) for url, mark in zip(urls, marks, strict=True) if not self._cache.met(mark)]
+
+    def _unseen(self, unmet: list[tuple[str, int]]) -> list[str]:
         if not unmet:
             return []
         new = self._seen.add_many(np.array([mark for _, mark in unmet], dtype=np.uint64))

@@ -16,6 +16,7 @@ from afresh.daemon.discovery import Discovery
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
 from afresh.daemon.keeping import Keeper
 from afresh.daemon.permits import Permits
+from afresh.daemon.sitemaps import Sitemaps
 from afresh.detect import Detector
 from afresh.engine import Engine
 from afresh.estimate import Calibration
@@ -48,6 +49,7 @@ class Daemon:
         permits: Permits | None = None,
         addresses: Addresses | None = None,
         discovery: Discovery | None = None,
+        sitemaps: bool = True,
         clock: Callable[[], float] | None = None,
         concurrency: int = 64,
         grace: float = 10.0,
@@ -73,6 +75,17 @@ class Daemon:
             permits=permits,
             addresses=addresses,
         )
+        self._sitemaps = None
+        if sitemaps and permits is not None and discovery is not None:
+            self._sitemaps = Sitemaps(
+                asker=self._asker,
+                permits=permits,
+                engine=engine,
+                discovery=discovery,
+                welcome=self._keeper.welcome,
+                clock=self.clock,
+                tell=self._tell,
+            )
         self._ended = asyncio.Event()  # no more orders: told to stop, or cannot go on
         self._settled = asyncio.Event()  # nothing is under way any more
         self._write_now = asyncio.Event()
@@ -193,6 +206,9 @@ class Daemon:
         asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
 
     async def _carry_out(self, order: Order) -> None:
+        if self._sitemaps is not None and (rest := await self._sitemaps.turn(order)) is not None:
+            self._release(order, rest)
+            return
         before = self._keeper.state(order.url)
         fetched = await self._asker.ask(order, before.validators)
         if isinstance(fetched, GivenBack):

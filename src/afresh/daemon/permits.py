@@ -17,15 +17,13 @@ MOST_HOSTS = 100_000  # whose rules are kept in memory; the longest unused go fi
 class Permits:
     """Asks every host what a robot may do there, and remembers the answer.
 
-    `agent` is the name that rules are looked up by. Sitemaps that a robots.txt names are collected in `sitemaps`.
-    The last answer that said something is to be kept, and what has failed since then (`take`); `recall` finds what was
-    kept before a restart.
+    `agent` is the name that rules are looked up by. The last answer that said something is to be kept, and what has
+    failed since then (`take`); `recall` finds what was kept before a restart.
     """
 
     def __init__(self, agent: str, *, recall: Callable[[str], str | None] = lambda name: None) -> None:
         self.agent = agent
         self.recall = recall
-        self.sitemaps: dict[str, tuple[str, ...]] = {}
         self._unsaved: dict[str, str] = {}
         self._states: dict[str, RobotsState] = {}
 
@@ -45,8 +43,6 @@ class Permits:
         state = self._state(url).answered(fetched.status, fetched.body, now=clock(), reason=fetched.reason)
         self._states[origin] = state
         self._keep(NAME + origin, state, fetched)
-        if state.rules is not None and state.rules.sitemaps:
-            self.sitemaps[origin] = tuple(state.rules.sitemaps)
         return fetched
 
     def _keep(self, name: str, state: RobotsState, fetched: Fetched) -> None:
@@ -74,6 +70,11 @@ class Permits:
         """Seconds that the host wants between requests; None if it does not say."""
         return self._state(url).crawl_delay(self.agent, now)
 
+    def sitemaps(self, url: str) -> tuple[str, ...]:
+        """The Sitemap lines of a page's robots.txt, as written; the same tuple until it is read anew."""
+        rules = self._state(url).rules
+        return rules.sitemaps if rules is not None else ()
+
     def take(self) -> dict[str, str]:
         """What is to be kept since the last time, by name."""
         unsaved, self._unsaved = self._unsaved, {}
@@ -97,9 +98,7 @@ class Permits:
         state = self._states.pop(origin, None) or self._recalled(origin)
         self._states[origin] = state  # to the end: the longest unused are at the beginning
         if len(self._states) > MOST_HOSTS:
-            oldest = next(iter(self._states))
-            del self._states[oldest]
-            self.sitemaps.pop(oldest, None)
+            del self._states[next(iter(self._states))]
         return state
 
 
