@@ -3,9 +3,9 @@ import math
 import pytest
 
 from afresh.engine import Engine
-from afresh.estimate import Grid
+from afresh.estimate import Activity, Grid
 from afresh.frontier import Hosts, Politeness
-from afresh.schedule import Greedy, Plain, Scheduler
+from afresh.schedule import Few, Greedy, Plain, Scheduler
 from afresh.types import Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
 NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
@@ -13,6 +13,7 @@ NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
 
 MACHINES = {
     "plain": lambda budget: Plain(Greedy(), budget=budget),
+    "few": lambda budget: Few(budget=budget),
     "fast": lambda budget: Scheduler(budget=budget, lease=120.0),
     "exact": lambda budget: Scheduler(budget=budget, lease=120.0, exact=True),
 }
@@ -209,3 +210,33 @@ def test_a_late_finish_changes_nothing() -> None:
     machine.remove(second.url)
     carry_out(machine, second, Outcome.CHANGED, 24.0)
     assert len(machine) == 0
+
+
+def test_a_change_makes_the_siblings_of_a_page_urgent() -> None:
+    machine = engine(budget=1.0, typical_rate=1e-4)
+    machine.activity = Activity(width=100.0)
+    names = [f"http://a.example/docs/{i}" for i in range(12)] + ["http://b.example/docs/other"]
+    for url in names:
+        machine.add(Page(url, url.split("/")[2]), 0.0, current=0.0)
+    before = {url: machine.explain(url, 1000.0).value for url in names}
+    for step in range(4):  # whichever pages come first, they have all changed
+        order = order_at(machine, 1000.0 + step)
+        carry_out(machine, order, Outcome.CHANGED if "a.example" in order.url else Outcome.UNCHANGED, 1000.0 + step)
+    siblings = [url for url in names[:-1] if machine.beliefs(url, 1004.0).observations == 0]
+    assert len(siblings) >= 8
+    for url in siblings:
+        assert machine.fresh_probability(url, 1004.0) < machine.fresh_probability(names[-1], 1004.0)
+    risen = [url for url in siblings if machine.explain(url, 1004.0).value > 1.5 * before[url]]
+    assert len(risen) >= 8
+    machine.remove(siblings[0])
+    machine.add(Page(siblings[0], "a.example"), 1005.0)
+
+
+def test_age_that_is_told_counts_like_age_that_passed() -> None:
+    told, passed = engine(), engine()
+    told.add(page("a"), 0.0, current=0.0)
+    passed.add(page("a"), 0.0, current=-500.0)
+    told.scheduler.update(0, now=0.0, age=500.0)
+    assert told.explain("http://a.example/", 10.0).value == pytest.approx(
+        passed.explain("http://a.example/", 10.0).value, rel=1e-6
+    )

@@ -6,12 +6,16 @@
 4. `finish` learns from the outcome and returns it as a `Crawl`, which the runner stores.
 """
 
+import math
+from collections import deque
 from dataclasses import dataclass, replace
 
-from afresh.estimate import Calibration, Estimator, kin_of
+from afresh.estimate import Activity, Calibration, Estimator, branches_of, kin_of
 from afresh.frontier import Hosts, host_failed, put_off
 from afresh.schedule import Explanation, Schedules
 from afresh.types import Beliefs, Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
+
+TOLD_OF_A_CHANGE = 8  # siblings, in turn, that are looked at anew when a page was found changed
 
 
 @dataclass(slots=True)
@@ -23,7 +27,8 @@ class _Tracked:
     signals: int = 0  # heard since then
     failures: int = 0  # in a row, up to now
     order: Order | None = None  # the one that is out
-    told: tuple[float, float, float, float] | None = None  # what the scheduler was last told to believe
+    told: tuple[float, ...] | None = None  # what the scheduler was last told to believe
+    branches: tuple[int, ...] = ()  # of its site, where pages may change together
 
 
 class Engine:
@@ -34,13 +39,22 @@ class Engine:
     outside and by its slot inside; `now` never goes backwards.
     """
 
-    def __init__(self, *, scheduler: Schedules, estimator: Estimator, hosts: Hosts | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        scheduler: Schedules,
+        estimator: Estimator,
+        hosts: Hosts | None = None,
+        activity: Activity | None = None,
+    ) -> None:
         self.scheduler = scheduler
         self.estimator = estimator
+        self.activity = activity  # None: every page changes on its own
         self.hosts = hosts or Hosts()
         self.calibration = Calibration()  # of what is said about copies, checked by every crawl
         self._slots: dict[str, int] = {}
         self._tracked: dict[int, _Tracked] = {}
+        self._siblings: dict[int, deque[int]] = {}  # pages of each branch, the next one to be looked at first
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -75,7 +89,10 @@ class Engine:
             signals=signals,
         )
         self._slots[page.url] = slot
-        self._tracked[slot] = _Tracked(page, current, signals, failures)
+        tracked = self._tracked[slot] = _Tracked(page, current, signals, failures)
+        if self.activity is not None:
+            tracked.branches = self.activity.branches(branches_of(page.url, page.host))
+            self._siblings.setdefault(tracked.branches[-1], deque()).append(slot)
         self.estimator.add(slot, now=now, importance=page.importance, learned=learned, kin=kin_of(page.url, page.host))
         self._believe(slot, now)
         if not_before > now:
@@ -84,7 +101,9 @@ class Engine:
     def remove(self, url: str) -> None:
         """Forget a page."""
         slot = self._slots.pop(url)
-        del self._tracked[slot]
+        branches = self._tracked.pop(slot).branches
+        if branches:
+            self._siblings[branches[-1]].remove(slot)
         self.scheduler.remove(slot)
         self.estimator.remove(slot)
 
@@ -132,7 +151,7 @@ class Engine:
                 changed = outcome is Outcome.CHANGED
                 if crawl.fresh_probability is not None:
                     self.calibration.add(crawl.fresh_probability, not changed)
-                self.estimator.crawled(order.slot, elapsed=crawl.elapsed, signals=order.signals, changed=changed)
+                self._learn(tracked, order, crawl.elapsed, changed)
             tracked.current = fetched.started
             tracked.signals -= order.signals
             tracked.failures = 0
@@ -154,7 +173,33 @@ class Engine:
             put_off=put_off(outcome, tracked.failures),
         )
         self._believe(order.slot, now)
+        if outcome is Outcome.CHANGED and tracked.branches:
+            self._look_at_siblings(tracked.branches[-1], now)
         return crawl
+
+    def _learn(self, tracked: _Tracked, order: Order, elapsed: float, changed: bool) -> None:
+        """A crawl has shown whether the copy, this old, had become stale."""
+        if self.activity is not None and tracked.current is not None:
+            by_time = self._stale(order.slot, elapsed, 0)
+            self.activity.learn(
+                tracked.branches,
+                tracked.current,
+                tracked.current + elapsed,
+                expected=by_time,
+                told=self._stale(order.slot, elapsed, order.signals) - by_time,
+                changed=changed,
+            )
+        self.estimator.crawled(order.slot, elapsed=elapsed, signals=order.signals, changed=changed)
+
+    def _stale(self, slot: int, elapsed: float, signals: int) -> float:
+        """x of a copy, by the estimator: it is fresh with probability exp(−x)."""
+        return -math.log(max(self.estimator.fresh_probability(slot, elapsed, signals), 1e-300))
+
+    def _look_at_siblings(self, branch: int, now: float) -> None:
+        siblings = self._siblings[branch]
+        for _ in range(min(TOLD_OF_A_CHANGE, len(siblings))):
+            self._believe(siblings[0], now)
+            siblings.rotate(-1)
 
     def release(self, order: Order, now: float, gap: float = 0.0) -> None:
         """Take back an order that was not carried out: the page is in play again once its host has rested for `gap`."""
@@ -173,7 +218,7 @@ class Engine:
         tracked = self._tracked[slot]
         if tracked.current is None:
             return 0.0
-        return self.estimator.fresh_probability(slot, max(now - tracked.current, 0.0), tracked.signals)
+        return self.estimator.fresh_probability(slot, self._age(tracked, now), tracked.signals)
 
     def current(self, url: str) -> float | None:
         """The moment that the copy of a page is as of; None if there is none."""
@@ -199,8 +244,9 @@ class Engine:
         """Tell the scheduler what is believed of a page, if that is anything new."""
         believed, tracked = self.estimator.beliefs(slot, now), self._tracked[slot]
         request_rate = believed.request_rate * self.estimator.interest(slot)
+        age = self._age(tracked, now) if self.activity is not None and tracked.current is not None else None
         rates = request_rate, believed.change_rate, believed.recall, believed.false_rate
-        if rates != tracked.told:
+        if rates != tracked.told or age is not None:
             tracked.told = rates
             self.scheduler.update(
                 slot,
@@ -209,7 +255,16 @@ class Engine:
                 change_rate=believed.change_rate,
                 recall=believed.recall,
                 false_rate=believed.false_rate,
+                age=age,
             )
+
+    def _age(self, tracked: _Tracked, now: float) -> float:
+        """How old a copy is, in seconds as long as what happened in them makes them."""
+        if tracked.current is None:
+            return math.inf
+        if self.activity is None:
+            return max(now - tracked.current, 0.0)
+        return self.activity.stretched(tracked.branches, tracked.current, now)
 
     def _recorded(self, tracked: _Tracked, order: Order, fetched: Fetched, verdict: Verdict) -> Crawl:
         """The record of a crawl, with what was known and believed before it."""

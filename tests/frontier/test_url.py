@@ -3,6 +3,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import ada_url
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -116,6 +117,12 @@ BASES = [
     "http://h.com",
     "http://h.com/a%41/.b/",
     "http://h.com/a//b",
+    "http://0x7f.1/a/b",
+    "http://h.com:80/a/",
+    "http://H.com/a/",
+    "http://h.com/a/../b",
+    "http://h.com/a?",
+    "http://u@h.com/a",
     "nonsense",
 ]
 
@@ -136,6 +143,20 @@ def test_a_canonical_url_is_its_own_canonical_form(link: str, base: str) -> None
         assert canonical_or_none(found) == found
         assert found.isascii()
         assert "#" not in found
+
+
+@given(st.lists(PIECES, max_size=5).map("".join), LINKS)
+@example("h.com\t:8080", "x")
+@example("h.com?", "x")
+@example("u@h.com", "@h.org/")
+def test_a_host_is_what_the_full_parser_says(authority: str, rest: str) -> None:
+    url = f"http://{authority}/{rest}"
+    try:
+        expected = ada_url.URL(url).host
+    except ValueError:
+        return
+    assert host_of(url) == expected
+    assert host_of(url) == expected, "from the cache too"
 
 
 def test_every_public_whatwg_case_is_as_specified(suite: Callable[[str], Path]) -> None:

@@ -158,29 +158,33 @@ class Progress:
     sitemaps: int = 0
     signals: int = 0
 
+    def __post_init__(self) -> None:
+        from afresh.daemon import events
+
+        self._events = events
+
     def hear(self, event: object) -> None:
         """Count an event of the daemon's."""
-        from afresh.daemon import Finished, Listed, Ordered, Released, Stopped, Stored
-
+        events = self._events
         match event:
-            case Ordered():
+            case events.Ordered():
                 self.under_way += 1
                 self.recent.append(time.monotonic())
                 self._forget()
-            case Released():
+            case events.Released():
                 self.under_way -= 1
-            case Finished(crawl):
+            case events.Finished(crawl):
                 self.under_way -= 1
                 self.outcomes[crawl.outcome] += 1
                 self.not_modified += crawl.status == 304
-            case Stored(crawls) if self.as_json_lines:
+            case events.Stored(crawls) if self.as_json_lines:
                 for crawl in crawls:
                     sys.stdout.write(as_json(crawl) + "\n")
                 sys.stdout.flush()
-            case Listed(signals=signals):
+            case events.Listed(signals=signals):
                 self.sitemaps += 1
                 self.signals += signals
-            case Stopped(released):
+            case events.Stopped(released):
                 self.released = released
 
     async def show(self, pages: Sized) -> None:

@@ -28,9 +28,10 @@ class Permits:
 
     def must_ask(self, url: str, now: float) -> bool:
         """Whether robots.txt must be fetched before this page can be judged, or is due for a refresh."""
-        if self._state(url).confirmed > now + SLACK:  # kept by a clock that was wrong
-            self._states[_origin(url)] = RobotsState()
-        return self._state(url).due(now)
+        state = self._state(url)
+        if state.confirmed > now + SLACK:  # kept by a clock that was wrong
+            state = self._states[_origin(url)] = RobotsState()
+        return state.due(now)
 
     async def ask(self, url: str, fetcher: Fetcher, clock: Callable[[], float]) -> Fetched:
         """Fetch the robots.txt that rules over a page; what came of it."""

@@ -20,7 +20,7 @@ from afresh.fetch import gunzip
 from afresh.frontier import Resolver, canonical_or_none, host_failed, host_of
 from afresh.signals import Entry, Sitemap, read_sitemap
 from afresh.signals.sitemap import LARGEST
-from afresh.types import Fetched, Order, Outcome, Signal
+from afresh.types import Fetched, Order, Outcome, Page, Signal
 
 SOURCE = "sitemap"  # of the signals
 MOST = 100_000  # of all hosts together; those of the host that was met first are forgotten, and found again
@@ -48,6 +48,7 @@ class Sitemaps:
         permits: Permits,
         engine: Engine,
         discovery: Discovery,
+        welcome: Callable[[list[Page]], None],
         clock: Callable[[], float],
         tell: Callable[[Listed], None] = lambda event: None,
     ) -> None:
@@ -55,6 +56,7 @@ class Sitemaps:
         self.permits = permits
         self.engine = engine
         self.discovery = discovery
+        self.welcome = welcome  # to new pages
         self.clock = clock
         self.tell = tell
         self._agendas: dict[str, Agenda] = {}  # by host
@@ -132,9 +134,10 @@ class Sitemaps:
             self._named(agenda, own(said.children), known, all_of_them=not said.problem)
         found = signals = 0
         for start in range(0, len(said.entries), BATCH):
-            pages, now, before = own(said.entries[start : start + BATCH]), self.clock(), self.discovery.found
-            self.discovery.listed(list(pages), now)
-            found += self.discovery.found - before
+            pages, now = own(said.entries[start : start + BATCH]), self.clock()
+            new = self.discovery.listed(list(pages), now)
+            self.welcome(new)
+            found += len(new)
             signals += sum(self._hear(url, changed, now) for url, changed in pages.items())
             await asyncio.sleep(0)
         entries = len(said.entries) + len(said.children)

@@ -24,6 +24,7 @@ PRIOR_PAGES = 2.0  # how many pages' worth the first guess weighs
 SHORTEST_WATCH = 0.01  # typical intervals; a first signal right after the start does not mean signals without end
 SIGNAL_WEIGHTS = np.concatenate([[0.0], np.geomspace(0.05, 10.0, 20)])
 _HEADER = struct.Struct("<6d")
+_UNSEEN = bytes(4 * POINTS)  # the likelihoods of a page that was never observed, as they are kept
 
 
 @dataclass(slots=True)
@@ -50,6 +51,7 @@ class Grid:
         guess = np.exp(-0.5 * (np.linspace(-DECADES, DECADES, POINTS) / PRIOR_SPREAD) ** 2)
         self._mass = PRIOR_PAGES * guess / guess.sum()  # the prior, as a number of pages at each rate
         self._signal_likelihood = -0.5 * (SIGNAL_WEIGHTS / 5.0) ** 2  # log; a mild doubt that signals say much
+        self._signal_bytes: bytes | None = None  # the same as it is kept, found anew when it has changed
         self._signal_weight = self._mean_signal_weight()
         self._unseen_rate: float | None = None  # of a page that was never observed, while the prior stays as it is
         self._signal_crawls = 0.0  # that taught this
@@ -82,6 +84,7 @@ class Grid:
         if signal_crawls > self._signal_crawls:
             # What all pages know of signals is kept with each: the latest word of it is the one with most crawls.
             self._signal_crawls, self._signal_likelihood = signal_crawls, signal_likelihood
+            self._signal_bytes = None
             self._signal_weight = self._mean_signal_weight()
         # It was learned on the grid of that time, which need not be this one's.
         then = np.log(typical_rate) + np.log(self.rates / self.typical_rate)
@@ -94,7 +97,9 @@ class Grid:
         head = _HEADER.pack(
             page.added, page.requests, page.signals, page.observations, self.typical_rate, self._signal_crawls
         )
-        return head + np.concatenate([page.likelihood, self._signal_likelihood]).astype("<f4").tobytes()
+        if self._signal_bytes is None:
+            self._signal_bytes = self._signal_likelihood.astype("<f4").tobytes()
+        return head + (page.likelihood.astype("<f4").tobytes() if page.observations else _UNSEEN) + self._signal_bytes
 
     def crawled(self, slot: int, *, elapsed: float, signals: int, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
@@ -103,6 +108,7 @@ class Grid:
             silent = self._silent_rate(page) * elapsed
             self._signal_likelihood += _log_probability(silent + SIGNAL_WEIGHTS * signals, changed)
             self._signal_likelihood -= self._signal_likelihood.max()
+            self._signal_bytes = None
             self._signal_weight = self._mean_signal_weight()
             self._signal_crawls += 1
         page.likelihood += _log_probability(self.rates * elapsed + self._signal_weight * signals, changed)

@@ -1,9 +1,10 @@
 """Get the bytes: every way to fetch is one method, and every outcome is a value.
 
 An order arrives with what is known of the page. `target` parses its address; `resolve` finds the host, and `guard`
-looks at every address before a socket is made for it; `wire` carries one question and its answer; `http` asks whether
-what is known still holds and follows redirects step by step; `headers` takes from the answer what makes sense; `read`
-and `inflate` bring the body in within its limit; `reasons` has one word for whatever goes wrong. The result is a
+looks at every address before a socket is made for it, which `connect` does; `wire` keeps connections and asks over
+them, and they speak `http1` or `http2` (whose `frames` are apart) and fill an `answer`; `http` asks whether what is
+known still holds and follows redirects step by step; `headers` takes from the answer what makes sense; `read` and
+`inflate` bring the body in within its limit; `reasons` has one word for whatever goes wrong. The result is a
 `Fetched`. `scripted` answers from a script instead.
 """
 

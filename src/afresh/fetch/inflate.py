@@ -238,11 +238,6 @@ class Body:
         self._feed(data)
 
     @property
-    def coded(self) -> bool:
-        """Whether there is a coding to undo, so that a little may become much."""
-        return bool(self._stages)
-
-    @property
     def size(self) -> int:
         """How large the body is by now."""
         return self._kept.size

@@ -45,3 +45,11 @@ def counts(name: str, given: ArrayLike, *, least: int = 0) -> NDArray[np.int64]:
 def slot_numbers(given: ArrayLike) -> NDArray[np.int64]:
     """Slots as a column."""
     return counts("slot", given, least=0)
+
+
+def by_slot(slots: NDArray[np.int64], *columns: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """All columns in the order of slots, so that of pages that become equal here the lower slot goes first."""
+    if np.all(slots[1:] >= slots[:-1]):
+        return slots, *columns
+    order = np.argsort(slots, kind="stable")  # of what is said twice of a page, the later counts
+    return slots[order], *[values[order] if len(values) > 1 else values for values in columns]

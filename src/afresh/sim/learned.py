@@ -1,5 +1,6 @@
 """Our schedule over a history: it knows no rate, and learns from its own crawls, on the live scheduler's own table."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -15,13 +16,15 @@ from afresh.estimate.online import (
     interest_of,
     learn_crawl,
     new_table,
+    posterior_of,
 )
 from afresh.schedule import Scheduler
-from afresh.schedule.events import believe, replace, signal, urge
+from afresh.schedule.events import believe, remove, replace, signal, urge
 from afresh.schedule.memory import page_at
 from afresh.schedule.turn import crawl, take
-from afresh.sim.field import Field, new_field, visit
+from afresh.sim.field import Field, is_gone, new_field, visit
 from afresh.sim.history import SILENCE, Heard, History
+from afresh.sim.siblings import TOLD_OF_A_CHANGE, Siblings, age_of, next_sibling, siblings_of, tell
 from afresh.value.compiled import compiled
 
 _LOOKS_PER_ROUND = 10  # how often what is stated is compared, in the time of a visit to every page
@@ -41,6 +44,7 @@ class Setting(NamedTuple):
     start: float
     step: float
     random_every: int  # every so many ticks a page at random is crawled, for comparison; 0: never
+    siblings: Siblings
 
 
 @compiled
@@ -56,31 +60,66 @@ def _hear(core: int, table: Table, setting: Setting, heard: int, now: float) -> 
 
 
 @compiled
-def _believe(core: int, table: Table, setting: Setting, page: int, now: float) -> None:
+def _believe(core: int, table: Table, field: Field, setting: Setting, page: int, now: float) -> None:
     change_rate, recall, false_rate = beliefs_of(table, page, now)
     believe(core, page, change_rate, recall, false_rate)
-    page_at(core, page).request_rate = setting.weight[page] * interest_of(table, page)
+    record = page_at(core, page)
+    record.request_rate = setting.weight[page] * interest_of(table, page)
+    if setting.siblings.on:
+        record.current = now - age_of(setting.siblings, page, field.current[page], now)
 
 
 @compiled
 def _fetch(core: int, table: Table, field: Field, setting: Setting, page: int, now: float) -> None:
     """A page was picked: visit it, learn from what is found, and let its age start again."""
-    elapsed = now - field.current[page]
+    current = field.current[page]
     changed = visit(field, page, now)
+    if is_gone(field, page, now):
+        remove(core, page)
+        return
     if setting.learns:
-        learn_crawl(table, page, elapsed, float(setting.signals[page]), changed)
-        _believe(core, table, setting, page, now)
+        _check(table, field, setting, page, current, now, changed)
+        _learn(table, setting, page, current, now, changed)
+        _believe(core, table, field, setting, page, now)
     setting.signals[page] = 0
     crawl(core, page, now)
+    if setting.siblings.on and changed:
+        for _ in range(TOLD_OF_A_CHANGE):
+            _believe_anew(core, table, field, setting, next_sibling(setting.siblings, page), now)
 
 
 @compiled
-def _look_round(core: int, table: Table, setting: Setting, now: float) -> None:
+def _check(table: Table, field: Field, setting: Setting, page: int, current: float, now: float, changed: bool) -> None:
+    """Compare what was believed of the copy with what the visit found."""
+    if now > field.span[0]:
+        elapsed = age_of(setting.siblings, page, current, now)
+        wrong = fresh_probability_of(table, page, elapsed, float(setting.signals[page])) - (not changed)
+        field.said[0] += 1.0
+        field.said[1] += wrong * wrong
+
+
+@compiled
+def _learn(table: Table, setting: Setting, page: int, current: float, now: float, changed: bool) -> None:
+    elapsed, signals = now - current, float(setting.signals[page])
+    if setting.siblings.on:
+        alpha, b, shape, _ = posterior_of(table, page)
+        tell(setting.siblings, page, current, now, shape * math.log1p(alpha * elapsed / shape), b * signals, changed)
+    learn_crawl(table, page, elapsed, signals, changed)
+
+
+@compiled
+def _believe_anew(core: int, table: Table, field: Field, setting: Setting, page: int, now: float) -> None:
+    if is_gone(field, page, field.current[page]):
+        return  # a visit found that out
+    _believe(core, table, field, setting, page, now)
+    replace(core, page, now)
+
+
+@compiled
+def _look_round(core: int, table: Table, field: Field, setting: Setting, now: float) -> None:
     """A few pages, in turn, learn what the others have taught their groups; all at once would make the price ring."""
     for _ in range(int(table.control[GLANCES])):
-        page = glance(table)
-        _believe(core, table, setting, page, now)
-        replace(core, page, now)
+        _believe_anew(core, table, field, setting, glance(table), now)
 
 
 @compiled
@@ -98,18 +137,21 @@ def run_learning(core: int, table: Table, field: Field, setting: Setting, first:
         if page >= 0:
             _fetch(core, table, field, setting, page, now)
         if setting.learns:
-            _look_round(core, table, setting, now)
+            _look_round(core, table, field, setting, now)
     return heard
 
 
 @compiled
 def stated_freshness(table: Table, field: Field, setting: Setting, now: float) -> float:
     """The share of requests that would find a fresh copy, as it is believed."""
-    total = 0.0
+    total, weight = 0.0, 0.0
     for page in range(setting.weight.size):
-        elapsed = now - field.current[page]
+        if is_gone(field, page, now):
+            continue
+        elapsed = age_of(setting.siblings, page, field.current[page], now)
+        weight += setting.weight[page]
         total += setting.weight[page] * fresh_probability_of(table, page, elapsed, float(setting.signals[page]))
-    return total
+    return total / weight
 
 
 def replay_learned(
@@ -144,7 +186,10 @@ def replay_learned(
         age=0.0,
     )
     signals = np.zeros(pages, np.int64)
-    setting = Setting(known is None, weight, heard.time, heard.page, signals, history.start, step, random_every)
+    siblings = siblings_of(history.names if known is None else (), pages, pages * step)
+    setting = Setting(
+        known is None, weight, heard.time, heard.page, signals, history.start, step, random_every, siblings
+    )
     ticks = int((history.end - history.start) / step) + 1
     each = max(1, pages // _LOOKS_PER_ROUND)
     next_signal = 0
