@@ -75,6 +75,8 @@ class Both:
         slot = self.some()
         if slot is not None:
             believed = {name: value for name, value in random_page(self.rng).items() if self.rng.uniform() < 0.7}
+            if self.rng.uniform() < 0.3:
+                believed["age"] = float(self.rng.uniform(0, 20))
             self.few.update(slot, now=self.now, **believed)
             self.plain.update(slot, now=self.now, **believed)
 

@@ -159,9 +159,12 @@ class Few:
         change_rate: float | None = None,
         recall: float | None = None,
         false_rate: float | None = None,
+        age: float | None = None,
     ) -> None:
         """Believe something else of the page from now on; what is not given stays."""
         kept = self._columns
+        if age is not None:
+            kept.current[slot] = now - age
         if request_rate is not None:
             kept.request_rate[slot] = request_rate
         if change_rate is not None:
