@@ -1,11 +1,13 @@
 """Our schedule over a history: it knows no rate, and learns from its own crawls, on the live scheduler's own table."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from afresh.estimate.online import (
+    CURIOSITY,
     DEFAULT_MEMORY,
     GLANCES,
     Table,
@@ -44,22 +46,26 @@ class Setting(NamedTuple):
 
 
 @compiled
-def _hear(core: int, table: Table, setting: Setting, heard: int, now: float) -> int:
-    """Take in the signals that have arrived; the index of the next one."""
-    while heard < setting.signal_time.size and setting.signal_time[heard] <= now:
-        page = setting.signal_page[heard]
-        setting.signals[page] += 1
-        table.pages[page].heard += 1.0
-        signal(core, page, max(setting.signal_time[heard], setting.start), 1)
-        heard += 1
-    return heard
-
-
-@compiled
 def _believe(core: int, table: Table, setting: Setting, page: int, now: float) -> None:
     change_rate, recall, false_rate = beliefs_of(table, page, now)
     believe(core, page, change_rate, recall, false_rate)
     page_at(core, page).request_rate = setting.weight[page] * interest_of(table, page)
+
+
+@compiled
+def _hear(core: int, table: Table, setting: Setting, heard: int, now: float) -> int:
+    """Take in the signals that have arrived, and how often they come; the index of the next one."""
+    while heard < setting.signal_time.size and setting.signal_time[heard] <= now:
+        page = setting.signal_page[heard]
+        moment = max(setting.signal_time[heard], setting.start)
+        setting.signals[page] += 1
+        table.pages[page].heard += 1.0
+        signal(core, page, moment, 1)
+        if setting.learns:
+            _believe(core, table, setting, page, moment)
+            replace(core, page, moment)
+        heard += 1
+    return heard
 
 
 @compiled
@@ -123,11 +129,13 @@ def replay_learned(
     memory: float = DEFAULT_MEMORY,
     exact: bool = False,
     random_every: int = 0,
+    explore_until: float = math.inf,
     **learning: float,
 ) -> tuple[Field, float]:
     """Run one of our policies over a history; `known` are the rates that it knows, None: it learns them.
 
-    The second result is the freshness that it stated, on average over the scored time; NaN if it does not learn.
+    After `explore_until` no crawl is made for the sake of learning any more, though all teach. The second result is the
+    freshness that it stated, on average over the scored time; NaN if it does not learn.
     """
     pages, step = history.pages, 1.0 / budget
     field = new_field(history, score_from)
@@ -151,6 +159,9 @@ def replay_learned(
     stated = []
     for first in range(1, ticks + 1, each):
         last = min(first + each - 1, ticks)
+        if history.start + first * step > explore_until:
+            table.control[CURIOSITY] = 0.0
+            setting = setting._replace(random_every=0)
         next_signal = run_learning(scheduler.state.core, table, field, setting, first, last, next_signal)
         now = history.start + last * step
         if setting.learns and score_from < now <= history.end:
