@@ -25,7 +25,7 @@ from afresh.estimate.requests import FAST, SLOW, faded, ordinary_share, request_
 from afresh.types import Beliefs
 
 MOST_GROUPS = 65_536
-_MARK = b"\x01afresh"  # of what this estimator wrote
+_MARK = b"\x02afresh"  # of what this estimator wrote; its first byte counts what the sums have meant
 
 
 class Learner:
