@@ -49,7 +49,7 @@ class Setting(NamedTuple):
 def _believe(core: int, table: Table, setting: Setting, page: int, now: float) -> None:
     change_rate, recall, false_rate = beliefs_of(table, page, now)
     believe(core, page, change_rate, recall, false_rate)
-    page_at(core, page).request_rate = setting.weight[page] * interest_of(table, page)
+    page_at(core, page).request_rate = setting.weight[page] * interest_of(table, page, now)
 
 
 @compiled
