@@ -244,10 +244,12 @@ def test_any_batching_learns_the_same(crawls: list[tuple[float, int, bool]], cut
 def test_first_crawls_of_pages_with_signals_are_worth_more() -> None:
     table = new_table(2, typical_rate=0.3, now=0.0, curiosity=1.5, enough=3)
     table.pages["heard"][0] = 1
-    assert [interest_of(table, page) for page in (0, 1)] == [2.5, 1.0]
+    assert [interest_of(table, page, 1.0) for page in (0, 1)] == [2.5, 1.0]
+    assert interest_of(table, 0, 10.0 / 0.3 - 0.1) == 2.5
+    assert interest_of(table, 0, 10.0 / 0.3 + 0.1) == 1.0  # by then it is known well enough, or not worth it
     for _ in range(3):
         learn_crawl(table, 0, 1.0, 0.0, False)
-    assert interest_of(table, 0) == 1.0
+    assert interest_of(table, 0, 1.0) == 1.0
 
 
 def test_a_page_takes_64_bytes() -> None:

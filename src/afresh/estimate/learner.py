@@ -53,6 +53,7 @@ class Learner:
         self._pages = 0
         self._popularity = Popularity()
         self._groups_of_requests: list[int] = [0]  # the group in `_popularity` of each group
+        self._now = 0.0  # the latest moment that was named
         self._restored = 0  # pages read back since the priors were last learned from all of them
 
     def add(
@@ -108,6 +109,7 @@ class Learner:
     def beliefs(self, slot: int, now: float) -> Beliefs:
         """What is believed of the page now."""
         self._learn_from_restored()
+        self._now = max(self._now, now)
         change_rate, recall, false_rate = beliefs_of(self.table, slot, now)
         return Beliefs(
             request_rate=self._request_rate(slot, now),
@@ -123,7 +125,7 @@ class Learner:
 
     def interest(self, slot: int) -> float:
         """What a crawl of the page is worth, against one from which nothing can be learned."""
-        return float(interest_of(self.table, slot))
+        return float(interest_of(self.table, slot, self._now))
 
     def flapping(self, slot: int) -> bool:
         """Whether the page seems to differ at every fetch."""

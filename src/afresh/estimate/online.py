@@ -47,10 +47,11 @@ GUESS_SHAPE = 0.5  # of the first guess of α and of b: anything goes, over two 
 GUESS_WEIGHT = 0.5  # first guess of b: a signal halves the freshness, more or less
 GUESS_PAGES = 2.0  # how many pages' worth the first guess weighs
 PARENT_PAGES = 5.0  # and a parent's prior, in a group
-DEFAULT_MEMORY = 240 * 86400.0  # seconds; pages change their ways
+DEFAULT_MEMORY = 150 * 86400.0  # seconds; pages change their ways
 DEFAULT_OPTIMISM = 0.5  # 0: the arithmetic mean of α, 1: the geometric one, between: their weighted mean in logarithms
 DEFAULT_CURIOSITY = 1.0  # what is learned from one of a page's first crawls is worth this many times its fresh requests
 DEFAULT_ENOUGH = 8  # how many crawls that are
+CURIOUS_FOR = 10.0  # typical intervals: the time in which a page's first crawls count for more
 FLAPPING = 20.0  # nats: real bursts reach ten or so, a page that differs at every fetch any number
 SHORTEST_WATCH = 0.02  # typical intervals: a first signal right after the start does not mean signals without end
 
@@ -170,15 +171,17 @@ def fresh_probability_of(table: Table, page: int, elapsed: float, signals: float
 
 
 @compiled
-def interest_of(table: Table, page: int) -> float:
+def interest_of(table: Table, page: int, now: float) -> float:
     """What a crawl of this page is worth, against one from which nothing can be learned.
 
     A page whose rates are not known may be abandoned for a few unlucky crawls, and would then never be known better;
-    its first crawls buy more than fresh requests. Where no signal was ever heard there is one rate to learn and not
-    two, and the geometric mean is optimism enough.
+    its first crawls buy more than fresh requests. That ends after a while: what is still unknown by then is of pages
+    that are hardly worth a crawl. Where no signal was ever heard there is one rate to learn and not two, and optimism
+    is enough.
     """
     record = table.pages[page]
-    if record.heard > 0.0 and record.observations < table.control[ENOUGH]:
+    young = (now - record.since) * table.control[GUESS_RATE] < CURIOUS_FOR
+    if young and record.heard > 0.0 and record.observations < table.control[ENOUGH]:
         return 1.0 + float(table.control[CURIOSITY])
     return 1.0
 

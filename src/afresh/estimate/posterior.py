@@ -89,7 +89,7 @@ def mode(sums: Sums, a: float, r: float, p: float, q: float) -> tuple[float, flo
     t0 = sums[ALONE_TIME] / c0 if c0 > 0.0 else 0.0
     t1 = sums[TOLD_TIME] / c1 if c1 > 0.0 else 0.0
     n1 = sums[TOLD_SIGNALS] / c1 if c1 > 0.0 else 0.0
-    share = a * t1 / (a * t1 + p * n1 * r / q) if c1 > 0.0 else 0.0  # of the changes that time explains, at first
+    share = a * t1 / (a * t1 + p * n1 * r / q) if t1 + n1 > 0.0 else 0.0  # of the changes that time explains, at first
     alpha = (a + c0 + c1 * share) / (rate + 0.5 * (c0 * t0 + c1 * t1))
     b = (p + c1 * (1.0 - share)) / (weight + 0.5 * c1 * n1)
     bend_a, bend_b, twist = a, p, 0.0

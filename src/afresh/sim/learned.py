@@ -56,7 +56,7 @@ def _believe(core: int, table: Table, field: Field, setting: Setting, page: int,
     change_rate, recall, false_rate = beliefs_of(table, page, now)
     believe(core, page, change_rate, recall, false_rate)
     record = page_at(core, page)
-    record.request_rate = setting.weight[page] * interest_of(table, page)
+    record.request_rate = setting.weight[page] * interest_of(table, page, now)
     if setting.siblings.on or setting.hearing.weighs:
         age = age_of(setting.siblings, page, field.current[page], now)
         if setting.signals[page] > 0 and setting.hearing.weighs:
