@@ -58,6 +58,7 @@ class Activity:
         self.odds = np.zeros(16)  # log odds that pages change together; of hosts only
         self.tone = np.zeros(16)  # logarithm of what is found over what was said
         self.tone_known = np.zeros(16)
+        self._kept: tuple[tuple[tuple[int, ...], int], _Clock] | None = None
 
     def branches(self, names: Sequence[str]) -> tuple[int, ...]:
         """Numbers of the branches that a page is on, from the host to the narrowest; new ones are made."""
@@ -77,11 +78,18 @@ class Activity:
         """Seconds between two moments, as long as what happened in them on the branches made them."""
         if not since < now:
             return 0.0
-        first, spans, before = self._cover(since, now)
         host = branches[0]
         sure = _sure(self.odds[host])
-        together = before + float(spans @ self._ratios(branches, first, len(spans)))
+        clock = self._clock(branches, math.floor(now / self.width))
+        together = clock.at(now) - clock.at(since)
         return ((1.0 - sure) * (now - since) + sure * together) * math.exp(sure * self.tone[host])
+
+    def _clock(self, branches: tuple[int, ...], last: int) -> "_Clock":
+        """Stretched time on these branches; siblings are looked at one after another, so the last one is kept."""
+        if self._kept is None or self._kept[0] != (branches, last):
+            first = last - SLICES + 1
+            self._kept = (branches, last), _Clock(first, self.width, self._ratios(branches, first, SLICES))
+        return self._kept[1]
 
     def learn(
         self, branches: tuple[int, ...], since: float, now: float, *, expected: float, told: float, changed: bool
@@ -90,6 +98,7 @@ class Activity:
         `told` by signals (both as x in exp(−x)), and had or had not changed."""
         if not since < now or not math.isfinite(expected + told):
             return
+        self._kept = None
         first, spans, before = self._cover(since, now)
         for branch in branches:
             self._bring_up(branch, first + len(spans) - 1)
@@ -150,6 +159,22 @@ class Activity:
         for name in ("found", "expected", "newest", "odds", "tone", "tone_known"):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
+
+
+class _Clock:
+    """Time that runs at a rate of its own in each slice, and at the wall's before the first one."""
+
+    def __init__(self, first: int, width: float, ratios: Floats) -> None:
+        self.start, self.width = first * width, width
+        self.ratios = ratios.tolist()
+        self.sums = [0.0, *(width * np.cumsum(ratios)).tolist()]
+
+    def at(self, moment: float) -> float:
+        """What this clock shows at a moment."""
+        if moment <= self.start:
+            return moment - self.start
+        nth = min(int((moment - self.start) / self.width), len(self.ratios) - 1)
+        return float(self.sums[nth] + (moment - self.start - nth * self.width) * self.ratios[nth])
 
 
 def _sure(odds: float) -> float:

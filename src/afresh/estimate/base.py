@@ -4,6 +4,8 @@ from typing import Protocol
 
 from afresh.types import Beliefs
 
+BY_LEARNER = b"\x01afresh"  # how what a `Learner` has learned of a page begins
+
 
 class Estimator(Protocol):
     """Learns what the engine believes of each page, from crawls, signals and requests.
