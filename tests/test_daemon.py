@@ -351,6 +351,18 @@ def test_a_fault_of_ours_puts_the_page_off_and_rests_the_host() -> None:
     assert complaints == ["the crawl of http://h0.example/ failed"]
 
 
+def test_a_fault_that_cannot_even_be_noted_stops_the_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object) -> None:
+        raise RuntimeError("broken for good")
+
+    store = Memory()
+    store.add(pages(3))
+    scene = Scene(store, always())
+    monkeypatch.setattr(scene.daemon.engine, "finish", broken)
+    with pytest.raises(RuntimeError, match="broken for good"):
+        asyncio.run(scene.run(20.0))
+
+
 def test_a_listener_cannot_change_the_flow() -> None:
     def unruly(event: Event) -> None:
         raise RuntimeError("no")

@@ -123,3 +123,22 @@ def test_memory_is_bounded() -> None:
 def test_a_width_must_be_a_time() -> None:
     with pytest.raises(ValueError, match="width"):
         Activity(width=0.0)
+
+
+MOMENTS = st.floats(0.0, 300.0)
+
+
+@given(st.lists(st.tuples(MOMENTS, MOMENTS, st.booleans()), max_size=20), MOMENTS, st.floats(0.0, 2.0))
+def test_an_interval_within_one_slice_is_stretched_like_any_other(
+    crawls: list[tuple[float, float, bool]], since: float, length: float
+) -> None:
+    activity = Activity(width=2.0)
+    branches = activity.branches(("h", "h/a"))
+    for begin, end, changed in crawls:
+        activity.learn(branches, begin, end, expected=0.3, told=0.0, changed=changed)
+    now = since + length
+    last = math.floor(now / activity.width)
+    if math.floor(since / activity.width) == last:
+        first, spans, before = activity._cover(since, now)
+        plain = before + float(spans @ activity._ratios(branches, first, len(spans)))
+        assert activity._within(branches, last, since, now) == plain

@@ -76,6 +76,8 @@ class Both:
         if slot is not None:
             believed = {name: value for name, value in random_page(self.rng).items() if self.rng.uniform() < 0.7}
             if self.rng.uniform() < 0.3:
+                believed["age"] = float(self.rng.uniform(0, 5))
+            if self.rng.uniform() < 0.3:
                 believed["age"] = float(self.rng.exponential(3.0))
             self.few.update(slot, now=self.now, **believed)
             self.plain.update(slot, now=self.now, **believed)

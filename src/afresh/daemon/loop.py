@@ -134,6 +134,9 @@ class Daemon:
         order = self._under_way.pop(task)
         if task.cancelled():
             self._release(order)
+        elif (error := task.exception()) is not None:  # not even the loss of an order could be noted
+            self._fault = error
+            self._ended.set()
 
     def _next_order(self) -> Order | None:
         """The next order, if there is one now; if not, see to it that this is asked again when there may be."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 from afresh.fetch import Fetcher
 from afresh.frontier import Permission, RobotsState
@@ -16,8 +17,8 @@ MOST_HOSTS = 100_000  # whose rules are kept in memory; the longest unused go fi
 class Permits:
     """Asks every host what a robot may do there, and remembers the answer.
 
-    `agent` is the name that rules are looked up by.
-    Answers that said something are to be kept (`take`); `recall` finds what was kept before a restart.
+    `agent` is the name that rules are looked up by. The last answer that said something is to be kept, and what has
+    failed since then (`take`); `recall` finds what was kept before a restart.
     """
 
     def __init__(self, agent: str, *, recall: Callable[[str], str | None] = lambda name: None) -> None:
@@ -29,7 +30,9 @@ class Permits:
     def must_ask(self, url: str, now: float) -> bool:
         """Whether robots.txt must be fetched before this page can be judged, or is due for a refresh."""
         state = self._state(url)
-        if state.confirmed > now + SLACK:  # kept by a clock that was wrong
+        latest = now + SLACK
+        if state.confirmed > latest or (state.failures and state.next_try > latest + state.patience.longest_retry):
+            # Kept by a clock that was wrong.
             state = self._states[_origin(url)] = RobotsState()
         return state.due(now)
 
@@ -39,11 +42,18 @@ class Permits:
         fetched = await fetcher.fetch(origin + "/robots.txt", Validators())
         state = self._state(url).answered(fetched.status, fetched.body, now=clock(), reason=fetched.reason)
         self._states[origin] = state
-        if not state.failures:
-            kept = fetched.body[:LARGEST].decode("latin-1") if 200 <= fetched.status < 300 else ""
-            answer = {"confirmed": state.confirmed, "status": fetched.status, "text": kept, "reason": fetched.reason}
-            self._unsaved[NAME + origin] = json.dumps(answer)
+        self._keep(NAME + origin, state, fetched)
         return fetched
+
+    def _keep(self, name: str, state: RobotsState, fetched: Fetched) -> None:
+        if state.failures:
+            before = self._unsaved.get(name) or self.recall(name)
+            answer = json.loads(before) if before else {}
+        else:
+            text = fetched.body[:LARGEST].decode("latin-1") if 200 <= fetched.status < 300 else ""
+            answer = {"confirmed": state.confirmed, "status": fetched.status, "text": text, "reason": fetched.reason}
+        failed = {"failures": state.failures, "next_try": state.next_try} if state.failures else {}
+        self._unsaved[name] = json.dumps(answer | failed)
 
     def allowed(self, url: str, now: float) -> bool:
         """Whether the page may be fetched at this moment."""
@@ -75,9 +85,13 @@ class Permits:
         kept = self.recall(NAME + origin)
         if kept is None:
             return RobotsState()
-        answer = json.loads(kept)
-        body = answer["text"].encode("latin-1")
-        return RobotsState().answered(answer["status"], body, now=answer["confirmed"], reason=answer["reason"])
+        answer, state = json.loads(kept), RobotsState()
+        if "confirmed" in answer:
+            body = answer["text"].encode("latin-1")
+            state = state.answered(answer["status"], body, now=answer["confirmed"], reason=answer["reason"])
+        if "failures" in answer:
+            state = replace(state, failures=answer["failures"], next_try=answer["next_try"])
+        return state
 
     def _state(self, url: str) -> RobotsState:
         origin = _origin(url)

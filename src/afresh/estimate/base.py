@@ -4,7 +4,8 @@ from typing import Protocol
 
 from afresh.types import Beliefs
 
-BY_LEARNER = b"\x01afresh"  # how what a `Learner` has learned of a page begins
+# How what a `Learner` has learned of a page begins; the first byte counts what its sums have meant.
+BY_LEARNER = b"\x02afresh"
 
 
 class Estimator(Protocol):

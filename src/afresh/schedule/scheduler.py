@@ -402,6 +402,8 @@ class Scheduler(Machine):
     def _known(self, slots: ArrayLike) -> Slots:
         numbers = slot_numbers(slots)
         used = int(self.state.control[0]["used"])
+        if len(numbers) == 1 and 0 <= numbers[0] < used and self.state.pages["place"][numbers[0]] != FREE:
+            return numbers  # one page at a time
         if len(numbers) and (numbers.min() < 0 or numbers.max() >= used):
             raise ValueError(f"slot must be one that add returned, not {int(numbers.max())}")
         if (self.state.pages["place"][numbers] == FREE).any():

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.estimate.online import (
+    CURIOSITY,
     DEFAULT_MEMORY,
     GLANCES,
     Table,
@@ -135,6 +136,8 @@ def _hear(core: int, table: Table, field: Field, setting: Setting, heard: int, n
         else:
             table.pages[page].heard += 1.0
             signal(core, page, arrived, 1)
+            if setting.learns:
+                _believe_anew(core, table, field, setting, page, arrived)
         heard += 1
     return heard
 
@@ -190,11 +193,13 @@ def replay_learned(
     exact: bool = False,
     random_every: int = 0,
     sources: Sources | None = None,
+    explore_until: float = math.inf,
     **learning: float,
 ) -> tuple[Field, float]:
     """Run one of our policies over a history; `known` are the rates that it knows, None: it learns them.
 
-    What it learns of the sources of signals, where they have any, goes to `sources`.
+    What it learns of the sources of signals, where they have any, goes to `sources`. After `explore_until` no crawl is
+    made for the sake of learning any more, though all teach.
 
     The second result is the freshness that it stated, on average over the scored time; NaN if it does not learn.
     """
@@ -224,6 +229,9 @@ def replay_learned(
     stated = []
     for first in range(1, ticks + 1, each):
         last = min(first + each - 1, ticks)
+        if history.start + first * step > explore_until:
+            table.control[CURIOSITY] = 0.0
+            setting = setting._replace(random_every=0)
         next_signal = run_learning(scheduler.state.core, table, field, setting, first, last, next_signal)
         now = history.start + last * step
         if setting.learns and score_from < now <= history.end:
