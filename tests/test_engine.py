@@ -297,3 +297,18 @@ def test_signals_that_arrive_while_a_page_is_fetched_stay_for_the_next_crawl() -
     carry_out(machine, order, Outcome.UNCHANGED, 51.0)
     assert machine.signals(url) == 1
     assert machine.fresh_probability(url, 51.0) < 1.0
+
+
+def test_what_is_said_of_all_pages_is_the_weighted_mean_of_what_is_said_of_each() -> None:
+    machine = engine()
+    assert machine.expected_freshness is None
+    machine.look_round(0.0, 10)
+    for number, name in enumerate("abcd"):
+        machine.add(page(name, importance=1.0 + number), 0.0, current=-50.0 * number)
+    machine.add(page("e", importance=5.0), 0.0)  # without a copy
+    machine.remove("http://b.example/")
+    for _ in range(7):
+        machine.look_round(10.0, 3)
+    left = {"a": 1.0, "c": 3.0, "d": 4.0, "e": 5.0}
+    wanted = sum(rate * machine.fresh_probability(f"http://{name}.example/", 10.0) for name, rate in left.items())
+    assert machine.expected_freshness == pytest.approx(wanted / sum(left.values()))

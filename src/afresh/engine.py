@@ -20,7 +20,9 @@ from afresh.types import Beliefs, Crawl, Fetched, Order, Outcome, Page, Request,
 Heard = Mapping[tuple[int, int], int]
 NOTHING: Heard = {}  # one for all pages of which nothing was heard
 MOST_TOLD = 50.0  # nats that one signal may count for: e^−50 is never
+STATED = 20_000  # pages at most, looked at in turn, that tell of the whole collection
 UNKNOWN = "unknown"  # the source of signals that were heard before a restart
+ABOUT = 0.1  # an age that is off by less is right enough
 TOLD_OF_A_CHANGE = 8  # siblings, in turn, that are looked at anew when a page was found changed
 
 
@@ -37,6 +39,7 @@ class _Tracked:
     failures: int = 0  # in a row, up to now
     order: Order | None = None  # the one that is out
     told: tuple[float, ...] | None = None  # what the scheduler was last told to believe
+    assumed: float = math.inf  # the scheduler takes the copy to be as of this moment
     branches: tuple[int, ...] = ()  # of its site, where pages may change together
 
 
@@ -67,6 +70,9 @@ class Engine:
         self.calibration = Calibration()  # of what is said about copies, checked by every crawl
         self._slots: dict[str, int] = {}
         self._tracked: dict[int, _Tracked] = {}
+        self._hand, self._highest = 0, 0  # the slot to be looked at next, and the last one
+        self._stating = 0.0, 0.0, 0  # fresh requests, requests and pages of this turn
+        self._stated: tuple[float, float, int] | None = None  # and of the last one
         self._siblings: dict[int, deque[int]] = {}  # pages of each branch, the next one to be looked at first
 
     def __len__(self) -> int:
@@ -101,6 +107,7 @@ class Engine:
             age=float("inf") if current is None else max(now - current, 0.0),
         )
         self._slots[page.url] = slot
+        self._highest = max(self._highest, slot)
         tracked = self._tracked[slot] = _Tracked(page, current, signals, failures=failures)
         if signals:
             # Nobody knows any more who said it.
@@ -232,7 +239,10 @@ class Engine:
     def _look_at_siblings(self, branch: int, now: float) -> None:
         siblings = self._siblings[branch]
         for _ in range(min(TOLD_OF_A_CHANGE, len(siblings))):
-            self._believe(siblings[0], now)
+            tracked = self._tracked[siblings[0]]
+            age = self._age(tracked, now)
+            if abs(now - tracked.assumed - age) > ABOUT * age:
+                self._believe(siblings[0], now)
             siblings.rotate(-1)
 
     def release(self, order: Order, now: float, gap: float = 0.0) -> None:
@@ -253,6 +263,31 @@ class Engine:
         if tracked.current is None:
             return 0.0
         return self.estimator.fresh_probability(slot, self._age(tracked, now), self._count(tracked))
+
+    def look_round(self, now: float, count: int) -> None:
+        """Look at some pages in turn: each is believed what its siblings have taught meanwhile, and what is said of its
+        copy counts for `expected_freshness`."""
+        for _ in range(min(count, len(self._tracked))):
+            while self._hand not in self._tracked:
+                self._hand = 0 if self._hand >= self._highest else self._hand + 1
+            self._believe(self._hand, now)
+            self._state_freshness(self._hand, now)
+            self._hand += 1
+
+    def _state_freshness(self, slot: int, now: float) -> None:
+        tracked = self._tracked[slot]
+        request_rate = self.estimator.beliefs(slot, now).request_rate
+        fresh = self.fresh_probability(tracked.page.url, now)
+        so_far = self._stating
+        self._stating = so_far[0] + request_rate * fresh, so_far[1] + request_rate, so_far[2] + 1
+        if self._stating[2] >= min(len(self._tracked), STATED):
+            self._stated, self._stating = self._stating, (0.0, 0.0, 0)
+
+    @property
+    def expected_freshness(self) -> float | None:
+        """The share of requests that would find a fresh copy, as it is stated; None before `look_round`."""
+        fresh, requests, _ = self._stated or self._stating  # the last whole turn, or as far as the first one is
+        return fresh / requests if requests > 0 else None
 
     def current(self, url: str) -> float | None:
         """The moment that the copy of a page is as of; None if there is none."""
@@ -282,6 +317,7 @@ class Engine:
         rates = request_rate, believed.change_rate, believed.recall, believed.false_rate
         if rates != tracked.told or age is not None:
             tracked.told = rates
+            tracked.assumed = now - age if age is not None else tracked.current or now
             self.scheduler.update(
                 slot,
                 now=now,

@@ -16,6 +16,7 @@ from afresh.types import Copy, Crawl, Fetched, Outcome, Page, Verdict
 BATCH = 256  # crawls that are written without waiting for more
 TAKE_IN = 1_000  # pages handed to the engine at once
 KEEP_SOURCES = 30.0  # seconds; and at the end
+LOOKS = 64  # pages a second that are looked at for the sake of what is said of all
 RECENT = 16_384  # durable states that are remembered, of about a kilobyte each
 
 
@@ -120,6 +121,9 @@ class Keeper:
 
     def _signs(self, now: float) -> dict[str, str]:
         values = {"budget": repr(self.engine.scheduler.budget), "alive": repr(now)}
+        self.engine.look_round(self.clock(), LOOKS)
+        if (stated := self.engine.expected_freshness) is not None:
+            values["freshness"] = repr(stated)
         if self.engine.scheduler.price > 0:
             values["price"] = repr(self.engine.scheduler.price)
         if self.engine.calibration.statements:

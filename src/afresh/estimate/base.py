@@ -4,6 +4,9 @@ from typing import Protocol
 
 from afresh.types import Beliefs
 
+# How what a `Learner` has learned of a page begins; the first byte counts what its sums have meant.
+BY_LEARNER = b"\x02afresh"
+
 
 class Estimator(Protocol):
     """Learns what the engine believes of each page, from crawls, signals and requests.

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh.estimate.base import BY_LEARNER
 from afresh.estimate.online import (
     DEFAULT_CURIOSITY,
     DEFAULT_ENOUGH,
@@ -25,7 +26,7 @@ from afresh.estimate.requests import FAST, SLOW, faded, ordinary_share, request_
 from afresh.types import Beliefs
 
 MOST_GROUPS = 65_536
-_MARK = b"\x02afresh"  # of what this estimator wrote; its first byte counts what the sums have meant
+_MARK = BY_LEARNER
 
 
 class Learner:

@@ -110,4 +110,4 @@ def draw_signals(
     if delay:
         time = time + delay * rng.standard_exponential(len(time))
     order = np.argsort(time, kind="stable")
-    return Heard(time[order], page[order].astype(np.int64))
+    return Heard(time[order], page[order].astype(np.int64), np.zeros(len(order), np.int64))
