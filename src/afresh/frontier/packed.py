@@ -269,10 +269,27 @@ def _order_runs(words: Words, order: Orders) -> None:
 
 
 @_compiled
-def look_up(words: Words, order: Orders, new: NDArray[np.bool_], buffer: tuple[Any, ...], sets: Any) -> int:
+def _locate_many(
+    keys: Words, found: Words, where: Orders, high: Highs, low: Lows, starts: Starts, counts: Words
+) -> np.uint64:
+    """`_find_many` that also says where each key stands, or would stand."""
+    read = _begin_many(keys, found, high, low, starts, counts)
+    for nth in range(keys.size):
+        place, there = np.int64(0), False
+        if high.size > 0:
+            place, there = finish(keys[nth], np.int64(found[nth]), high, low, starts, counts)
+        where[nth], found[nth] = place, np.uint64(there)
+    return read
+
+
+@_compiled
+def look_up(
+    words: Words, order: Orders, where: Orders, new: NDArray[np.bool_], buffer: tuple[Any, ...], sets: Any
+) -> int:
     """Gather keys in order that are in neither set nor in the table at the front of `words`; how many.
 
-    Each is marked in `new`, where it came from, the first of equals. The buffer is that of `add`.
+    Each is marked in `new`, where it came from, the first of equals, and its place in the larger set is put into
+    `where`, which has room for all. The buffer is that of `add`.
     """
     table, zero, group, known, missed, places = buffer
     (high, low, starts, counts), (more_high, more_low, more_starts, more_counts) = sets
@@ -285,7 +302,8 @@ def look_up(words: Words, order: Orders, new: NDArray[np.bool_], buffer: tuple[A
     while at < words.size:
         size = min(group.size - 1, words.size - at)
         group[:size] = words[at : at + size]
-        read = _find_many(group[:size], known, more_high, more_low, more_starts, more_counts)
+        nearby = where[at : at + size]
+        read = _locate_many(group[:size], known, nearby, more_high, more_low, more_starts, more_counts)
         count = 0
         for nth in range(size):
             if known[nth] == 0:
@@ -304,7 +322,7 @@ def look_up(words: Words, order: Orders, new: NDArray[np.bool_], buffer: tuple[A
                 place = (place + np.uint64(1)) & mask
             if known[nth] == 0 and table[place] == 0 and key != last:
                 new[order[at + nth]] = True
-                words[fresh] = key
+                words[fresh], where[fresh] = key, nearby[nth]
                 fresh += 1
             last = key
         at += size
@@ -326,10 +344,11 @@ def _shift(array: NDArray[Any], first: int, end: int, by: int) -> None:
 
 
 @_compiled
-def merge(into: Any, size: int, source: Any) -> bool:
+def merge(into: Any, size: int, source: Any, where: Orders) -> bool:
     """Add all keys of a coarse set to a set of `size` keys whose arrays have been lengthened by as many as it has.
 
-    No key may be in both. False, and nothing done, if a bucket would hold more than its byte can count.
+    No key may be in both. `where` says in which places they belong, or is empty. False, and nothing done, if a bucket
+    would hold more than its byte can count.
     """
     high, low, starts, counts = into
     more_high, more_low, more_starts, _ = source
@@ -340,8 +359,8 @@ def merge(into: Any, size: int, source: Any) -> bool:
         prefix = np.uint64(segment) << np.uint64(48)
         for nth in range(np.int64(more_starts[segment + 1]) - 1, np.int64(more_starts[segment]) - 1, -1):
             key = prefix | (np.uint64(more_high[nth]) << np.uint64(16)) | np.uint64(more_low[nth])
-            place = begin(key, starts, counts)
-            if size:
+            place: Place = np.int64(where[nth]) if where.size else begin(key, starts, counts)
+            if size and not where.size:
                 place, _ = finish(key, place, high, low, starts, counts)
             _shift(high, place, end, waiting)
             _shift(low, place, end, waiting)

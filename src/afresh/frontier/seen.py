@@ -28,6 +28,7 @@ BULK = 1 << 15  # from so many on a batch is put in order first
 LARGEST_BULK = 1 << 20  # so many at a time: 24 bytes are needed for each meanwhile
 GROUP = 256  # fingerprints whose waits for memory overlap
 LARGE = 1 << 24  # from so many on the fine layout is the smaller one, and there is a middle set
+NOWHERE = np.empty(0, np.uint32)
 MIDDLE_SHARE = 100  # the middle set takes at most one in so many: each costs a byte more there
 
 
@@ -102,16 +103,17 @@ class Seen:
     def _add_bulk(self, keys: Fingerprints, new: NDArray[np.bool_]) -> None:
         """All at once, in order: half the time for each, once there are many."""
         words, order = np.empty(keys.size, np.uint64), np.empty(keys.size, np.uint32)
-        self._packed.ordered(keys, self._seed, words, order, np.empty_like(words), np.empty_like(order))
+        where = np.empty_like(order)
+        self._packed.ordered(keys, self._seed, words, order, np.empty_like(words), where)
         sets = (self._middle.arrays, self._main.arrays)
         buffer = (self._table, self._zero, *self._scratch)
-        found = words[: self._packed.look_up(words, order, new, buffer, sets)]
+        found = words[: self._packed.look_up(words, order, where, new, buffer, sets)]
         if found.size <= self._table.size * 3 // 4 - self._waiting:
             # Too few to rewrite a set for.
             self._packed.put(found, self._table)
             self._waiting += found.size
         else:
-            self._absorb(found)
+            self._absorb(found, where[: found.size])
             self._fit_table()
 
     def __len__(self) -> int:
@@ -140,18 +142,18 @@ class Seen:
         size = min(max(TABLE[0], 1 << (len(self) // 16).bit_length()), TABLE[1])
         return min(size, LARGE_TABLE) if self._main.size >= self._large else size
 
-    def _absorb(self, keys: Fingerprints) -> None:
-        """Take over sorted keys that are in neither set."""
+    def _absorb(self, keys: Fingerprints, where: NDArray[np.uint32] = NOWHERE) -> None:
+        """Take over sorted keys that are in neither set; `where` says, or does not, where the large one has them."""
         if len(self) + keys.size > self._packed.MOST:
             raise StoreError(
                 "More than 4,294,967,295 URLs have been seen.", hint="Keep them on disk, or share the hosts out."
             )
         if self._main.size < self._large:
-            self._main.absorb(_Set.of(keys, self._packed))
+            self._main.absorb(_Set.of(keys, self._packed), where)
             if self._main.size >= self._large:
                 self._main.refine()
         elif keys.size * MIDDLE_SHARE > self._main.size:
-            self._main.absorb(_Set.of(keys, self._packed))
+            self._main.absorb(_Set.of(keys, self._packed), where)
         else:
             self._middle.absorb(_Set.of(keys, self._packed))
             if self._middle.size * MIDDLE_SHARE > self._main.size:
@@ -191,15 +193,15 @@ class _Set:
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.arrays)
 
-    def absorb(self, other: "_Set") -> None:
-        """Take over all keys of a coarse set that has none of ours."""
+    def absorb(self, other: "_Set", where: NDArray[np.uint32] = NOWHERE) -> None:
+        """Take over all keys of a coarse set that has none of ours; `where` they belong, if that is known."""
         size = self.size
         for array in (self.high, self.low):
             # Lengthened where it lies: the system moves whole pages, and no second copy is made.
             array.resize(size + other.size, refcheck=False)
-        if not self._packed.merge(self.arrays, size, other.arrays):
+        if not self._packed.merge(self.arrays, size, other.arrays, where):
             self._coarsen()
-            self._packed.merge(self.arrays, size, other.arrays)
+            self._packed.merge(self.arrays, size, other.arrays, where)
 
     def refine(self) -> None:
         """Change to the fine layout, if no bucket is too full for it."""
