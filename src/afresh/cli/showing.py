@@ -12,7 +12,6 @@ import typer
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console, moment, now, plain
 from afresh.errors import InputError
-from afresh.estimate.base import BY_LEARNER, Estimator
 from afresh.store import PageState, Store
 from afresh.types import Crawl
 from afresh.units import show_duration, show_rate, show_size
@@ -82,7 +81,8 @@ def stated_freshness(states: list[PageState], when: float) -> float | None:
 
     This is what calibration checks; freshness at the believed rates alone is more confident than that.
     """
-    from afresh.estimate import Grid, kin_of
+    from afresh.estimate import Estimator, Grid, kin_of
+    from afresh.estimate.base import BY_LEARNER
 
     estimator: Estimator = Grid()
     if any(state.learned.startswith(BY_LEARNER) for state in states):
