@@ -1,4 +1,4 @@
-"""Row T1 of what must be survived, the freshness half of it: what a trap costs the other hosts of the crawl.
+"""Rows T1 and T2 of what must be survived: what traps and noise cost the other hosts of a crawl.
 
 The synthetic web is crawled in its own time by the parts that a daemon puts together (engine, politeness, detection,
 discovery), so that the site's books give the freshness exactly and the same on every run.
@@ -55,15 +55,24 @@ class Trap:
         return f"<main><p>{text}</p></main>{''.join(f'<a href={link}>x</a>' for link in links)}".encode()
 
 
-class Run:
-    """A crawl of the synthetic web in its own time, beside a trap or not."""
+class Noise(Trap):
+    """A host whose one page has another text at every fetch, and no links."""
 
-    def __init__(self, *, trapped: bool, traps: Traps | None = None, politeness: Politeness | None = None) -> None:
+    def body(self, path: str) -> bytes:
+        return super().body(path).partition(b"<a")[0]
+
+
+class Run:
+    """A crawl of the synthetic web in its own time, beside something hostile or not."""
+
+    def __init__(
+        self, trap: Trap | None = None, *, traps: Traps | None = None, politeness: Politeness | None = None
+    ) -> None:
         kinds = (("news", 1.0),)
         options = SiteOptions(
             pages=PAGES, hosts=HOSTS, seed=3, kinds=kinds, day=30.0, processes="poisson", noise_share=0
         )
-        self.site, self.trap, self.now = Site(options), Trap(), 0.0
+        self.site, self.trap, self.now = Site(options), trap or Trap(), 0.0
         self.ledger = Ledger(self.site, window=(START, END))
         self.ledger.weights = np.ones(PAGES)
         scheduler, estimator = Plain(Greedy(), budget=BUDGET), Grid(typical_rate=BUDGET / PAGES)
@@ -71,9 +80,9 @@ class Run:
         self.discovery = Discovery(Scope(traps=traps))
         self.pages: dict[str, Page] = {}
         self.known: dict[str, Validators] = {}
-        self.fetches = {"good": 0, "trap": 0}
+        self.fetches: dict[str, list[float]] = {"good": [], "trap": []}
         fronts = [self.site.url(page, 80).replace(":80/", "/") for page in self.site.first_page.tolist()]
-        self.take_in([Page(url, host_of(url)) for url in (*fronts, *[TRAP + "/"] * trapped)])
+        self.take_in([Page(url, host_of(url)) for url in (*fronts, *[TRAP + "/"] * (trap is not None))])
         self.discovery.know(list(self.pages))
         self.go()
         self.fresh = self.ledger.time_fresh("us", END)
@@ -97,7 +106,7 @@ class Run:
 
     def fetch(self, url: str) -> Fetched:
         page = self.site.find(url)
-        self.fetches["trap" if page is None else "good"] += 1
+        self.fetches["trap" if page is None else "good"].append(self.now)
         if page is None:
             body = self.trap.body(url.removeprefix(TRAP))
             return Fetched(url, self.now, TOOK, status=200, body=body, content_type="text/html")
@@ -120,24 +129,37 @@ class Run:
 
 
 @cache
-def without_a_trap() -> Run:
-    return Run(trapped=False)
+def alone() -> Run:
+    return Run()
+
+
+def check_that_it_measures(run: Run) -> None:
+    """All pages are found, the budget is used up, and copies do go stale."""
+    assert len([url for url in run.pages if not url.startswith(TRAP)]) == PAGES
+    assert sum(len(moments) for moments in run.fetches.values()) >= BUDGET * END - 2
+    assert 0.6 < run.fresh < 0.95
 
 
 def test_t1_a_trap_costs_the_other_hosts_less_than_1_percent_of_their_freshness() -> None:
-    without, beside = without_a_trap(), Run(trapped=True)
-    # The measure measures: all pages are found, the budget is used up, and copies do go stale.
-    for run in (without, beside):
-        assert len([url for url in run.pages if not url.startswith(TRAP)]) == PAGES
-        assert sum(run.fetches.values()) >= BUDGET * END - 2
-        assert 0.6 < run.fresh < 0.95
-    assert beside.fetches["trap"] > 50, "the trap was walked into"
-    assert abs(beside.fresh / without.fresh - 1) <= 0.01, (beside.fresh, without.fresh)
-    assert beside.fetches["trap"] <= END / Politeness().shortest_gap + 1, "no more than its host's own turns"
+    beside = Run(Trap())
+    for run in (alone(), beside):
+        check_that_it_measures(run)
+    visits = len(beside.fetches["trap"])
+    assert 50 < visits <= END / Politeness().shortest_gap + 1, "it is walked into, in its host's own turns"
+    assert abs(beside.fresh / alone().fresh - 1) <= 0.01, (beside.fresh, alone().fresh)
 
 
 def test_t1_without_rules_and_rests_the_same_trap_costs_a_lot() -> None:
     """What the test above would say if nothing held the trap back."""
-    without, beside = without_a_trap(), Run(trapped=True, traps=OPEN, politeness=Politeness(0, 0, 0, 0))
-    assert beside.fetches["trap"] > 500
-    assert beside.fresh < 0.98 * without.fresh
+    beside = Run(Trap(), traps=OPEN, politeness=Politeness(0, 0, 0, 0))
+    assert len(beside.fetches["trap"]) > 500
+    assert beside.fresh < 0.98 * alone().fresh
+
+
+def test_t2_a_page_whose_text_differs_at_every_fetch_is_soon_left_alone_and_costs_the_others_nothing() -> None:
+    beside = Run(Noise())
+    check_that_it_measures(beside)
+    visits = beside.fetches["trap"]
+    assert 3 <= len(visits) <= 20, "so many show that it cannot be kept fresh"
+    assert not [moment for moment in visits if moment > END / 2]
+    assert abs(beside.fresh / alone().fresh - 1) <= 0.01

@@ -216,6 +216,37 @@ def test_a_large_index_hurries_nobody_and_starves_nobody() -> None:
     assert not any(one and other for one, other in pairwise(turns)), "never two sitemaps in a row"
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_an_index_names_no_longer_is_forgotten_unless_it_breaks_off(whole: bool) -> None:
+    names = ["/a.xml", "/b.xml"]
+
+    def answer(host: str, path: str) -> bytes:
+        if path == "/robots.txt":
+            return html("Sitemap: /index.xml", kind="text/plain")
+        if path == "/index.xml":
+            body = xml("sitemapindex", "sitemap", *names)
+            return answer_of("text/xml", body if whole or len(names) > 1 else body[:-5])
+        return answer_of("text/xml", xml("urlset", "url", "/page")) if "xml" in path else html("<p>hello")
+
+    site, told, marks = LiveSite(answer), [], []
+    crawl = Crawl(site, discovery=Discovery(Scope()), listeners=(heard(told),), budget=50)
+
+    def later() -> None:
+        names[1:] = []
+        crawl.clock.shift += 7 * HOUR
+
+    async def act() -> None:
+        first = (lambda: {"/a.xml", "/b.xml"} <= set(site.asked("a.test")), later)
+        again = (lambda: site.asked("a.test").count("/a.xml") == 2, lambda: marks.append(len(site.log)))
+        rest = (lambda: len(site.log) > marks[0] + 8, lambda: None)
+        await crawl.until(script(first, again, rest), site.url("a.test"))
+
+    play(site, act)
+    assert site.asked("a.test").count("/index.xml") == 2
+    assert site.asked("a.test").count("/b.xml") == (1 if whole else 2)
+    assert any(event.problem for event in told) is not whole
+
+
 def test_a_sitemap_on_another_host_is_read_in_that_hosts_turn_and_speaks_for_the_one_that_names_it() -> None:
     def answer(host: str, path: str) -> bytes:
         if path == "/robots.txt":

@@ -129,7 +129,7 @@ def test_what_is_kept_is_what_is_known_at_that_moment(crawls: list[tuple[int, fl
         grid.signalled(slot, signals)
         grid.crawled(slot, elapsed=elapsed, signals=signals, changed=changed)
         for each in range(3):
-            numbers = np.frombuffer(grid.learned(each), "<f4", offset=48)
+            numbers = np.frombuffer(grid.learned(each), "<f4", offset=64)
             likelihood = np.concatenate([grid._pages[each].likelihood, grid._signal_likelihood])
             assert (numbers == likelihood.astype("<f4")).all()
         other = Grid()

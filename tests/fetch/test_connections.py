@@ -145,6 +145,16 @@ def test_what_nobody_asked_for_closes_the_connection(stage: Any) -> None:
     assert len(stage.requests) == 2  # each on a connection of its own
 
 
+def test_a_connection_that_is_to_be_closed_is_not_used_again(stage: Any) -> None:
+    async def lazy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(PAGE.replace(b"Content", b"Connection: close\r\nContent", 1))
+        stage.requests.append((await reader.read()).decode())  # it says so, and does not do it
+
+    got = stage.fetch_all(lazy, urls=("http://127.0.0.1:{port}/",) * 2)
+    assert [each.body for each in got] == [b"hello"] * 2
+    assert [each.count("GET") for each in stage.requests][:3] == [1, 0, 1]  # nothing more came on the first one
+
+
 def open_connections(http: Http) -> int:
     assert http._wire is not None
     return sum(not connection.closed for site in http._wire._sites.values() for connection in site.connections)

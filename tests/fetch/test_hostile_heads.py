@@ -70,6 +70,7 @@ def test_f5_content_length_in_one_spelling_or_not_at_all(stage: Any, lengths: li
         b"Transfer-Encoding: chunked\r\n\r\n5_\r\nhello\r\n0\r\n\r\n",
         b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nhello\r\n0\r\n\r\n",
         b"Content-Length: 30\r\n\r\n" + BODY,  # more than announced
+        b"Content-Length: 42\r\n\r\n" + BODY + OK + b"Content-Length: 42\r\n\r\n" + BODY,  # a second answer
     ],
 )
 def test_f5_a_body_with_two_lengths_or_a_wrong_one_is_no_body(stage: Any, framing: bytes) -> None:

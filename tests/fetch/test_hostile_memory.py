@@ -51,6 +51,7 @@ def test_f7_heads_without_end_take_little_memory() -> None:
         "name": endless(OK, b"y" * 65536),
         "status": endless(b"HTTP/1.1 200 ", b"y" * 65536),
         "interim": endless(b"", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 100),
+        "nothing": endless(b"", b"\r\n" * 1000),
     }
     for name, found in measured(heads).items():
         assert found.reason == "bad_protocol", name

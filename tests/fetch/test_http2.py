@@ -17,7 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from afresh.fetch import Http, Limits, frames, packed
-from afresh.fetch.http2 import STREAM_WINDOW, WINDOW
+from afresh.fetch.answer import Answer as Given
+from afresh.fetch.answer import Question
+from afresh.fetch.http2 import STREAM_WINDOW, WINDOW, Http2
+from afresh.fetch.inflate import Spoiled
 from afresh.types import Fetched, Validators
 from certificates import serving, trusting
 from http2_server import Http2Server, Talk
@@ -140,6 +143,11 @@ def test_a_server_that_wants_less_at_once_is_obeyed(play: Play) -> None:
     assert max(talk.most_open for talk in play.server.talks) == 2
 
 
+def test_a_server_that_remembers_no_headers_is_obeyed(play: Play) -> None:
+    got = play.fetch_all(Http2Server(page, table=0), paths=("/",) * 3)
+    assert [each.body for each in got] == [PAGE] * 3
+
+
 @pytest.mark.parametrize("padding", [None, 200])
 def test_bodies_larger_than_every_window_come_whole(play: Play, padding: int | None) -> None:
     body = bytes(range(256)) * (WINDOW // 256 // 2)
@@ -202,6 +210,41 @@ def test_a_question_that_was_not_looked_at_is_asked_once_more(play: Play, how: s
 
     assert play.fetch(shyer).reason == "reset"
     assert len(play.server.requests) == 2
+
+
+def test_a_connection_that_closed_while_idle_says_nothing_about_the_page(play: Play) -> None:
+    async def once(talk: Talk, stream: int, number: int) -> None:
+        if stream == 1:
+            await page(talk, stream, number)
+        else:
+            talk.transport.close()
+
+    got = play.fetch_all(once, paths=("/a", "/b"))
+    assert [each.body for each in got] == [PAGE] * 2
+    assert [dict(each)[":path"] for each in play.server.requests] == ["/a", "/b", "/b"]
+
+
+@pytest.mark.parametrize("status", ["404", "302", "200"])
+def test_a_body_that_nobody_reads_does_not_cost_the_connection(play: Play, status: str) -> None:
+    async def late(talk: Talk, stream: int, number: int) -> None:
+        where = [("location", "/elsewhere")] if status == "302" and number % 2 else []
+        talk.head(stream, [(":status", "404" if status == "302" and not where else status), *where])
+        await asyncio.sleep(0.03)
+        await talk.body(stream, b"x" * 150_000)
+
+    got = play.fetch_all(late, paths=("/",) * 3, body=20_000)
+    assert {(each.status, each.reason) for each in got} == ({(200, "too_large")} if status == "200" else {(404, "")})
+    assert len(play.server.talks) == 1
+    assert len(play.server.resets) == len(play.server.requests)
+
+
+def test_a_connection_that_fell_silent_is_not_asked_again(play: Play) -> None:
+    async def silent(talk: Talk, stream: int, number: int) -> None:
+        if len(play.server.talks) > 1:
+            await page(talk, stream, number)
+
+    got = play.fetch_all(silent, paths=("/", "/"), seconds=0.4)
+    assert [each.reason or each.body for each in got] == ["timeout", PAGE]
 
 
 def test_f1_an_endless_body_is_cut(play: Play) -> None:
@@ -390,6 +433,52 @@ def test_what_breaks_the_rules_is_named(play: Play, said: bytes) -> None:
     assert got.body == b""
     # A body without end meets the body's own limit first, if it is read between.
     assert got.reason == "bad_protocol" or (got.reason, said) == ("too_large", HOSTILE["more than there is room for"])
+
+
+def alone(said: bytes, *, drop: bool) -> tuple[Given, bool, bytes]:
+    """A connection that is asked once, by nobody who reads: the answer, whether it is over, what the server hears."""
+
+    async def go() -> tuple[Given, bool, bytes]:
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(lambda: Http2({}, memoryview(bytearray(1 << 16))), sock=ours)
+        answer = connection.ask(Question("a", "/", {}))
+        if drop:
+            connection.drop(answer)
+        await loop.sock_sendall(theirs, said)
+        await asyncio.sleep(0.05)
+        heard, over = await loop.sock_recv(theirs, 1 << 20), answer.over
+        connection.close()
+        theirs.close()
+        await connection.gone
+        return answer, over, heard
+
+    return asyncio.run(go())
+
+
+BODY = FIRST + whole(HeadersFrame(1), "END_HEADERS", data=STATUS)
+PIECE = whole(DataFrame(1), data=b"x" * 16_384)
+
+
+def test_no_more_is_taken_in_than_there_is_room_for() -> None:
+    full, over, _ = alone(BODY + PIECE * (STREAM_WINDOW // 16_384), drop=False)
+    assert (over, full.received) == (False, STREAM_WINDOW)
+    answer, over, heard = alone(BODY + PIECE * (STREAM_WINDOW // 16_384 + 1), drop=False)
+    assert over
+    assert frames.frame(frames.GOAWAY, 0, 0, struct.pack(">II", 0, 1)) in heard
+    with pytest.raises(Spoiled, match="bad_protocol"):
+        asyncio.run(answer.more())
+
+
+def test_what_nobody_waits_for_still_makes_room_for_others() -> None:
+    _, _, heard = alone(BODY + PIECE * (WINDOW // 2 // 16_384), drop=True)
+    assert frames.frame(frames.WINDOW_UPDATE, 0, 0, frames.number(WINDOW // 2)) in heard
+
+
+def test_a_head_that_explodes_stops_while_it_does() -> None:
+    with pytest.raises(frames.BadFrame, match="large"):
+        packed.Unpacker().lines(bomb(30))
 
 
 def test_unknown_frames_and_settings_are_ignored(play: Play) -> None:

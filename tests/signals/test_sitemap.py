@@ -182,29 +182,33 @@ def test_nothing_raises(body: bytes) -> None:
 
 
 MEGA = 1_000_000
+MANY = b"".join(b"<url><loc>http://e.org/%d</loc></url>" % number for number in range(60_000))
+ATTRIBUTES = b"<url " + b"".join(b"a%d='' " % number for number in range(MEGA))
 HOSTILE = {
-    "60,000 addresses": b"".join(b"<url><loc>http://e.org/%d</loc></url>" % number for number in range(60_000)),
-    "nothing but tags": b"<url/>" * (MOST_TAGS + 10),
-    "nesting": b"<a>" * MEGA,
-    "many names": b"".join(b"<n%d/>" % number for number in range(MEGA)),
-    "many attributes": b"<url " + b"".join(b"a%d='' " % number for number in range(MEGA)),
-    "a long tag": b"<url x='" + b"y" * 10 * MEGA,
-    "a long comment": b"<!--" + b"y" * 10 * MEGA,
-    "a long text": b"<url><loc>" + b"y" * 10 * MEGA,
-    "a long section": b"<url><loc><![CDATA[" + b"y" * 10 * MEGA,
-    "one entry of a million parts": b"<url>" + b"<loc>x</loc>" * (MOST_TAGS + 10),
-    "ampersands": b"<url><loc>" + b"&" * 10 * MEGA,
-    "named characters": b"<url><loc>" + b"&nbsp;" * 2 * MEGA,
+    "60,000 addresses": (MANY, "more than 50,000 addresses"),
+    "nothing but tags": (b"<url/>" * (MOST_TAGS + 10), "more than 1,000,000 tags"),
+    "nesting": (b"<a>" * MEGA, "nested more than 64 deep"),
+    "many names": (b"".join(b"<n%d/>" % number for number in range(MEGA)), "more than 10,000 kinds of tags"),
+    "many attributes": (ATTRIBUTES, "longer than 128 KiB"),
+    "a long tag": (b"<url x='" + b"y" * 10 * MEGA, "longer than 128 KiB"),
+    "a long comment": (b"<!--" + b"y" * 10 * MEGA, "longer than 128 KiB"),
+    "a long instruction": (b"<?it " + b"y" * 10 * MEGA, "longer than 128 KiB"),
+    "a long text": (b"<url><loc>" + b"y" * 10 * MEGA, "breaks off"),
+    "a long section": (b"<url><loc><![CDATA[" + b"y" * 10 * MEGA, "breaks off"),
+    "one entry of a million parts": (b"<url>" + b"<loc>x</loc>" * (MOST_TAGS + 10), "more than 1,000,000 tags"),
+    "ampersands": (b"<url><loc>" + b"&" * 10 * MEGA, "more than 1,000,000 tags"),
+    "named characters": (b"<url><loc>" + b"&nbsp;" * 2 * MEGA, "more than 1,000,000 tags"),
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_g6_a_hostile_sitemap_costs_little_time_and_memory(name: str) -> None:
-    body = b"<urlset>" + HOSTILE[name]
+    said_of_it, problem = HOSTILE[name]
+    body = b"<urlset>" + said_of_it
     began = time.process_time()
     said = read_sitemap(body)
     assert time.process_time() - began < 20
-    assert said.problem.endswith(("the rest was left out.", "breaks off before its end."))
+    assert problem in said.problem
     assert len(said.entries) == (MOST_ENTRIES if name.startswith("60,000") else 0)
     # Memory is traced on a part: tracing takes many times as long.
     tracemalloc.start()

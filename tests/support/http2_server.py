@@ -40,9 +40,10 @@ class Talk(asyncio.Protocol):
         if self.server.greeting is not None:
             transport.write(self.server.greeting)
             return
-        self.h2.local_settings = h2.settings.Settings(
-            client=False, initial_values={h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: self.server.most_streams}
-        )
+        codes = h2.settings.SettingCodes
+        wanted = {codes.MAX_CONCURRENT_STREAMS: self.server.most_streams, codes.HEADER_TABLE_SIZE: self.server.table}
+        self.h2.local_settings = h2.settings.Settings(client=False, initial_values=wanted)
+        self.h2.decoder.max_allowed_table_size = self.server.table
         self.h2.initiate_connection()
         self.flush()
 
@@ -109,6 +110,7 @@ class Http2Server:
 
     answer: Callable[[Talk, int, int], Awaitable[None]]
     most_streams: int = 100
+    table: int = 4096
     greeting: bytes | None = None
     requests: list[Headers] = field(default_factory=list)
     talks: list[Talk] = field(default_factory=list)

@@ -39,6 +39,7 @@ def engine_for(config: Config, pages: int) -> Engine:
     return Engine(
         scheduler=scheduler,
         estimator=estimator,
+        importance={site.host.lower(): site.importance for site in config.site if site.importance is not None},
         activity=Activity(width=1.0 / (SLICES_PER_ROUND * typical)),
         hosts=Hosts(
             Politeness(

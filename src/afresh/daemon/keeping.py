@@ -15,6 +15,8 @@ from afresh.types import Copy, Crawl, Fetched, Outcome, Page, Verdict
 
 BATCH = 256  # crawls that are written without waiting for more
 TAKE_IN = 1_000  # pages handed to the engine at once
+KEEP_SOURCES = 30.0  # seconds; and at the end
+LOOKS = 64  # pages a second that are looked at for the sake of what is said of all
 RECENT = 16_384  # durable states that are remembered, of about a kilobyte each
 
 
@@ -45,6 +47,7 @@ class Keeper:
         self._copies: dict[str, Copy] = {}  # copies that are not durable
         self._last_page = 0
         self._alive = 0.0  # when a sign of life was last written
+        self._sources_kept = 0.0  # when what is known of the sources was
 
     @property
     def full(self) -> bool:
@@ -118,10 +121,16 @@ class Keeper:
 
     def _signs(self, now: float) -> dict[str, str]:
         values = {"budget": repr(self.engine.scheduler.budget), "alive": repr(now)}
+        self.engine.look_round(self.clock(), LOOKS)
+        if (stated := self.engine.expected_freshness) is not None:
+            values["freshness"] = repr(stated)
         if self.engine.scheduler.price > 0:
             values["price"] = repr(self.engine.scheduler.price)
         if self.engine.calibration.statements:
             values["calibration"] = self.engine.calibration.to_text()
+        if self.engine.sources.learned and (now == 0.0 or now - self._sources_kept >= KEEP_SOURCES):
+            values["sources"] = self.engine.sources.to_text()
+            self._sources_kept = now
         return values
 
     def _forget(self, url: str, crawls: int) -> None:

@@ -19,7 +19,7 @@ from afresh.daemon.permits import Permits
 from afresh.daemon.sitemaps import Sitemaps
 from afresh.detect import Detector
 from afresh.engine import Engine
-from afresh.estimate import Calibration
+from afresh.estimate import Calibration, Sources
 from afresh.fetch import Fetcher
 from afresh.frontier import Addresses
 from afresh.store import Store
@@ -103,6 +103,7 @@ class Daemon:
         self.store.claim()
         self._restore_hosts()
         self.engine.calibration = Calibration.from_text(self.store.get("calibration"))
+        self.engine.sources = Sources.from_text(self.store.get("sources"))
         self._keeper.take_in()
         self._tell(Started(len(self.engine)))
         writer = asyncio.create_task(self._keep_store())

@@ -58,6 +58,7 @@ class Activity:
         self.odds = np.zeros(16)  # log odds that pages change together; of hosts only
         self.tone = np.zeros(16)  # logarithm of what is found over what was said
         self.tone_known = np.zeros(16)
+        self._kept: tuple[tuple[tuple[int, ...], int], _Clock] | None = None
 
     def branches(self, names: Sequence[str]) -> tuple[int, ...]:
         """Numbers of the branches that a page is on, from the host to the narrowest; new ones are made."""
@@ -82,8 +83,8 @@ class Activity:
         if math.floor(since / self.width) == last:
             together = self._within(branches, last, since, now)
         else:
-            first, spans, before = self._cover(since, now)
-            together = before + float(spans @ self._ratios(branches, first, len(spans)))
+            clock = self._clock(branches, last)
+            together = clock.at(now) - clock.at(since)
         return ((1.0 - sure) * (now - since) + sure * together) * math.exp(sure * self.tone.item(host))
 
     def _within(self, branches: tuple[int, ...], place: int, since: float, now: float) -> float:
@@ -96,6 +97,13 @@ class Activity:
                 ratio = (DRAWN * ratio + found) / (DRAWN + expected)
         return max(0.0, begin - since) + max(now - max(since, begin), 0.0) * ratio
 
+    def _clock(self, branches: tuple[int, ...], last: int) -> "_Clock":
+        """Stretched time on these branches; siblings are looked at one after another, so the last one is kept."""
+        if self._kept is None or self._kept[0] != (branches, last):
+            first = last - SLICES + 1
+            self._kept = (branches, last), _Clock(first, self.width, self._ratios(branches, first, SLICES))
+        return self._kept[1]
+
     def learn(
         self, branches: tuple[int, ...], since: float, now: float, *, expected: float, told: float, changed: bool
     ) -> None:
@@ -103,6 +111,7 @@ class Activity:
         `told` by signals (both as x in exp(−x)), and had or had not changed."""
         if not since < now or not math.isfinite(expected + told):
             return
+        self._kept = None
         first, spans, before = self._cover(since, now)
         for branch in branches:
             self._bring_up(branch, first + len(spans) - 1)
@@ -163,6 +172,22 @@ class Activity:
         for name in ("found", "expected", "newest", "odds", "tone", "tone_known"):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
+
+
+class _Clock:
+    """Time that runs at a rate of its own in each slice, and at the wall's before the first one."""
+
+    def __init__(self, first: int, width: float, ratios: Floats) -> None:
+        self.start, self.width = first * width, width
+        self.ratios = ratios.tolist()
+        self.sums = [0.0, *(width * np.cumsum(ratios)).tolist()]
+
+    def at(self, moment: float) -> float:
+        """What this clock shows at a moment."""
+        if moment <= self.start:
+            return moment - self.start
+        nth = min(int((moment - self.start) / self.width), len(self.ratios) - 1)
+        return float(self.sums[nth] + (moment - self.start - nth * self.width) * self.ratios[nth])
 
 
 def _sure(odds: float) -> float:

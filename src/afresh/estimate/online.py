@@ -47,10 +47,11 @@ GUESS_SHAPE = 0.5  # of the first guess of α and of b: anything goes, over two 
 GUESS_WEIGHT = 0.5  # first guess of b: a signal halves the freshness, more or less
 GUESS_PAGES = 2.0  # how many pages' worth the first guess weighs
 PARENT_PAGES = 5.0  # and a parent's prior, in a group
-DEFAULT_MEMORY = 240 * 86400.0  # seconds; pages change their ways
-DEFAULT_OPTIMISM = 1.0  # 0: the arithmetic mean of α, 1: the geometric one
+DEFAULT_MEMORY = 150 * 86400.0  # seconds; pages change their ways
+DEFAULT_OPTIMISM = 0.5  # 0: the arithmetic mean of α, 1: the geometric one, between: their weighted mean in logarithms
 DEFAULT_CURIOSITY = 1.0  # what is learned from one of a page's first crawls is worth this many times its fresh requests
-DEFAULT_ENOUGH = 5  # how many crawls that are
+DEFAULT_ENOUGH = 8  # how many crawls that are
+CURIOUS_FOR = 10.0  # typical intervals: the time in which a page's first crawls count for more
 FLAPPING = 20.0  # nats: real bursts reach ten or so, a page that differs at every fetch any number
 SHORTEST_WATCH = 0.02  # typical intervals: a first signal right after the start does not mean signals without end
 
@@ -121,12 +122,13 @@ def learn_crawl(table: Table, page: int, elapsed: float, signals: float, changed
     if not changed:
         record.surprise = 0
     else:
-        # Where little is known, the geometric mean: a tangent far out would take a change for a matter of course.
-        alpha, b, shape, _ = posterior_of(table, page)
+        # Where little is known, geometric means: far out a change would be taken for a matter of course.
+        alpha, b, shape, signal_shape = posterior_of(table, page)
         expected = shape * math.log1p(alpha * elapsed / shape) + b * signals
         unlikely = -math.log(max(-math.expm1(-expected), 1e-9))
         record.surprise = min(record.surprise + np.int64(64.0 * unlikely), MOST_COUNTED)
         alpha *= geometric(shape)
+        b *= geometric(signal_shape)
     add_crawl(record.sums, elapsed, signals, changed, alpha, b)
     record.observations = min(record.observations + 1, MOST_COUNTED)
 
@@ -147,8 +149,8 @@ def restlessness(surprise: int) -> float:
 def beliefs_of(table: Table, page: int, now: float) -> tuple[float, float, float]:
     """(change_rate, recall, false_rate) of a page, as the schedule should take them.
 
-    α is the geometric mean. The arithmetic one is ruled by high rates that are not yet excluded, and such pages would
-    not be looked at; the harmonic one by low rates, and looks at too many.
+    α lies half-way between its geometric and its arithmetic mean. The arithmetic one is ruled by high rates that are
+    not yet excluded, and such pages would not be looked at; the harmonic one by low rates, and looks at too many.
     """
     record = table.pages[page]
     alpha, b, shape, _ = posterior_of(table, page)
@@ -169,15 +171,17 @@ def fresh_probability_of(table: Table, page: int, elapsed: float, signals: float
 
 
 @compiled
-def interest_of(table: Table, page: int) -> float:
+def interest_of(table: Table, page: int, now: float) -> float:
     """What a crawl of this page is worth, against one from which nothing can be learned.
 
     A page whose rates are not known may be abandoned for a few unlucky crawls, and would then never be known better;
-    its first crawls buy more than fresh requests. Where no signal was ever heard there is one rate to learn and not
-    two, and the geometric mean is optimism enough.
+    its first crawls buy more than fresh requests. That ends after a while: what is still unknown by then is of pages
+    that are hardly worth a crawl. Where no signal was ever heard there is one rate to learn and not two, and optimism
+    is enough.
     """
     record = table.pages[page]
-    if record.heard > 0.0 and record.observations < table.control[ENOUGH]:
+    young = (now - record.since) * table.control[GUESS_RATE] < CURIOUS_FOR
+    if young and record.heard > 0.0 and record.observations < table.control[ENOUGH]:
         return 1.0 + float(table.control[CURIOSITY])
     return 1.0
 

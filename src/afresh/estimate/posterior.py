@@ -1,16 +1,15 @@
 """One page's silent rate and signal weight, from seven numbers: the compiled arithmetic of `online`.
 
 The likelihood of a page's crawls is that of P(changed) = 1 − exp(−x), x = α·elapsed + b·signals. An unchanged crawl
-adds −x: linear, so two sums hold all of them. A changed one adds log(1 − exp(−x)), which is replaced by the curve
-κ·log x − λ·x that has the same slope and curvature at the x believed at that moment: exact for short intervals (κ = 1,
-λ = ½), and for long ones, in which every page changes, it says nothing, as it should (κ = λ = 0). So all crawls
-together are
+adds −x: linear, so two sums hold all of them. A changed one adds log(1 − exp(−x)). Those without a signal are kept as
+so many crawls of one elapsed time, those with signals as so many of one elapsed time and one number of signals:
 
-    −T·α − N·b + κ₀·log α + κ₁·log(b + α·s₁) + κ₂·log(b + α·s₂)
+    −T·α − N·b + c₀·log(1 − exp(−α·t₀)) + c₁·log(1 − exp(−(α·t₁ + b·n₁)))
 
-with κ₀ from changed crawls without a signal, and two bins for those with signals, s = elapsed/signals: one where
-signals explain the change and one where time does. Kept apart, they keep what is known of α together with b. The prior
-is not in the sums; it is added when a belief is asked for, and may have grown wiser by then.
+When a crawl joins, t and n become those that keep the gradient at what is believed at that moment. Plain means would
+not, and the estimate would settle beside the truth. The curve is that of a real crawl, so it still serves when belief
+has moved far: long intervals in which every page changes say nothing, whatever was believed when they were added. The
+prior is not in the sums; it is added when a belief is asked for, and may have grown wiser by then.
 
 With Gamma priors the whole is concave: it has one maximum, and Newton's steps find it.
 """
@@ -24,11 +23,13 @@ from afresh.value.compiled import compiled
 
 Sums = NDArray[np.float32]
 
-TIME, SIGNALS, ALONE, TOLD, TOLD_SLOPE, UNTOLD, UNTOLD_SLOPE = range(7)
+# Unchanged crawls: time, signals. Changed ones without a signal: how many, time; with: how many, time, signals.
+TIME, SIGNALS, ALONE, ALONE_TIME, TOLD, TOLD_TIME, TOLD_SIGNALS = range(7)
 SUMS = 7
 LEAST_SHAPE, MOST_SHAPE = 0.05, 50.0
 _CERTAIN = 30.0  # x from which on a change says nothing
 _STEPS = 40
+_LAST = 0.02  # after a step this small the next one would be as small as its square
 
 
 @compiled
@@ -56,6 +57,25 @@ def gamma_shape(gap: float) -> float:
 
 
 @compiled
+def pull(x: float) -> float:
+    """How much a changed crawl of staleness x speaks for a higher logarithm of it: x/(eˣ − 1), from 1 down to 0."""
+    return x / math.expm1(x) if x > 0.0 else 1.0
+
+
+@compiled
+def pull_inverse(share: float) -> float:
+    """The staleness whose `pull` this is."""
+    u = -math.log(min(max(share, 1e-300), 1.0))
+    x = u + math.log1p(u)
+    if x < 1e-6:
+        return max(x, 1e-9)
+    for _ in range(2):
+        h = 1.0 / math.expm1(x)
+        x += (u + math.log(x * h)) / (1.0 + h - 1.0 / x)
+    return x
+
+
+@compiled
 def mode(sums: Sums, a: float, r: float, p: float, q: float) -> tuple[float, float, float, float]:
     """(α, b, shape of α, shape of b) under the priors Gamma(a, r) of α and Gamma(p, q) of b.
 
@@ -63,53 +83,36 @@ def mode(sums: Sums, a: float, r: float, p: float, q: float) -> tuple[float, flo
     distributions of the same spread, each with the other parameter unknown.
     """
     rate, weight = r + np.float64(sums[TIME]), q + np.float64(sums[SIGNALS])
-    shape = a + np.float64(sums[ALONE])
-    k1, k2 = np.float64(sums[TOLD]), np.float64(sums[UNTOLD])
-    if k1 + k2 <= 0.0:
-        return shape / rate, p / weight, shape, p
-    s1 = sums[TOLD_SLOPE] / k1 if k1 > 0.0 else 1.0
-    s2 = sums[UNTOLD_SLOPE] / k2 if k2 > 0.0 else 1.0
-    alpha, b = (shape + k2) / rate, (p + k1) / weight
+    c0, c1 = np.float64(sums[ALONE]), np.float64(sums[TOLD])
+    if c0 + c1 <= 0.0:
+        return a / rate, p / weight, a, p
+    t0 = sums[ALONE_TIME] / c0 if c0 > 0.0 else 0.0
+    t1 = sums[TOLD_TIME] / c1 if c1 > 0.0 else 0.0
+    n1 = sums[TOLD_SIGNALS] / c1 if c1 > 0.0 else 0.0
+    share = a * t1 / (a * t1 + p * n1 * r / q) if t1 + n1 > 0.0 else 0.0  # of the changes that time explains, at first
+    alpha = (a + c0 + c1 * share) / (rate + 0.5 * (c0 * t0 + c1 * t1))
+    b = (p + c1 * (1.0 - share)) / (weight + 0.5 * c1 * n1)
+    bend_a, bend_b, twist = a, p, 0.0
     for _ in range(_STEPS):
-        x1, x2 = b + alpha * s1, b + alpha * s2
-        slope_a = shape / alpha - rate + k1 * s1 / x1 + k2 * s2 / x2
-        slope_b = p / b - weight + k1 / x1 + k2 / x2
-        bend_a = shape / (alpha * alpha) + k1 * (s1 / x1) ** 2 + k2 * (s2 / x2) ** 2
-        bend_b = p / (b * b) + k1 / (x1 * x1) + k2 / (x2 * x2)
-        twist = k1 * s1 / (x1 * x1) + k2 * s2 / (x2 * x2)
+        # All in the logarithms of α and b, or rather in shares of them: near the mode the same.
+        y, u, v = alpha * t0, alpha * t1, b * n1
+        h0 = 1.0 / math.expm1(y) if y > 0.0 else 0.0
+        h1 = 1.0 / math.expm1(u + v) if u + v > 0.0 else 0.0
+        slope_a = a - rate * alpha + c0 * y * h0 + c1 * u * h1
+        slope_b = p - weight * b + c1 * v * h1
+        k1 = c1 * h1 * (1.0 + h1)
+        bend_a = a + c0 * y * y * h0 * (1.0 + h0) + k1 * u * u
+        bend_b = p + k1 * v * v
+        twist = k1 * u * v
         room = bend_a * bend_b - twist * twist
         step_a, step_b = (bend_b * slope_a - twist * slope_b) / room, (bend_a * slope_b - twist * slope_a) / room
-        down = max(-step_a / alpha, -step_b / b)
-        share = 1.0 if down < 0.9 else 0.9 / down  # both stay above 0
-        alpha += share * step_a
-        b += share * step_b
-        if abs(step_a) < 1e-4 * alpha and abs(step_b) < 1e-4 * b:
+        down = max(-step_a, -step_b)
+        short = 1.0 if down < 0.9 else 0.9 / down  # both stay above 0
+        alpha *= 1.0 + short * step_a
+        b *= 1.0 + short * step_b
+        if abs(step_a) < _LAST and abs(step_b) < _LAST:
             break
-    w1, w2 = alpha * s1 / (b + alpha * s1), alpha * s2 / (b + alpha * s2)
-    shared = k1 * w1 * (1.0 - w1) + k2 * w2 * (1.0 - w2)
-    bend_a, bend_b = rate * alpha - shared, weight * b - shared
-    room = bend_a * bend_b - shared * shared
-    # Data never make less certain than the prior alone.
-    shape_a = max(room / bend_b, a) if bend_b > 0.0 and room > 0.0 else a
-    shape_b = max(room / bend_a, p) if bend_a > 0.0 and room > 0.0 else p
-    return alpha, b, shape_a, shape_b
-
-
-@compiled
-def _merge(sums: Sums, place: int, kappa: float, ratio: float, slope: float) -> None:
-    """Add κ·log(b + α·slope) to a bin, whose slope becomes the one that keeps the gradient at the present α/b.
-
-    The plain mean of slopes would not, and the estimate would settle beside the truth.
-    """
-    before = np.float64(sums[place])
-    time_share = kappa * ratio * slope / (1.0 + ratio * slope)
-    if before > 0.0:
-        old = ratio * sums[place + 1] / before
-        time_share += before * old / (1.0 + old)
-    total = before + kappa
-    share = min(max(time_share / total, 1e-6), 1.0 - 1e-6)
-    sums[place] = total
-    sums[place + 1] = total * share / (1.0 - share) / ratio
+    return alpha, b, bend_a - twist * twist / bend_b, bend_b - twist * twist / bend_a
 
 
 @compiled
@@ -122,14 +125,22 @@ def add_crawl(sums: Sums, elapsed: float, signals: float, changed: bool, alpha: 
     x = max(alpha * elapsed + b * signals, 1e-9)
     if x > _CERTAIN:
         return
-    e = math.expm1(x)
-    kappa = x * x * (1.0 + e) / (e * e)
-    lam = kappa / x - 1.0 / e
-    sums[TIME] += lam * elapsed
-    sums[SIGNALS] += lam * signals
-    if signals <= 0.0:
-        sums[ALONE] += kappa
-    elif alpha * elapsed > b * signals:
-        _merge(sums, UNTOLD, kappa, alpha / b, elapsed / signals)
-    else:
-        _merge(sums, TOLD, kappa, alpha / b, elapsed / signals)
+    told = signals > 0.0
+    place = TOLD if told else ALONE
+    before = np.float64(sums[place])
+    after = before + 1.0
+    by_time = pull(x)
+    by_signals = by_time * b * signals / x
+    by_time -= by_signals
+    if before > 0.0:
+        y = alpha * sums[place + 1] / before
+        z = b * sums[TOLD_SIGNALS] / before if told else 0.0
+        pulled = before * pull(y + z) / max(y + z, 1e-300)
+        by_time += pulled * y
+        by_signals += pulled * z
+    both = max(by_time + by_signals, 1e-300)
+    staleness = pull_inverse(both / after)
+    sums[place] = after
+    sums[place + 1] = after * staleness * by_time / both / alpha
+    if told:
+        sums[TOLD_SIGNALS] = after * staleness * by_signals / both / b

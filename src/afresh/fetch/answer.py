@@ -109,7 +109,7 @@ class Answer:
 
     __slots__ = (
         *("_error", "_pieces", "_waiter", "connection", "ended"),
-        *("headers", "received", "status", "stream", "unread"),
+        *("headers", "missed", "received", "status", "stream", "unread"),
     )
 
     def __init__(self, connection: Connection, stream: int = 0) -> None:
@@ -119,6 +119,7 @@ class Answer:
         self.headers = _NONE
         self.received = 0  # bytes of body
         self.ended = False
+        self.missed = False  # somebody waited for more, and gave up
         self._error: Exception | None = None
         self._pieces: list[bytes] = []
         self.unread = 0
@@ -182,6 +183,9 @@ class Answer:
         self._waiter = asyncio.get_running_loop().create_future()
         try:
             await self._waiter
+        except asyncio.CancelledError:
+            self.missed = True
+            raise
         finally:
             self._waiter = None
 

@@ -1,7 +1,7 @@
 """Pages over HTTP: conditional, bounded in time and size, and never to an address it must not reach."""
 
-import asyncio
 import logging
+import resource
 import ssl
 import time
 from collections.abc import Callable, Collection
@@ -11,6 +11,7 @@ from typing import Any
 from afresh.fetch import headers
 from afresh.fetch.answer import Answer
 from afresh.fetch.connect import Dialer
+from afresh.fetch.deadline import Deadlines
 from afresh.fetch.guard import Guard
 from afresh.fetch.inflate import ACCEPTED, Spoiled
 from afresh.fetch.read import read
@@ -27,6 +28,12 @@ MOST_NOTED = 10_000  # hosts whose oddities are remembered as told
 _log = logging.getLogger("afresh.fetch")
 
 
+def _half_the_files() -> int:
+    """Half of what the system lets this process have open, and at most 4,096: the other half is for all else."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(soft // 2, 4096) if soft > 0 else 4096
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What one fetch may cost at most, and how many there may be at once."""
@@ -39,7 +46,7 @@ class Limits:
     connections: int = 256
     per_host: int = 8
     keep_alive: float = 15.0  # how long an idle connection is kept for the next fetch
-    idle: int = 512  # how many are; together with those in use well below what systems let a process have
+    idle: int = field(default_factory=_half_the_files)  # how many are
 
 
 @dataclass(slots=True)
@@ -95,6 +102,7 @@ class Http:
         self.resolver = resolver
         self.clock = clock
         self._wire: Wire | None = None
+        self._deadlines = Deadlines(self.limits.seconds)
         self._noted: set[tuple[str, str]] = set()
 
     async def fetch(self, url: str, known: Validators) -> Fetched:
@@ -105,7 +113,7 @@ class Http:
         """The same, but a redirect is followed only to where it `may`; any other is itself what came of the fetch."""
         seen = _Seen(url, self.clock())
         try:
-            async with asyncio.timeout(self.limits.seconds):
+            with self._deadlines.limit():
                 return await self._ask(seen, known, may)
         except (OSError, ValueError, Spoiled) as error:
             return seen.fetched(reason=reason(error))
@@ -121,6 +129,7 @@ class Http:
 
     async def close(self) -> None:
         """Let go of all connections."""
+        self._deadlines.close()
         if self._wire is not None:
             await self._wire.close()
             self._wire = None

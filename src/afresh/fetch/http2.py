@@ -28,10 +28,11 @@ _NOT_HERE = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"tran
 class _Stream(Answer):
     """An answer, and how much of it may still come."""
 
-    __slots__ = ("interim", "promised", "taken", "window")
+    __slots__ = ("heard", "interim", "promised", "taken", "window")
 
-    def __init__(self, connection: "Http2", number: int) -> None:
+    def __init__(self, connection: "Http2", number: int, heard: int) -> None:
         super().__init__(connection, number)
+        self.heard = heard  # frames on the connection when it was asked
         self.window = STREAM_WINDOW
         self.taken = 0  # and not told yet
         self.interim = 0
@@ -54,7 +55,7 @@ class Http2(asyncio.BufferedProtocol):
         self._most = 1  # streams at once, until the server says
         self._window, self._taken = WINDOW, 0
         self._head: tuple[int, int, bytes] | None = None  # stream, flags and beginning of a head that goes on
-        self._noise = 0
+        self._heard = self._noise = 0
         self._settled = False
 
     # What the pool and the reader ask of it.
@@ -71,7 +72,7 @@ class Http2(asyncio.BufferedProtocol):
 
     def ask(self, asked: Question) -> Answer:
         """Send a question; its answer will come."""
-        stream = _Stream(self, self._next)
+        stream = _Stream(self, self._next, self._heard)
         if not self.room:
             stream.fail(Unanswered("closed before it was used"))
             return stream
@@ -98,10 +99,10 @@ class Http2(asyncio.BufferedProtocol):
                 stream.window, stream.taken = stream.window + stream.taken, 0
 
     def drop(self, answer: Answer) -> None:
-        """Nobody waits for the rest of this answer; what else is under way goes on, and nothing new begins."""
+        """Nobody waits for the rest of this answer; what else is under way goes on."""
         if self._streams.pop(answer.stream, None) is not None and not self._transport.is_closing():
             self._transport.write(f.frame(f.RST_STREAM, 0, answer.stream, f.number(f.CANCEL)))
-            self.closed = True
+            self.closed = self.closed or answer.missed  # a connection that fell silent is not asked again
         self.taken(answer, answer.unread)
         self._leave()
 
@@ -155,6 +156,7 @@ class Http2(asyncio.BufferedProtocol):
 
     def _take(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
         """One frame."""
+        self._heard += 1
         self._noise += 1
         if self._head is not None and (kind != f.CONTINUATION or stream != self._head[0]):
             raise f.BadFrame("a head is interrupted")
@@ -301,7 +303,7 @@ class Http2(asyncio.BufferedProtocol):
         """Nothing more will come: for a reason, or because the connection has ended."""
         streams, self._streams = list(self._streams.values()), {}
         for stream in streams:
-            unheard = self.used > 1 and not stream.status and not isinstance(error, Spoiled)
+            unheard = self.used > 1 and stream.heard == self._heard
             stream.fail(
                 Unanswered("closed while it was idle")
                 if unheard

@@ -52,19 +52,15 @@ class Wire:
         if site is None:
             site = self._sites[key] = _Site(self._per_host)
         site.users += 1
+        held: list[asyncio.Semaphore] = []
         try:
-            await site.places.acquire()
-            try:
-                await self._places.acquire()
-                try:
-                    return await self._exchange(site, where, headers, verified)
-                except BaseException:
-                    self._places.release()
-                    raise
-            except BaseException:
-                site.places.release()
-                raise
+            for places in (site.places, self._places):
+                await places.acquire()
+                held.append(places)
+            return await self._exchange(site, where, headers, verified)
         except BaseException:
+            for places in held:
+                places.release()
             self._depart(key, site)
             raise
 

@@ -1,8 +1,9 @@
 """From nothing to good: figure 4's pages with nothing known of them, against a schedule that knows all their rates.
 
-`learn` scores the learner in two windows, up to 20 and up to 100 crawls a page, as shares of what knowing all rates
-scores there; `explore` scores whole short runs with the value of learning, without it, and with a tenth of the crawls
-at random.
+`learn` scores the learner, and visits to all pages alike, in windows from the first crawl to the hundredth a page, as
+shares of what knowing all rates scores there. `explore` compares the value of learning with none and with a tenth of
+the crawls at random, twice: whole short runs, which pay for what is learned and do not live to use it, and the time
+after them, in which nobody explores any more and what was learned shows.
 """
 
 import time
@@ -19,8 +20,9 @@ from afresh.sim.peers import replay_rule
 from afresh.sim.rules import RULES
 from afresh.sim.world import World, paper_world
 
-WINDOWS = ((15.0, 20.0), (90.0, 100.0))  # crawls a page
+WINDOWS = ((0.0, 1.0), (1.0, 3.0), (3.0, 10.0), (15.0, 20.0), (40.0, 50.0), (90.0, 100.0))  # crawls a page
 LENGTHS = (1.0, 3.0, 10.0, 30.0)
+AFTER = 10.0  # crawls a page, in which what was learned is put to use
 
 
 def draw_world(pages: int, seed: int, rounds: float) -> tuple[World, History, Heard]:
@@ -84,7 +86,7 @@ def learn_trial(pages: int, seed: int) -> dict[str, Sample]:
 
 
 def explore_trial(pages: int, seed: int) -> dict[str, Sample]:
-    """Whole runs of some crawls a page: what each way of exploring scores, against knowing all rates."""
+    """Some crawls a page with each way of exploring, and the time after them, against knowing all rates."""
     found = {}
     ways: dict[str, dict[str, float]] = {
         "value of learning": {},
@@ -92,12 +94,14 @@ def explore_trial(pages: int, seed: int) -> dict[str, Sample]:
         "a tenth at random": {"curiosity": 0.0, "random_every": 10},
     }
     for length in LENGTHS:
-        world, history, heard = draw_world(pages, seed, length)
-        known = _score(history, heard, 0.0, _known(world))
-        for name, learning in ways.items():
-            began = time.perf_counter()
-            share = _score(history, heard, 0.0, None, **learning) / known
-            found[f"{name}, {length:g} crawls"] = Sample(share, 1.0, 0.0, time.perf_counter() - began)
+        world, whole, heard = draw_world(pages, seed, length + AFTER)
+        turn = length * pages / BUDGET
+        for part, history, begin in (("in", _cut(whole, turn), 0.0), ("after", whole, turn)):
+            known = _score(history, heard, begin, _known(world))
+            for name, learning in ways.items():
+                began = time.perf_counter()
+                share = _score(history, heard, begin, None, explore_until=turn, **learning) / known
+                found[f"{name}, {part} {length:g} crawls"] = Sample(share, 1.0, 0.0, time.perf_counter() - began)
     return found
 
 
@@ -115,7 +119,7 @@ LEARN = Experiment(
 EXPLORE = replace(
     LEARN,
     name="explore",
-    title="What learning is worth: figure 4's pages, whole runs",
+    title="What exploring is worth: figure 4's pages, in and after some crawls a page",
     claim="the value of learning beats none and a fixed share of random crawls",
     trial=explore_trial,
 )

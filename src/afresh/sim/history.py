@@ -42,6 +42,7 @@ class Heard:
 
     time: Floats
     page: Integers
+    source: Integers | None = None  # of each, from 0 on; None: all are taken to be alike, and never late
 
 
 SILENCE = Heard(np.empty(0), np.empty(0, np.int64))
@@ -109,4 +110,4 @@ def draw_signals(
     if delay:
         time = time + delay * rng.standard_exponential(len(time))
     order = np.argsort(time, kind="stable")
-    return Heard(time[order], page[order].astype(np.int64))
+    return Heard(time[order], page[order].astype(np.int64), np.zeros(len(order), np.int64))

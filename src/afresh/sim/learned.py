@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.estimate.online import (
+    CURIOSITY,
     DEFAULT_MEMORY,
     GLANCES,
     Table,
@@ -18,11 +19,13 @@ from afresh.estimate.online import (
     new_table,
     posterior_of,
 )
+from afresh.estimate.sources import Sources
 from afresh.schedule import Scheduler
 from afresh.schedule.events import believe, remove, replace, signal, urge
 from afresh.schedule.memory import page_at
 from afresh.schedule.turn import crawl, take
 from afresh.sim.field import Field, is_gone, new_field, visit
+from afresh.sim.hearing import Hearing, counted, hear, heard_out, hearing_of, learn_sources
 from afresh.sim.history import SILENCE, Heard, History
 from afresh.sim.siblings import TOLD_OF_A_CHANGE, Siblings, age_of, next_sibling, siblings_of, tell
 from afresh.value.compiled import compiled
@@ -45,18 +48,7 @@ class Setting(NamedTuple):
     step: float
     random_every: int  # every so many ticks a page at random is crawled, for comparison; 0: never
     siblings: Siblings
-
-
-@compiled
-def _hear(core: int, table: Table, setting: Setting, heard: int, now: float) -> int:
-    """Take in the signals that have arrived; the index of the next one."""
-    while heard < setting.signal_time.size and setting.signal_time[heard] <= now:
-        page = setting.signal_page[heard]
-        setting.signals[page] += 1
-        table.pages[page].heard += 1.0
-        signal(core, page, max(setting.signal_time[heard], setting.start), 1)
-        heard += 1
-    return heard
+    hearing: Hearing
 
 
 @compiled
@@ -64,9 +56,20 @@ def _believe(core: int, table: Table, field: Field, setting: Setting, page: int,
     change_rate, recall, false_rate = beliefs_of(table, page, now)
     believe(core, page, change_rate, recall, false_rate)
     record = page_at(core, page)
-    record.request_rate = setting.weight[page] * interest_of(table, page)
-    if setting.siblings.on:
-        record.current = now - age_of(setting.siblings, page, field.current[page], now)
+    record.request_rate = setting.weight[page] * interest_of(table, page, now)
+    if setting.siblings.on or setting.hearing.weighs:
+        age = age_of(setting.siblings, page, field.current[page], now)
+        if setting.signals[page] > 0 and setting.hearing.weighs:
+            age += record.weight * _count(setting, page) / max(record.silent_rate, 1e-30)
+        record.current = now - age
+
+
+@compiled
+def _count(setting: Setting, page: int) -> float:
+    """Signals since the copy was current, as a number of good ones."""
+    if not setting.hearing.weighs or setting.signals[page] == 0:
+        return float(setting.signals[page])
+    return counted(setting.hearing, page)
 
 
 @compiled
@@ -82,6 +85,7 @@ def _fetch(core: int, table: Table, field: Field, setting: Setting, page: int, n
         _learn(table, setting, page, current, now, changed)
         _believe(core, table, field, setting, page, now)
     setting.signals[page] = 0
+    heard_out(setting.hearing, page, changed)
     crawl(core, page, now)
     if setting.siblings.on and changed:
         for _ in range(TOLD_OF_A_CHANGE):
@@ -93,17 +97,21 @@ def _check(table: Table, field: Field, setting: Setting, page: int, current: flo
     """Compare what was believed of the copy with what the visit found."""
     if now > field.span[0]:
         elapsed = age_of(setting.siblings, page, current, now)
-        wrong = fresh_probability_of(table, page, elapsed, float(setting.signals[page])) - (not changed)
+        wrong = fresh_probability_of(table, page, elapsed, _count(setting, page)) - (not changed)
         field.said[0] += 1.0
         field.said[1] += wrong * wrong
 
 
 @compiled
 def _learn(table: Table, setting: Setting, page: int, current: float, now: float, changed: bool) -> None:
-    elapsed, signals = now - current, float(setting.signals[page])
-    if setting.siblings.on:
+    elapsed, signals = now - current, _count(setting, page)
+    if setting.siblings.on or setting.hearing.weighs:
         alpha, b, shape, _ = posterior_of(table, page)
-        tell(setting.siblings, page, current, now, shape * math.log1p(alpha * elapsed / shape), b * signals, changed)
+        by_time = shape * math.log1p(alpha * elapsed / shape)
+        if setting.hearing.weighs and setting.signals[page] > 0:
+            stretched = shape * math.log1p(alpha * age_of(setting.siblings, page, current, now) / shape)
+            learn_sources(setting.hearing, page, stretched, b, changed)
+        tell(setting.siblings, page, current, now, by_time, b * signals, changed)
     learn_crawl(table, page, elapsed, signals, changed)
 
 
@@ -113,6 +121,25 @@ def _believe_anew(core: int, table: Table, field: Field, setting: Setting, page:
         return  # a visit found that out
     _believe(core, table, field, setting, page, now)
     replace(core, page, now)
+
+
+@compiled
+def _hear(core: int, table: Table, field: Field, setting: Setting, heard: int, now: float) -> int:
+    """Take in the signals that have arrived; the index of the next one."""
+    while heard < setting.signal_time.size and setting.signal_time[heard] <= now:
+        page = setting.signal_page[heard]
+        setting.signals[page] += 1
+        arrived = max(setting.signal_time[heard], setting.start)
+        if setting.hearing.weighs:
+            table.pages[page].heard += hear(setting.hearing, heard, page, arrived - field.current[page])
+            _believe_anew(core, table, field, setting, page, arrived)
+        else:
+            table.pages[page].heard += 1.0
+            signal(core, page, arrived, 1)
+            if setting.learns:
+                _believe_anew(core, table, field, setting, page, arrived)
+        heard += 1
+    return heard
 
 
 @compiled
@@ -129,7 +156,7 @@ def run_learning(core: int, table: Table, field: Field, setting: Setting, first:
         now = setting.start + tick * setting.step
         if now > field.span[1]:
             break
-        heard = _hear(core, table, setting, heard, now)
+        heard = _hear(core, table, field, setting, heard, now)
         if setting.random_every > 0 and tick % setting.random_every == 0:
             # A multiplier without a rhythm of its own: as good as random, and can be repeated.
             urge(core, (tick // setting.random_every * 2_654_435_761) % setting.weight.size, now)
@@ -150,7 +177,7 @@ def stated_freshness(table: Table, field: Field, setting: Setting, now: float) -
             continue
         elapsed = age_of(setting.siblings, page, field.current[page], now)
         weight += setting.weight[page]
-        total += setting.weight[page] * fresh_probability_of(table, page, elapsed, float(setting.signals[page]))
+        total += setting.weight[page] * fresh_probability_of(table, page, elapsed, _count(setting, page))
     return total / weight
 
 
@@ -165,9 +192,14 @@ def replay_learned(
     memory: float = DEFAULT_MEMORY,
     exact: bool = False,
     random_every: int = 0,
+    sources: Sources | None = None,
+    explore_until: float = math.inf,
     **learning: float,
 ) -> tuple[Field, float]:
     """Run one of our policies over a history; `known` are the rates that it knows, None: it learns them.
+
+    What it learns of the sources of signals, where they have any, goes to `sources`. After `explore_until` no crawl is
+    made for the sake of learning any more, though all teach.
 
     The second result is the freshness that it stated, on average over the scored time; NaN if it does not learn.
     """
@@ -187,8 +219,9 @@ def replay_learned(
     )
     signals = np.zeros(pages, np.int64)
     siblings = siblings_of(history.names if known is None else (), pages, pages * step)
+    hearing = hearing_of(heard, pages, sources or Sources(), learns=known is None and policy == "greedy-ncis")
     setting = Setting(
-        known is None, weight, heard.time, heard.page, signals, history.start, step, random_every, siblings
+        known is None, weight, heard.time, heard.page, signals, history.start, step, random_every, siblings, hearing
     )
     ticks = int((history.end - history.start) / step) + 1
     each = max(1, pages // _LOOKS_PER_ROUND)
@@ -196,6 +229,9 @@ def replay_learned(
     stated = []
     for first in range(1, ticks + 1, each):
         last = min(first + each - 1, ticks)
+        if history.start + first * step > explore_until:
+            table.control[CURIOSITY] = 0.0
+            setting = setting._replace(random_every=0)
         next_signal = run_learning(scheduler.state.core, table, field, setting, first, last, next_signal)
         now = history.start + last * step
         if setting.learns and score_from < now <= history.end:
