@@ -6,7 +6,7 @@ The hosts are one server in a process of its own, each at its own loopback addre
 server's log. A host is ready when it has rested for ten times what its last answer took, or for the gap if that is
 longer; how late it is asked then is told by the crawler. A few hosts that the crawler can easily serve show that. Ten
 thousand are more than it can serve, so most of them would be asked long after their gaps whatever it did; therefore the
-pages of two hundred are a thousand times as important as the others, and are asked for as soon as their gaps allow.
+pages of two hundred are a million times as important as the others, and are asked for as soon as their gaps allow.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Addresses, Hosts, Politeness, host_of
-from afresh.schedule import Scheduler
+from afresh.schedule import Few
 from afresh.store import Memory
 from afresh.types import Page
 
@@ -80,7 +80,7 @@ async def crawl(port: int, hosts: int, seconds: float, watch: "Watch") -> tuple[
     urls = [f"http://h{number}.test:{port}/{page}" for page in "ab" for number in range(hosts)]
     wanted = {f"h{number}.test:{port}" for number in range(WANTED)}
     store.add(
-        [Page(url, host_of(url), importance=1000.0 if host_of(url) in wanted else 1.0) for url in urls],
+        [Page(url, host_of(url), importance=1e6 if host_of(url) in wanted else 1.0) for url in urls],
     )
     polite = Politeness(factor=10.0, shortest_gap=GAP)
     fetcher = Http(
@@ -90,9 +90,8 @@ async def crawl(port: int, hosts: int, seconds: float, watch: "Watch") -> tuple[
         resolver=Spread(),
         clock=clock,
     )
-    engine = Engine(
-        scheduler=Scheduler(budget=50_000.0, lease=120.0), estimator=Grid(typical_rate=1.0), hosts=Hosts(polite)
-    )
+    # As `afresh run` has them for so many pages.
+    engine = Engine(scheduler=Few(budget=50_000.0), estimator=Grid(typical_rate=1.0), hosts=Hosts(polite))
     daemon = Daemon(
         engine=engine,
         fetcher=fetcher,
