@@ -93,7 +93,7 @@ def machine(count: int, *, noisy: bool) -> tuple[Scheduler, float]:
 
 
 def rate(scheduler: Scheduler, decisions: int, *, noisy: bool, warm: int) -> float:
-    """Seconds a decision, the best of five stretches, each with signals of its own."""
+    """Seconds a decision, the best of five stretches, each with signals of its own, after `warm` decisions."""
     rng, third = np.random.default_rng(3), (len(scheduler) + 2) // 3
     tick, best = 1 / scheduler.budget, np.inf
     for count in (warm, *[decisions] * 5):
@@ -198,7 +198,7 @@ def main() -> None:
         heap = heap_rate(count, decisions)
         for noisy in (False, True):
             scheduler, took = machine(count, noisy=noisy)
-            cost = found[count, noisy] = rate(scheduler, decisions, noisy=noisy, warm=min(4 * count, 400_000))
+            cost = found[count, noisy] = rate(scheduler, decisions, noisy=noisy, warm=min(4 * count, 4_000_000))
             kind = "a third noisy, one signal a decision" if noisy else "no signals"
             print(
                 f"{count:>9} pages, {kind:<37}: {cost * 1e6:.2f} us a decision, {1 / cost:,.0f}/s, "

@@ -52,6 +52,8 @@ def test_the_store_is_meant_from_the_folder_of_the_file(tmp_path: Path) -> None:
         ("[[site]]\nhost = 'a'\nkeep = 'main'", "site.keep", "main"),
         ("[[site]]\nhost = 'a'\nkep = []", "site.kep", "site.keep"),
         ("[[crawl]]", "[crawl]", ""),
+        ("[[site]]\nhost = 'a'\nimportance = 'much'", "'much' is not an importance", "x5"),
+        ("[[site]]\nhost = 'a'\nimportance = true", "not an importance", "x5"),
     ],
 )
 def test_a_bad_setting_is_named_with_a_hint(text: str, message: str, hint: str) -> None:
@@ -67,3 +69,8 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "odd.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="UTF-8"):
         config.load(tmp_path / "odd.toml")
+
+
+def test_a_site_may_be_worth_more() -> None:
+    text = "[[site]]\nhost = 'a'\nimportance = 'x5'\n[[site]]\nhost = 'b'\nimportance = 0.5\n[[site]]\nhost = 'c'\n"
+    assert [site.importance for site in config.parse(text).site] == [-5.0, 0.5, None]

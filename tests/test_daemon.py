@@ -14,7 +14,7 @@ from afresh.errors import StoreError
 from afresh.estimate import Calibration, Grid
 from afresh.fetch import Http, Scripted
 from afresh.frontier import Hosts, Politeness, host_of
-from afresh.schedule import Greedy, Plain, Scheduler
+from afresh.schedule import Few, Scheduler
 from afresh.sim.web import Server, Site, SiteOptions, read_mark
 from afresh.store import Memory, Record
 from afresh.types import Crawl, Fetched, HostState, Outcome, Page, Validators, Verdict
@@ -23,10 +23,10 @@ NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
 
 
 MACHINES = {
-    "plain": lambda budget: Plain(Greedy(), budget=budget),
+    "few": lambda budget: Few(budget=budget),
     "fast": lambda budget: Scheduler(budget=budget, lease=120.0),
 }
-kind = "plain"
+kind = "few"
 
 
 @pytest.fixture(autouse=True, params=list(MACHINES))
@@ -191,6 +191,59 @@ def test_no_more_fetches_than_allowed_at_once() -> None:
     assert slow.most_at_once == 5
 
 
+class Passes(Scripted):
+    """Answers after so many passes of the event loop, without waiting for anything."""
+
+    def __init__(self, passes: int) -> None:
+        super().__init__(always().answer)
+        self.passes = passes
+        self.at_once: list[int] = [0]
+
+    async def fetch(self, url: str, known: Validators) -> Fetched:
+        self.at_once.append(self.at_once[-1] + 1)
+        for _ in range(self.passes):
+            await asyncio.sleep(0)
+        self.at_once.append(self.at_once[-1] - 1)
+        return await super().fetch(url, known)
+
+
+def test_few_fetches_are_under_way_when_it_is_not_the_network_that_takes_time() -> None:
+    """Time in our own queue would count as the hosts' own, and make them rest for ten times as long."""
+    store = Memory()
+    store.add(pages(200))
+    busy = Passes(3)
+    scene = Scene(store, busy, budget=1e5, concurrency=256)
+    asyncio.run(scene.run_until(lambda: len(busy.asked) >= 200))
+    assert max(busy.at_once) <= 2 * (3 + 2)
+
+
+def test_as_many_fetches_as_allowed_are_under_way_when_it_is_the_network_that_takes_time() -> None:
+    store = Memory()
+    store.add(pages(200))
+    slow = Slow(0.3)
+    scene = Scene(store, slow, budget=1e5, concurrency=150)
+    asyncio.run(scene.run_until(lambda: len(slow.asked) >= 200))
+    assert slow.most_at_once == 150
+
+
+def test_hosts_are_asked_when_they_have_rested_and_soon_after() -> None:
+    store = Memory()
+    store.add(pages(30))
+    scene = Scene(store, always(), budget=1e5)
+    hosts = scene.daemon.engine.hosts = Hosts(Politeness(factor=0, shortest_gap=0.2, longest_gap=0.2))
+    late: list[float] = []
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Ordered) and hosts.state(event.order.host).ready:
+            late.append(event.order.time - hosts.state(event.order.host).ready)
+
+    scene.daemon.listeners.append(hear)
+    asyncio.run(scene.run_until(lambda: len(late) >= 200))
+    late.sort()
+    assert late[0] >= -1e-6
+    assert late[len(late) // 2] < 0.1, "within half a gap, also on a busy machine"
+
+
 def test_pages_added_while_it_runs_are_taken_in() -> None:
     async def go() -> None:
         store = Memory()
@@ -227,6 +280,7 @@ def test_a_restart_resumes_with_copies_beliefs_and_resting_hosts() -> None:
     assert after is not None
     assert after.beliefs is not None
     assert after.beliefs.observations > before.beliefs.observations
+    assert 0 < float(store.get("freshness") or 0) < 1
     assert Calibration.from_text(store.get("calibration")).statements > checked > 0
 
 
@@ -295,6 +349,18 @@ def test_a_fault_of_ours_puts_the_page_off_and_rests_the_host() -> None:
     complaints: list[str] = []
     asyncio.run(go())
     assert complaints == ["the crawl of http://h0.example/ failed"]
+
+
+def test_a_fault_that_cannot_even_be_noted_stops_the_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object) -> None:
+        raise RuntimeError("broken for good")
+
+    store = Memory()
+    store.add(pages(3))
+    scene = Scene(store, always())
+    monkeypatch.setattr(scene.daemon.engine, "finish", broken)
+    with pytest.raises(RuntimeError, match="broken for good"):
+        asyncio.run(scene.run(20.0))
 
 
 def test_a_listener_cannot_change_the_flow() -> None:

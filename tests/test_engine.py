@@ -3,9 +3,9 @@ import math
 import pytest
 
 from afresh.engine import Engine
-from afresh.estimate import Grid
+from afresh.estimate import Activity, Grid
 from afresh.frontier import Hosts, Politeness
-from afresh.schedule import Greedy, Plain, Scheduler
+from afresh.schedule import Few, Greedy, Plain, Scheduler
 from afresh.types import Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
 NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
@@ -13,6 +13,7 @@ NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
 
 MACHINES = {
     "plain": lambda budget: Plain(Greedy(), budget=budget),
+    "few": lambda budget: Few(budget=budget),
     "fast": lambda budget: Scheduler(budget=budget, lease=120.0),
     "exact": lambda budget: Scheduler(budget=budget, lease=120.0, exact=True),
 }
@@ -209,3 +210,105 @@ def test_a_late_finish_changes_nothing() -> None:
     machine.remove(second.url)
     carry_out(machine, second, Outcome.CHANGED, 24.0)
     assert len(machine) == 0
+
+
+def test_a_change_makes_the_siblings_of_a_page_urgent() -> None:
+    machine = engine(budget=1.0, typical_rate=1e-4)
+    machine.activity = Activity(width=100.0)
+    names = [f"http://a.example/docs/{i}" for i in range(12)] + ["http://b.example/docs/other"]
+    for url in names:
+        machine.add(Page(url, url.split("/")[2]), 0.0, current=0.0)
+    before = {url: machine.explain(url, 1000.0).value for url in names}
+    for step in range(4):  # whichever pages come first, they have all changed
+        order = order_at(machine, 1000.0 + step)
+        carry_out(machine, order, Outcome.CHANGED if "a.example" in order.url else Outcome.UNCHANGED, 1000.0 + step)
+    siblings = [url for url in names[:-1] if machine.beliefs(url, 1004.0).observations == 0]
+    assert len(siblings) >= 8
+    for url in siblings:
+        assert machine.fresh_probability(url, 1004.0) < machine.fresh_probability(names[-1], 1004.0)
+    risen = [url for url in siblings if machine.explain(url, 1004.0).value > 1.5 * before[url]]
+    assert len(risen) >= 8
+    machine.remove(siblings[0])
+    machine.add(Page(siblings[0], "a.example"), 1005.0)
+
+
+def test_age_that_is_told_counts_like_age_that_passed() -> None:
+    told, passed = engine(), engine()
+    told.add(page("a"), 0.0, current=0.0)
+    passed.add(page("a"), 0.0, current=-500.0)
+    told.scheduler.update(0, now=0.0, age=500.0)
+    assert told.explain("http://a.example/", 10.0).value == pytest.approx(
+        passed.explain("http://a.example/", 10.0).value, rel=1e-6
+    )
+
+
+def hear_and_crawl(machine: Engine, url: str, step: int, *, source: str, outcome: Outcome) -> None:
+    now = 100.0 * step
+    machine.observe(Signal(url, now - 1.0, source))
+    carry_out(machine, order_at(machine, now), outcome, now)
+
+
+def test_signals_of_a_good_source_pull_a_page_forward_and_those_of_a_worthless_one_do_not() -> None:
+    machine = engine(typical_rate=0.001)
+    url = "http://a.example/"
+    machine.add(page("a"), 0.0, current=0.0)
+    for step in range(1, 161):
+        good = step % 2 == 0
+        outcome = Outcome.CHANGED if good else Outcome.UNCHANGED
+        hear_and_crawl(machine, url, step, source="feed" if good else "sitemap", outcome=outcome)
+    quiet, before = machine.fresh_probability(url, 16010.0), machine.explain(url, 16010.0).value
+    machine.observe(Signal(url, 16010.0, "sitemap"))
+    assert machine.fresh_probability(url, 16010.0) > 0.9 * quiet
+    assert machine.explain(url, 16010.0).value < 3 * before + 0.1
+    machine.observe(Signal(url, 16010.0, "feed"))
+    assert machine.fresh_probability(url, 16010.0) < 0.4
+    assert machine.explain(url, 16010.0).value > 10 * before
+    # A host that was never heard of begins with what the sources are worth elsewhere.
+    machine.add(page("b"), 16010.0, current=16010.0)
+    machine.observe(Signal("http://b.example/", 16011.0, "sitemap"))
+    assert machine.fresh_probability("http://b.example/", 16011.0) > 0.8
+
+
+def test_late_signals_are_recognised() -> None:
+    machine = engine(typical_rate=0.001)
+    url = "http://a.example/"
+    machine.add(page("a"), 0.0, current=0.0)
+    for step in range(1, 200):  # each change is announced before it is fetched, and again a quarter of a minute after
+        now = 300.0 * step
+        changed = step % 2 == 0
+        if changed:
+            machine.observe(Signal(url, now - 10.0, "feed"))
+        carry_out(machine, order_at(machine, now), Outcome.CHANGED if changed else Outcome.UNCHANGED, now)
+        if changed:
+            machine.observe(Signal(url, now + 15.0, "feed"))
+    assert 16.0 <= machine.sources.delay_of("feed") <= 32.0
+    assert machine.sources.weight("a.example", machine.sources.number("feed"), 3) < 0.2
+    assert machine.sources.delay_of("never heard of") == 0.0
+
+
+def test_signals_that_arrive_while_a_page_is_fetched_stay_for_the_next_crawl() -> None:
+    machine = engine()
+    url = "http://a.example/"
+    machine.add(page("a"), 0.0, current=0.0, signals=2)
+    assert machine.signals(url) == 2
+    order = order_at(machine, 50.0)
+    machine.observe(Signal(url, 50.5, "feed"))
+    assert order.signals == 2
+    carry_out(machine, order, Outcome.UNCHANGED, 51.0)
+    assert machine.signals(url) == 1
+    assert machine.fresh_probability(url, 51.0) < 1.0
+
+
+def test_what_is_said_of_all_pages_is_the_weighted_mean_of_what_is_said_of_each() -> None:
+    machine = engine()
+    assert machine.expected_freshness is None
+    machine.look_round(0.0, 10)
+    for number, name in enumerate("abcd"):
+        machine.add(page(name, importance=1.0 + number), 0.0, current=-50.0 * number)
+    machine.add(page("e", importance=5.0), 0.0)  # without a copy
+    machine.remove("http://b.example/")
+    for _ in range(7):
+        machine.look_round(10.0, 3)
+    left = {"a": 1.0, "c": 3.0, "d": 4.0, "e": 5.0}
+    wanted = sum(rate * machine.fresh_probability(f"http://{name}.example/", 10.0) for name, rate in left.items())
+    assert machine.expected_freshness == pytest.approx(wanted / sum(left.values()))

@@ -64,3 +64,13 @@ def test_a_shown_size_reads_back(count: float) -> None:
 
 def test_never() -> None:
     assert units.show_duration(math.inf) == "never"
+
+
+@pytest.mark.parametrize("text", ["", "x", "x0", "-1", "inf", "nan", "much", "2e12", "5x", True])
+def test_what_is_no_importance_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="not an importance"):
+        units.importance(text)
+
+
+def test_importance_is_a_rate_or_a_factor() -> None:
+    assert [units.importance(text) for text in ("0", "2.5", "1e3", "x5", "X 0.5")] == [0.0, 2.5, 1000.0, -5.0, -0.5]

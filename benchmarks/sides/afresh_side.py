@@ -36,25 +36,27 @@ def config_for(folder: Path) -> Config:
 
 
 class Finish:
-    """Stops a daemon once every page that is known has been crawled, or so many crawls were stored."""
+    """Stops a daemon once every page that is known has been crawled, or so many crawls were made."""
 
     def __init__(self, daemon: Daemon, most: int | None = None) -> None:
         self.daemon, self.most = daemon, most
-        self.stored: Counter[str] = Counter()
+        self.crawled: set[str] = set()
+        self.stored: set[str] = set()
         self.statuses: Counter[int] = Counter()
         self.outcomes: Counter[str] = Counter()
 
     def hear(self, event: object) -> None:
-        """Count what is durable."""
+        """Count what was crawled, and what of it is durable."""
         if isinstance(event, Finished):
             self.statuses[event.crawl.status] += 1
             self.outcomes[event.crawl.outcome] += 1
+            self.crawled.add(event.crawl.url)
+            assert self.daemon.discovery is not None
+            every = len(self.crawled) >= self.daemon.discovery.known
+            if every if self.most is None else self.statuses.total() >= self.most:
+                self.daemon.stop()
         elif isinstance(event, Stored):
             self.stored.update(crawl.url for crawl in event.crawls)
-            assert self.daemon.discovery is not None
-            done = len(self.stored) >= self.daemon.discovery.known
-            if (self.most is None and done) or (self.most is not None and self.stored.total() >= self.most):
-                self.daemon.stop()
 
 
 def go(config: Config, store: Sqlite, bounds: Bounds, most: int | None, engine: Engine) -> dict[str, object]:

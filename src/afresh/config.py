@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from afresh.errors import ConfigError
-from afresh.units import duration, rate, size
+from afresh.units import duration, importance, rate, size
 
 DEFAULT_PATH = Path("afresh.toml")
 
@@ -92,6 +92,7 @@ class CrawlSettings:
     budget: float = _setting("1/s", rate, "Crawls at a constant rate; never exceeded in any second.")
     concurrency: int = _setting(64, _count, "How many fetches may be under way at once.")
     grace: float = _setting("10s", duration, "How long fetches under way may take to finish after a stop signal.")
+    sitemaps: bool = _setting(True, _yes_or_no, "Let `afresh crawl` read the sitemaps that robots.txt names.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +141,20 @@ def _selectors(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _importance(value: Any) -> float | None:
+    return None if value == "" else importance(value if isinstance(value, str | int | float) else "")
+
+
 @dataclass(frozen=True, slots=True)
 class SiteSettings:
-    """What counts as a change on one site; as many of these tables as you like."""
+    """What counts as a change on one site, and what it is worth; as many of these tables as you like."""
 
     host: str = _setting("", _text, "The site's host name.")
     keep: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what counts; empty: the main text.")
     drop: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what does not count.")
+    importance: float | None = _setting(
+        "", _importance, 'Requests per second of each page, or "x5": five times what is learned. Empty: learned.'
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,24 @@
 4. `finish` learns from the outcome and returns it as a `Crawl`, which the runner stores.
 """
 
-from dataclasses import dataclass, replace
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from afresh.estimate import Calibration, Estimator, kin_of
+from afresh.estimate import Activity, Calibration, Estimator, Sources, branches_of, kin_of
+from afresh.estimate.sources import NOT_EARLY, octave
 from afresh.frontier import Hosts, host_failed, put_off
 from afresh.schedule import Explanation, Schedules
 from afresh.types import Beliefs, Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
+
+Heard = Mapping[tuple[int, int], int]
+NOTHING: Heard = {}  # one for all pages of which nothing was heard
+MOST_TOLD = 50.0  # nats that one signal may count for: e^−50 is never
+STATED = 20_000  # pages at most, looked at in turn, that tell of the whole collection
+UNKNOWN = "unknown"  # the source of signals that were heard before a restart
+ABOUT = 0.1  # an age that is off by less is right enough
+TOLD_OF_A_CHANGE = 8  # siblings, in turn, that are looked at anew when a page was found changed
 
 
 @dataclass(slots=True)
@@ -21,9 +33,14 @@ class _Tracked:
     page: Page
     current: float | None  # the copy is as of this moment; None: there is none
     signals: int = 0  # heard since then
+    heard: Heard = field(default_factory=lambda: NOTHING)  # the same by source and how early after a change
+    ordered: Heard = field(default_factory=lambda: NOTHING)  # heard when the order was given
+    found: bool = False  # whether the last crawl found a change, for which signals may yet come
     failures: int = 0  # in a row, up to now
     order: Order | None = None  # the one that is out
-    told: tuple[float, float, float, float] | None = None  # what the scheduler was last told to believe
+    told: tuple[float, ...] | None = None  # what the scheduler was last told to believe
+    assumed: float = math.inf  # the scheduler takes the copy to be as of this moment
+    branches: tuple[int, ...] = ()  # of its site, where pages may change together
 
 
 class Engine:
@@ -34,13 +51,29 @@ class Engine:
     outside and by its slot inside; `now` never goes backwards.
     """
 
-    def __init__(self, *, scheduler: Schedules, estimator: Estimator, hosts: Hosts | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        scheduler: Schedules,
+        estimator: Estimator,
+        hosts: Hosts | None = None,
+        activity: Activity | None = None,
+        sources: Sources | None = None,
+        importance: Mapping[str, float] | None = None,
+    ) -> None:
         self.scheduler = scheduler
         self.estimator = estimator
+        self.activity = activity  # None: every page changes on its own
+        self.sources = sources or Sources()  # what signals are worth
+        self.importance = importance or {}  # of the pages of a host, unless they have one of their own
         self.hosts = hosts or Hosts()
         self.calibration = Calibration()  # of what is said about copies, checked by every crawl
         self._slots: dict[str, int] = {}
         self._tracked: dict[int, _Tracked] = {}
+        self._hand, self._highest = 0, 0  # the slot to be looked at next, and the last one
+        self._stating = 0.0, 0.0, 0  # fresh requests, requests and pages of this turn
+        self._stated: tuple[float, float, int] | None = None  # and of the last one
+        self._siblings: dict[int, deque[int]] = {}  # pages of each branch, the next one to be looked at first
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -72,11 +105,18 @@ class Engine:
             host=host,
             now=now,
             age=float("inf") if current is None else max(now - current, 0.0),
-            signals=signals,
         )
         self._slots[page.url] = slot
-        self._tracked[slot] = _Tracked(page, current, signals, failures)
-        self.estimator.add(slot, now=now, importance=page.importance, learned=learned, kin=kin_of(page.url, page.host))
+        self._highest = max(self._highest, slot)
+        tracked = self._tracked[slot] = _Tracked(page, current, signals, failures=failures)
+        if signals:
+            # Nobody knows any more who said it.
+            tracked.heard = {(self.sources.number(UNKNOWN), NOT_EARLY): signals}
+        if self.activity is not None:
+            tracked.branches = self.activity.branches(branches_of(page.url, page.host))
+            self._siblings.setdefault(tracked.branches[-1], deque()).append(slot)
+        importance = self.importance.get(page.host) if page.importance is None else page.importance
+        self.estimator.add(slot, now=now, importance=importance, learned=learned, kin=kin_of(page.url, page.host))
         self._believe(slot, now)
         if not_before > now:
             self.scheduler.finish(slot, now, crawled=None, put_off=not_before - now)
@@ -84,7 +124,9 @@ class Engine:
     def remove(self, url: str) -> None:
         """Forget a page."""
         slot = self._slots.pop(url)
-        del self._tracked[slot]
+        branches = self._tracked.pop(slot).branches
+        if branches:
+            self._siblings[branches[-1]].remove(slot)
         self.scheduler.remove(slot)
         self.estimator.remove(slot)
 
@@ -94,13 +136,20 @@ class Engine:
         if slot is None:
             return False
         if isinstance(evidence, Signal):
-            self._tracked[slot].signals += 1
-            self.estimator.signalled(slot)
-            self.scheduler.signal(slot, evidence.time)
+            self._hear(slot, evidence)
         else:
             self.estimator.requested(slot, evidence.count, evidence.time)
         self._believe(slot, evidence.time)
         return True
+
+    def _hear(self, slot: int, signal: Signal) -> None:
+        tracked = self._tracked[slot]
+        late = tracked.found and tracked.current is not None  # it may be about the change that was fetched
+        early = octave(signal.time - (tracked.current or 0.0)) if late else NOT_EARLY
+        source = self.sources.number(signal.source)
+        tracked.signals += 1
+        tracked.heard = {**tracked.heard, (source, early): tracked.heard.get((source, early), 0) + 1}
+        self.estimator.signalled(slot, self.sources.weight(tracked.page.host, source, early))
 
     def next(self, now: float) -> Order | Wait:
         """The crawl that gains most now, or when to ask again."""
@@ -108,6 +157,7 @@ class Engine:
         if isinstance(pick, Wait):
             return pick
         tracked = self._tracked[pick.slot]
+        tracked.ordered = tracked.heard
         tracked.order = Order(
             slot=pick.slot,
             url=tracked.page.url,
@@ -132,9 +182,11 @@ class Engine:
                 changed = outcome is Outcome.CHANGED
                 if crawl.fresh_probability is not None:
                     self.calibration.add(crawl.fresh_probability, not changed)
-                self.estimator.crawled(order.slot, elapsed=crawl.elapsed, signals=order.signals, changed=changed)
+                self._learn(tracked, order, crawl.elapsed, changed)
             tracked.current = fetched.started
+            tracked.found = outcome is not Outcome.UNCHANGED
             tracked.signals -= order.signals
+            tracked.heard, tracked.ordered = _rest(tracked.heard, tracked.ordered), NOTHING
             tracked.failures = 0
         else:
             tracked.failures += 1
@@ -154,7 +206,44 @@ class Engine:
             put_off=put_off(outcome, tracked.failures),
         )
         self._believe(order.slot, now)
+        if outcome is Outcome.CHANGED and tracked.branches:
+            self._look_at_siblings(tracked.branches[-1], now)
         return crawl
+
+    def _learn(self, tracked: _Tracked, order: Order, elapsed: float, changed: bool) -> None:
+        """A crawl has shown whether the copy, this old, had become stale."""
+        slot, host = order.slot, tracked.page.host
+        signals = self.sources.count(host, tracked.ordered)
+        if tracked.ordered:
+            age = self._age(tracked, (tracked.current or 0.0) + elapsed)
+            weight = self.estimator.beliefs(slot, order.time).signal_weight
+            self.sources.learn(
+                host, tracked.ordered, by_time=self._stale(slot, age, 0.0), weight=weight, changed=changed
+            )
+        if self.activity is not None and tracked.current is not None:
+            by_time = self._stale(slot, elapsed, 0.0)
+            self.activity.learn(
+                tracked.branches,
+                tracked.current,
+                tracked.current + elapsed,
+                expected=by_time,
+                told=self._stale(slot, elapsed, signals) - by_time,
+                changed=changed,
+            )
+        self.estimator.crawled(slot, elapsed=elapsed, signals=signals, changed=changed)
+
+    def _stale(self, slot: int, elapsed: float, signals: float) -> float:
+        """x of a copy, by the estimator: it is fresh with probability exp(−x)."""
+        return -math.log(max(self.estimator.fresh_probability(slot, elapsed, signals), 1e-300))
+
+    def _look_at_siblings(self, branch: int, now: float) -> None:
+        siblings = self._siblings[branch]
+        for _ in range(min(TOLD_OF_A_CHANGE, len(siblings))):
+            tracked = self._tracked[siblings[0]]
+            age = self._age(tracked, now)
+            if abs(now - tracked.assumed - age) > ABOUT * age:
+                self._believe(siblings[0], now)
+            siblings.rotate(-1)
 
     def release(self, order: Order, now: float, gap: float = 0.0) -> None:
         """Take back an order that was not carried out: the page is in play again once its host has rested for `gap`."""
@@ -173,7 +262,36 @@ class Engine:
         tracked = self._tracked[slot]
         if tracked.current is None:
             return 0.0
-        return self.estimator.fresh_probability(slot, max(now - tracked.current, 0.0), tracked.signals)
+        return self.estimator.fresh_probability(slot, self._age(tracked, now), self._count(tracked))
+
+    def look_round(self, now: float, count: int) -> None:
+        """Look at some pages in turn: each is believed what its siblings have taught meanwhile, and what is said of its
+        copy counts for `expected_freshness`."""
+        for _ in range(min(count, len(self._tracked))):
+            while self._hand not in self._tracked:
+                self._hand = 0 if self._hand >= self._highest else self._hand + 1
+            self._believe(self._hand, now)
+            self._state_freshness(self._hand, now)
+            self._hand += 1
+
+    def _state_freshness(self, slot: int, now: float) -> None:
+        tracked = self._tracked[slot]
+        request_rate = self.estimator.beliefs(slot, now).request_rate
+        fresh = self.fresh_probability(tracked.page.url, now)
+        so_far = self._stating
+        self._stating = so_far[0] + request_rate * fresh, so_far[1] + request_rate, so_far[2] + 1
+        if self._stating[2] >= min(len(self._tracked), STATED):
+            self._stated, self._stating = self._stating, (0.0, 0.0, 0)
+
+    @property
+    def expected_freshness(self) -> float | None:
+        """The share of requests that would find a fresh copy, as it is stated; None before `look_round`."""
+        fresh, requests, _ = self._stated or self._stating  # the last whole turn, or as far as the first one is
+        return fresh / requests if requests > 0 else None
+
+    def current(self, url: str) -> float | None:
+        """The moment that the copy of a page is as of; None if there is none."""
+        return self._tracked[self._slots[url]].current
 
     def explain(self, url: str, now: float) -> Explanation:
         """Value, price, due time of a page, and what holds it back."""
@@ -195,9 +313,11 @@ class Engine:
         """Tell the scheduler what is believed of a page, if that is anything new."""
         believed, tracked = self.estimator.beliefs(slot, now), self._tracked[slot]
         request_rate = believed.request_rate * self.estimator.interest(slot)
+        age = self._scheduled_age(tracked, believed, now)
         rates = request_rate, believed.change_rate, believed.recall, believed.false_rate
-        if rates != tracked.told:
+        if rates != tracked.told or age is not None:
             tracked.told = rates
+            tracked.assumed = now - age if age is not None else tracked.current or now
             self.scheduler.update(
                 slot,
                 now=now,
@@ -205,7 +325,30 @@ class Engine:
                 change_rate=believed.change_rate,
                 recall=believed.recall,
                 false_rate=believed.false_rate,
+                age=age,
             )
+
+    def _count(self, tracked: _Tracked) -> float:
+        """Signals since the copy was current, as a number of good ones."""
+        return self.sources.count(tracked.page.host, tracked.heard) if tracked.heard else 0.0
+
+    def _scheduled_age(self, tracked: _Tracked, believed: Beliefs, now: float) -> float | None:
+        """The age that the scheduler is told: a signal of weight b counts as b/α seconds."""
+        if tracked.current is None or (self.activity is None and not tracked.heard):
+            return None  # the clock's, as the scheduler knows it
+        age = self._age(tracked, now)
+        if tracked.heard:
+            told = min(believed.signal_weight, MOST_TOLD) * self._count(tracked)
+            age += told / max(believed.silent_rate, 1e-30)
+        return age
+
+    def _age(self, tracked: _Tracked, now: float) -> float:
+        """How old a copy is, in seconds as long as what happened in them makes them."""
+        if tracked.current is None:
+            return math.inf
+        if self.activity is None:
+            return max(now - tracked.current, 0.0)
+        return self.activity.stretched(tracked.branches, tracked.current, now)
 
     def _recorded(self, tracked: _Tracked, order: Order, fetched: Fetched, verdict: Verdict) -> Crawl:
         """The record of a crawl, with what was known and believed before it."""
@@ -217,6 +360,12 @@ class Engine:
             elapsed=max(fetched.started - tracked.current, 0.0),
             fresh_probability=self.fresh_probability(order.url, fetched.started),
         )
+
+
+def _rest(heard: Heard, ordered: Heard) -> Heard:
+    """What was heard after the order was given."""
+    left = {kind: count - ordered.get(kind, 0) for kind, count in heard.items() if count > ordered.get(kind, 0)}
+    return left or NOTHING
 
 
 def _record(order: Order, fetched: Fetched, verdict: Verdict) -> Crawl:

@@ -41,7 +41,9 @@ class Page:
     url: str
     host: str
     added: float = 0.0
-    importance: float | None = None  # request rate set by the operator; None: learned from requests
+    # What the operator says of its request rate: 0 or more overrides what is learned from requests, −5 is five times
+    # what is learned, None is what is learned.
+    importance: float | None = None
     depth: int = 0  # links from a page that was named; 0: it was named itself
 
 

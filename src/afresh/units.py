@@ -32,6 +32,8 @@ for _power, _letter in enumerate("kMGT", start=1):
 
 _NUMBER = r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*"
 _QUANTITY = re.compile(_NUMBER + r"([A-Za-z]*)\s*")
+_IMPORTANCE = re.compile(r"\s*([xX\u00d7]?)\s*([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9]+)\s*")
+MOST_IMPORTANT = 1e12  # requests per second, or times
 _RATE = re.compile(_NUMBER + r"(?:/|per\s)\s*([0-9]*)\s*([A-Za-z]+)\s*")
 
 
@@ -133,3 +135,20 @@ def show_size(count: float) -> str:
         if count >= BYTES[name]:
             return f"{_short(count / BYTES[name])} {name}"
     return f"{count:.0f} B"
+
+
+def importance(text: str | float) -> float:
+    """What an operator wants a page to be worth: requests per second, or below 0 as many times what is learned.
+
+    >>> importance("2"), importance("x2")
+    (2.0, -2.0)
+    """
+    match = _IMPORTANCE.fullmatch(str(text))
+    value = float(match[2]) if match else math.inf
+    times = match is not None and bool(match[1])
+    if not value <= MOST_IMPORTANT or (times and value == 0):
+        raise ConfigError(
+            f"{str(text)[:80]!r} is not an importance.",
+            hint=f'Give requests per second, from 0 to {MOST_IMPORTANT:g}, or a factor on what is learned: "x5".',
+        )
+    return -value if times else value

@@ -48,8 +48,9 @@ def test_add_reads_files_and_standard_input(afresh, tmp_path: Path) -> None:  # 
     (tmp_path / "urls.txt").write_text(f"# mine\n{URL}a 2.5\n\n{URL}b\n")
     assert "2 new" in afresh("add", "--file", "urls.txt").stdout
     assert "1 new" in afresh("add", "--file", "-", "--importance", "4", stdin=f"{URL}c\n").stdout
+    assert "1 new" in afresh("add", f"{URL}d", "--importance", "x5").stdout
     with Sqlite(tmp_path / "afresh.db", create=False) as store:
-        assert [state.page.importance for _, state in store.states()] == [2.5, None, 4.0]
+        assert [state.page.importance for _, state in store.states()] == [2.5, None, 4.0, -5.0]
 
 
 def test_a_bad_line_adds_nothing_unless_it_may_be_skipped(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -180,6 +181,29 @@ def test_show_says_when_a_page_will_be_due(afresh, tmp_path: Path) -> None:  # t
     assert facts["value"] < 300
     assert 1000 < facts["due"] - time.time() < 7200
     assert "which it reaches in" in facts["why"]
+
+
+def test_freshness_is_stated_over_all_rates_that_a_page_may_have() -> None:
+    from afresh.cli.showing import stated_freshness
+    from afresh.estimate import Grid, Learner
+    from afresh.store import PageState
+    from afresh.types import Page
+
+    for kind in (Grid, Learner):
+        estimator, states = kind(), []
+        for slot in range(6):
+            estimator.add(slot, now=0.0, kin=("h", "h/*"))
+            for step in range(4):
+                estimator.crawled(slot, elapsed=86400.0, signals=0, changed=step < 2)
+        for slot in range(6):
+            known = estimator.beliefs(slot, 4e5)
+            kept = Page(f"http://h/{slot}", "h")
+            states.append(PageState(kept, known, checked=4e5 - 2e5, learned=estimator.learned(slot)))
+        stated = stated_freshness(states, 4e5)
+        said = estimator.fresh_probability(0, 2e5, 0)
+        assert stated == pytest.approx(said, abs=0.03)
+        assert abs(said - known.freshness(2e5, 0)) > 0.005  # which is another thing
+    assert stated_freshness([], 0.0) is None
 
 
 def test_status_counts_and_states_freshness(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -63,7 +63,7 @@ def test_stopping_and_going_on_gives_the_same_set(tmp_path: Path) -> None:
         (tmp_path / "afresh.toml").write_text(SETTINGS)
         front = front_pages(server)[0]
         pages = {server.url(page) for page in server.site.pages_of(0)}
-        crawl(tmp_path, lambda: copies(tmp_path) >= 5, front)
+        crawl(tmp_path, lambda: copies(tmp_path) >= 5, front, "--budget", "10/s")
         assert 5 <= copies(tmp_path) < len(pages)
         crawl(tmp_path, lambda: copies(tmp_path) == len(pages))
         assert set(kept(tmp_path)) == pages
@@ -80,6 +80,22 @@ def test_bounds_hold(tmp_path: Path) -> None:
         (other / "afresh.toml").write_text(SETTINGS)
         crawl(other, lambda: copies(other) > 1 and copies(other) == len(kept(other)), front, "--depth", "1")
         assert set(kept(other).values()) == {0, 1}
+
+
+def test_a_sitemap_brings_pages_near_that_are_many_links_away(tmp_path: Path) -> None:
+    with synthetic_web(pages=60, hosts=1, seed=5, kinds=(("reference", 1.0),)) as server:
+        front, pages = front_pages(server)[0], {server.url(page) for page in server.site.pages_of(0)}
+        for name, more in (("with", ""), ("without", "sitemaps = false\n")):
+            folder = tmp_path / name
+            folder.mkdir()
+            (folder / "afresh.toml").write_text(SETTINGS + more)
+        crawl(tmp_path / "with", lambda: copies(tmp_path / "with") == len(pages), front, "--depth", "1")
+        assert set(kept(tmp_path / "with")) == pages
+        assert ", 1 sitemaps with " in (tmp_path / "with" / "err").read_text()
+        other = tmp_path / "without"
+        crawl(other, lambda: copies(other) > 1 and copies(other) == len(kept(other)), front, "--depth", "1")
+        assert set(kept(other)) < pages
+        assert "sitemaps with" not in (other / "err").read_text()
 
 
 def test_robots_are_obeyed_before_anything_is_sent(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from afresh.frontier import Politeness
 from afresh.store import Memory
 from afresh.types import Outcome
-from live_site import NONE, Crawl, LiveSite, html, to
+from live_site import NONE, Clock, Crawl, LiveSite, html, to
 
 POLITE = Politeness(factor=0, shortest_gap=0.4, longest_gap=0.4)
 
@@ -59,8 +59,8 @@ def test_a_redirect_on_the_same_host_does_not_escape_its_rules() -> None:
     async def act() -> None:
         urls = [site.url("a.test", "/one"), site.url("a.test", "/two")]
         await Crawl(site, store).until(lambda: all(store.history(url) for url in urls), *urls)
-        assert store.history(urls[0])[-1].reason == "robots"
-        assert store.history(urls[1])[-1].outcome is Outcome.NEW
+        assert store.history(urls[0], 100)[-1].reason == "robots"
+        assert store.history(urls[1], 100)[-1].outcome is Outcome.NEW
 
     play(site, act)
     assert "/open" in site.asked("a.test")
@@ -106,5 +106,66 @@ def test_what_robots_said_is_known_after_a_restart() -> None:
         later.clock.shift = 13 * 3600
         await later.until(lambda: site.asked("a.test").count("/robots.txt") == 2)
         assert site.asked("a.test").count("/robots.txt") == 2, "and asked for again when it is old"
+
+    play(site, act)
+
+
+def test_a_robots_txt_that_failed_is_not_asked_for_again_at_once_after_a_restart() -> None:
+    answers = {"/robots.txt": b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", "/page": html("<p>hello")}
+    site, store = LiveSite(lambda host, path: answers.get(path, NONE)), Memory()
+
+    def tries() -> int:
+        return site.asked("a.test").count("/robots.txt")
+
+    async def run_at(shift: float, reached: Callable[[], bool], seconds: float) -> None:
+        clock = Clock()
+        clock.shift = shift
+        await Crawl(site, store, clock=clock).until(reached, site.url("a.test", "/page"), seconds=seconds)
+
+    async def act() -> None:
+        await run_at(0.0, lambda: tries() == 1, 20.0)
+        await run_at(5.0, lambda: tries() > 1, 1.0)
+        assert tries() == 1, "a minute has not passed"
+        await run_at(70.0, lambda: tries() == 2, 20.0)
+        await run_at(150.0, lambda: tries() > 2, 1.0)
+        assert tries() == 2, "the second time it is two minutes: failures are counted over restarts"
+        assert "/page" not in site.asked("a.test")
+        answers["/robots.txt"] = NONE
+        await run_at(300.0, lambda: "/page" in site.asked("a.test"), 20.0)
+        assert tries() == 3
+        await run_at(310.0, lambda: site.asked("a.test").count("/page") > 1, 20.0)
+        assert tries() == 3, "what it said is known, and the failures are forgotten"
+
+    play(site, act)
+
+
+def test_rules_of_the_last_day_hold_while_robots_txt_fails_and_over_restarts() -> None:
+    rules = html("User-agent: *\nDisallow: /private\n", kind="text/plain")
+    answers = {"/robots.txt": rules, "/open": html("<p>hello"), "/private": html("<p>secret")}
+    site, store = LiveSite(lambda host, path: answers.get(path, NONE)), Memory()
+    urls: list[str] = []
+
+    async def run_at(hours: float, reached: Callable[[], bool], seconds: float = 20.0) -> None:
+        clock = Clock()
+        clock.shift = 3600 * hours
+        urls[:] = [site.url("a.test", "/open"), site.url("a.test", "/private")]
+        await Crawl(site, store, clock=clock).until(reached, *urls, seconds=seconds)
+
+    def asked(path: str) -> int:
+        return site.asked("a.test").count(path)
+
+    async def act() -> None:
+        await run_at(0.0, lambda: store.totals().copies == 1)
+        answers["/robots.txt"] = b"HTTP/1.1 500 Broken\r\nContent-Length: 0\r\n\r\n"
+        await run_at(13.0, lambda: asked("/robots.txt") == 2)
+        before = asked("/open")
+        await run_at(13.01, lambda: asked("/open") > before)
+        assert asked("/robots.txt") == 2, "it failed a minute ago"
+        assert asked("/private") == 0
+        await run_at(25.0, lambda: asked("/robots.txt") == 3)
+        before = asked("/open")
+        await run_at(25.01, lambda: asked("/open") > before, 1.0)
+        assert (asked("/open"), asked("/robots.txt")) == (before, 3), "rules of more than a day ago permit nothing"
+        assert asked("/private") == 0
 
     play(site, act)

@@ -1,14 +1,14 @@
-"""Rows T1 to T5 and S4 of what must be survived, each over real sockets: traps, robots.txt, addresses, entrances."""
+"""Rows T1 to T5, F14 and S4 of what must be survived, over real sockets: traps, robots.txt, addresses, entrances."""
 
 import asyncio
 import time
 import tracemalloc
 from collections.abc import Callable
-from itertools import count
+from itertools import count, pairwise
 
 import pytest
 
-from afresh.daemon import Discovery
+from afresh.daemon import Discovery, Listed
 from afresh.frontier import AddressLimits, Politeness, Scope, Traps
 from afresh.store import Memory
 from afresh.types import Outcome
@@ -104,7 +104,9 @@ def test_t2_a_page_that_differs_on_every_fetch_is_known_for_noise() -> None:
 
 
 AGENTS = "".join(f"User-agent: robot{number}\n" for number in range(100_000))
-HOSTILE = {
+UTF_16 = "User-agent: *\nDisallow: /no\n".encode("utf-16")
+HOSTILE: dict[str, tuple[str | bytes, bool]] = {
+    "UTF-16": (UTF_16, False),
     "a line of 16,664 bytes": ("User-agent: *\nDisallow: /" + "a" * 16_664 + "\nDisallow: /no\n", False),
     "2 MB": ("User-agent: *\nDisallow: /no\n" + "# filling\n" * 200_000, False),
     "HTML": ("<!doctype html><html><body>User-agent: *<br>Disallow: /no</body></html>", True),
@@ -117,7 +119,9 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_t3_a_hostile_robots_file_is_read_as_far_as_it_makes_sense(name: str) -> None:
     text, allowed = HOSTILE[name]
-    site = LiveSite(lambda host, path: html(text, kind="text/plain") if path == "/robots.txt" else html("<p>hello"))
+    rules = text if isinstance(text, bytes) else text.encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {len(rules)}\r\n\r\n".encode()
+    site = LiveSite(lambda host, path: head + rules if path == "/robots.txt" else html("<p>hello"))
     store = Memory()
 
     async def act() -> None:
@@ -125,8 +129,12 @@ def test_t3_a_hostile_robots_file_is_read_as_far_as_it_makes_sense(name: str) ->
         await Crawl(site, store).until(lambda: store.totals().crawls >= 2, *urls)
 
     began = time.process_time()
+    tracemalloc.start()
     play(site, act)
-    assert time.process_time() - began < 10
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert time.process_time() - began < 20
+    assert peak < 40_000_000
     assert "/yes" in site.asked("a.test")
     assert any(path.startswith("/no") for path in site.asked("a.test")) is allowed
 
@@ -204,6 +212,35 @@ def test_t5_many_names_on_one_address_share_its_limits() -> None:
     assert {crawl.reason for crawl in refused if crawl.outcome is Outcome.REFUSED} == {"names_of_address"}
 
 
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("wait", ["0", "-5", "1000000000", "Thu, 01 Jan 1970 00:00:00 GMT", "soon", ""])
+def test_f14_a_busy_host_is_left_alone_as_a_whole_and_no_other_is(wait: str, status: int) -> None:
+    def answer(host: str, path: str) -> bytes:
+        if host == "calm.test":
+            return html("<p>hello")
+        return f"HTTP/1.1 {status} Busy\r\nRetry-After: {wait}\r\nContent-Length: 0\r\n\r\n".encode()
+
+    site, store = LiveSite(answer), Memory()
+    polite = Politeness(factor=0, shortest_gap=0.01, longest_gap=0.01, first_back_off=0.2, longest_back_off=60)
+
+    async def act() -> None:
+        crawl = Crawl(site, store, politeness=polite, robots=False, budget=200)
+        busy = [site.url("busy.test", f"/{number}") for number in range(30)]
+        daemon = await crawl.until(lambda: False, *busy, site.url("calm.test"), seconds=1.5)
+        state = daemon.engine.hosts.state("busy.test:" + str(site.port))
+        assert 0 < state.ready - crawl.clock() <= 60, "the rest that it asks for is cut to the longest"
+        assert state.failures == len(site.asked("busy.test"))
+
+    play(site, act)
+    # After 0, 0.2, 0.6 and 1.4 s at the earliest, whichever page: one storm would be hundreds.
+    assert len(site.asked("busy.test")) in ((1,) if wait == "1000000000" else (2, 3, 4))
+    busy = [each.begun for each in site.log if each.host == "busy.test"]
+    assert all(after - before >= 0.19 * 2**nth for nth, (before, after) in enumerate(pairwise(busy)))
+    assert len(site.asked("calm.test")) > 10
+    busy_pages = [site.url("busy.test", f"/{number}") for number in range(30)]
+    assert {crawl.outcome for url in busy_pages for crawl in store.history(url)} == {Outcome.BUSY}
+
+
 ENTRANCES = {
     "a link": '<a href="{}">x</a>',
     "an iframe": '<iframe src="{}"></iframe>',
@@ -215,25 +252,40 @@ ENTRANCES = {
 PRIVATE = ("http://inner.test:{}/", "http://127.0.0.9:{}/", "http://0x7f000009:{}/", "http://[::ffff:127.0.0.9]:{}/")
 
 
+LISTS = {
+    "a Sitemap line": "",
+    "a sitemap that moves": "",
+    "an index of sitemaps": "<sitemapindex><sitemap><loc>{}</loc></sitemap></sitemapindex>",
+    "an entry of a sitemap": "<urlset><url><loc>{}</loc></url></urlset>",
+    "an entry of a feed": "<rss><channel><item><link>{}</link></item></channel></rss>",
+    "a line of a text": "{}",
+}
+
+
 @pytest.mark.parametrize("target", PRIVATE)
-@pytest.mark.parametrize("entrance", [*ENTRANCES, "a redirect", "robots.txt", "the list of pages"])
+@pytest.mark.parametrize("entrance", [*ENTRANCES, *LISTS, "a redirect", "robots.txt", "the list of pages"])
 def test_s4_no_entrance_leads_to_a_private_address(entrance: str, target: str) -> None:
     """The guard lets 127.0.0.1 through here; whatever is sent to 127.0.0.9 got past it."""
 
     def answer(host: str, path: str) -> bytes:
         inner = target.format(site.port)
         if path == "/robots.txt":
-            return to(inner) if entrance == "robots.txt" else html(f"Sitemap: {inner}", kind="text/plain")
+            line = inner if entrance == "a Sitemap line" else "/list"
+            return to(inner) if entrance == "robots.txt" else html(f"Sitemap: {line}", kind="text/plain")
+        if path == "/list":
+            return to(inner) if entrance == "a sitemap that moves" else html(LISTS[entrance].format(inner))
         if entrance == "a redirect" and path == "/":
             return to(inner)
         return html(ENTRANCES.get(entrance, "").format(inner) + '<p>hello <a href="/end">')
 
-    site, store = LiveSite(answer), Memory()
+    site, store, told = LiveSite(answer), Memory(), []
 
     def decided() -> bool:
         crawls = [crawl for _, state in store.states() for crawl in store.history(state.page.url)]
-        return any(crawl.reason == "refused_address" for crawl in crawls) or any(
-            each.address != "127.0.0.1" for each in site.log
+        return (
+            any(crawl.reason == "refused_address" for crawl in crawls)
+            or any(isinstance(event, Listed) for event in told)
+            or any(each.address != "127.0.0.1" for each in site.log)
         )
 
     async def act() -> None:
@@ -241,8 +293,11 @@ def test_s4_no_entrance_leads_to_a_private_address(entrance: str, target: str) -
         if entrance == "the list of pages":
             urls.append(target.format(site.port))
         crawl = Crawl(site, store, discovery=Discovery(Scope()), names={"inner.test": "127.0.0.9"})
-        crawl.networks, crawl.robots = ("127.0.0.1/32",), entrance == "robots.txt"
-        await crawl.until(decided, *urls, seconds=1.0 if crawl.robots else 10.0)
+        crawl.listeners = (told.append,)
+        crawl.networks, crawl.robots = ("127.0.0.1/32",), entrance == "robots.txt" or entrance in LISTS
+        await crawl.until(decided, *urls, seconds=1.0 if entrance == "robots.txt" else 10.0)
+        if entrance in LISTS:  # what it named may be asked for only now
+            await crawl.until(lambda: False, seconds=0.2)
 
     play(site, act)
     assert site.log

@@ -117,3 +117,21 @@ def test_beliefs_are_always_numbers_within_their_bounds(crawls: list[tuple[float
     assert believed.change_rate > 0
     assert 0 <= believed.recall <= 1
     assert believed.false_rate >= 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.floats(0, 1e6), st.integers(0, 3), st.booleans()), max_size=12))
+def test_what_is_kept_is_what_is_known_at_that_moment(crawls: list[tuple[int, float, int, bool]]) -> None:
+    """Parts of it are kept ready; the plain way is to write all of it out each time."""
+    grid = Grid()
+    for slot in range(3):
+        grid.add(slot, now=0.0)
+    for slot, elapsed, signals, changed in crawls:
+        grid.signalled(slot, signals)
+        grid.crawled(slot, elapsed=elapsed, signals=signals, changed=changed)
+        for each in range(3):
+            numbers = np.frombuffer(grid.learned(each), "<f4", offset=64)
+            likelihood = np.concatenate([grid._pages[each].likelihood, grid._signal_likelihood])
+            assert (numbers == likelihood.astype("<f4")).all()
+        other = Grid()
+        other.add(9, now=0.0, learned=grid.learned(slot))
+        assert other.learned(9) == grid.learned(slot)

@@ -4,12 +4,14 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from afresh.fetch import Guard, Http, Limits
 from afresh.types import Fetched, Validators
+from certificates import OPENSSL, make_certificates
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -71,3 +73,13 @@ class Stage:
 @pytest.fixture
 def stage() -> Stage:
     return Stage()
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of certificates, good and bad."""
+    if OPENSSL is None:
+        pytest.skip("certificates are made with the openssl command, which is not here")
+    where = tmp_path_factory.mktemp("certificates")
+    make_certificates(where)
+    return where

@@ -6,6 +6,7 @@ import socket
 from ipaddress import ip_network
 from typing import Any
 
+import ada_url
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from afresh.fetch import Guard, Http, Limits
 from afresh.fetch.guard import Refused, public
-from afresh.fetch.target import BadTarget, target
+from afresh.fetch.target import _PLAIN, BadTarget, target
 from afresh.types import Fetched, Validators
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecret"
@@ -173,7 +174,7 @@ def test_s3_a_name_that_turns_private_is_refused_when_it_has_turned(stage: Any) 
         http = Http(user_agent="test/1", guard=Guard(networks=[LOOPBACK_ONLY]), resolver=names)
         got = [await http.fetch(f"http://turns.example:{port}/", Validators())]
         assert http._wire is not None
-        http._wire.connector.clear_dns_cache()
+        http._wire.dialer.names.forget()
         got.append(await http.fetch(f"http://turns.example:{port}/", Validators()))
         await http.close()
         server.close()
@@ -203,6 +204,28 @@ def test_s3_a_connection_that_is_used_again_stays_with_the_address_that_was_seen
     assert [each.body for each in got] == [b"secret"] * 3
     assert len(stage.requests) == 3
     assert names.asked == ["turns.example"]  # one connection for all three
+
+
+class Late(Guard):
+    """Lets every name pass and refuses at the last moment, as if an address had slipped in between."""
+
+    def __init__(self) -> None:
+        super().__init__(allow_private=True)
+        self.asked: list[Any] = []
+
+    def socket(self, info: Any) -> socket.socket:
+        self.asked.append(info[4][:2])
+        raise Refused("refused_address", "no")
+
+
+@pytest.mark.parametrize("addresses", [["127.0.0.1"], ["127.0.0.1", "127.0.0.2"]])
+def test_s3_the_guard_makes_every_socket_itself(stage: Any, addresses: list[str]) -> None:
+    for scheme in ("http", "https"):
+        guard = Late()
+        got = stage.fetch(PAGE, urls=(f"{scheme}://a.example:{{port}}/",), guard=guard, resolver=Names(addresses))
+        assert got.reason == "refused_address"
+        assert guard.asked == [(each, stage.port) for each in addresses]
+        assert not stage.requests
 
 
 def test_s3_the_check_is_repeated_at_every_hop(stage: Any) -> None:
@@ -254,9 +277,36 @@ def test_s5_fetcher_and_guard_go_by_one_parse(rest: str, start: str) -> None:
     except BadTarget:
         return
     assert read.scheme in ("http", "https")
-    assert read.raw_user is None
-    assert read.raw_password is None
+    assert "@" not in read.authority
+    assert read.url.startswith(f"{read.scheme}://{read.authority}{read.path}")
+    assert read.host == ada_url.URL(str(read)).hostname.strip("[]")
     assert str(target(str(read))) == str(read)
+
+
+HOSTS = st.lists(
+    st.sampled_from(["a", "b-c", "xn--", "xn--a", "-", "0", "07", "0x7f", "256", "127", "1", "com", "A", ""])
+)
+PATHS = st.lists(
+    st.sampled_from(["", "a", ".", "..", "%2e", "%2E.", ".a", "a.b", "%", "%7E", "'", "|", "a b", "?", "#", "\\"])
+)
+
+
+@settings(deadline=None, max_examples=500)
+@given(HOSTS.map(".".join), st.sampled_from(["", ":80", ":443", ":8080", ":59999", ":65536", ":0", ":08"]), PATHS)
+def test_s5_what_looks_plain_is_what_the_parser_makes_of_it(host: str, port: str, path: list[str]) -> None:
+    for scheme in ("http", "https"):
+        url = f"{scheme}://{host}{port}/{'/'.join(path)}"
+        if _PLAIN.fullmatch(url):
+            assert ada_url.URL(url).href == url
+
+
+def test_s5_nearly_all_is_plain() -> None:
+    for url in (
+        "http://example.com/",
+        "https://www.a-b.example.co.uk:8443/a/b.html?c=d&e=%20f",
+        "http://10.1.2.3:35727/a",
+    ):
+        assert _PLAIN.fullmatch(url)
 
 
 @pytest.mark.parametrize(

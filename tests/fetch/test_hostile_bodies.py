@@ -5,9 +5,6 @@ import gzip
 import os
 import socket
 import struct
-import subprocess
-import sys
-import textwrap
 import zlib
 from pathlib import Path
 from typing import Any
@@ -21,8 +18,8 @@ from hypothesis import strategies as st
 from afresh.detect import compare
 from afresh.fetch.inflate import MOST_MEMBERS, STEP, Body, Spoiled
 from afresh.types import Outcome, Validators
+from peak_memory import LIMIT, linux_only, measured
 
-LIMIT = 10_000_000
 LARGE = 11_500_000
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 KNOWN = Validators(etag='"1"', fingerprint=77)
@@ -109,61 +106,14 @@ def test_f2_bombs_stop_at_the_limit(stage: Any, codings: tuple[str, ...]) -> Non
     assert got.received <= len(bomb) < 40_000
 
 
-MEASURE = """
-    import asyncio, sys
-    from afresh.fetch import Http, Limits
-    from afresh.types import Validators
-
-    def peak():
-        # Of this program alone; ru_maxrss of a child begins with its parent's.
-        with open("/proc/self/status") as lines:
-            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
-
-    async def main(port, *paths):
-        http = Http(user_agent="test/1", limits=Limits(body=10_000_000, seconds=20), allow_private=True)
-        await http.fetch(f"http://127.0.0.1:{port}/small", Validators())
-        before = peak()
-        for path in paths:
-            got = await http.fetch(f"http://127.0.0.1:{port}/{path}", Validators())
-            print(got.reason, len(got.body), peak() - before)
-            got = None
-        await http.close()
-
-    asyncio.run(main(*sys.argv[1:]))
-"""
-
-
-def measured(bodies: dict[str, bytes]) -> dict[str, tuple[str, int, int]]:
-    """For each answer the reason, the size, and how far the peak of the process that fetches them rose."""
-
-    async def go() -> list[str]:
-        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            request = await reader.readuntil(b"\r\n\r\n")
-            path = request.split()[1].decode().strip("/")
-            writer.write(bodies.get(path, OK + b"Content-Length: 2\r\nConnection: close\r\n\r\nok"))
-            await writer.drain()
-            writer.close()
-
-        server = await asyncio.start_server(talk, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        command = [sys.executable, "-c", textwrap.dedent(MEASURE), str(port), *bodies]
-        child = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
-        said, _ = await child.communicate()
-        server.close()
-        return said.decode().splitlines()
-
-    lines = [line.split(" ") for line in asyncio.run(go())]
-    return {path: (reason, int(size), int(rise)) for path, (reason, size, rise) in zip(bodies, lines, strict=True)}
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
+@linux_only
 def test_f2_peak_memory_stays_below_twice_the_limit() -> None:
     stacks = [("gzip",), ("deflate",), ("br",), ("zstd",), ("gzip", "gzip", "deflate"), ("br", "zstd", "gzip")]
     bombs = {"+".join(codings): answer(coded(b"\0" * 20_000_000, *codings), *codings) for codings in stacks}
     found = measured(bombs)
     for name in bombs:
-        assert found[name][:2] == ("too_large", 0)
-        assert LIMIT / 2 < found[name][2] < 2 * LIMIT  # the lower bound shows that the measure measures
+        assert (found[name].reason, found[name].size) == ("too_large", 0)
+        assert LIMIT / 2 < found[name].rise < 2 * LIMIT  # the lower bound shows that the measure measures
 
 
 def test_f2_a_stage_that_makes_nothing_cannot_be_fed_for_ever(stage: Any) -> None:

@@ -70,6 +70,7 @@ def test_f5_content_length_in_one_spelling_or_not_at_all(stage: Any, lengths: li
         b"Transfer-Encoding: chunked\r\n\r\n5_\r\nhello\r\n0\r\n\r\n",
         b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nhello\r\n0\r\n\r\n",
         b"Content-Length: 30\r\n\r\n" + BODY,  # more than announced
+        b"Content-Length: 42\r\n\r\n" + BODY + OK + b"Content-Length: 42\r\n\r\n" + BODY,  # a second answer
     ],
 )
 def test_f5_a_body_with_two_lengths_or_a_wrong_one_is_no_body(stage: Any, framing: bytes) -> None:
@@ -99,8 +100,8 @@ PLACES = {
 }
 TOLERATED_SPACE = {"before-reason", "after-reason", "after-colon", "in-value", "after-value"}
 # What the parser forgives and nobody behind it can see: an empty line before the status line, for which it takes a lone
-# CR, and one space before the first header.
-FORGIVEN = {("\r", "first"), (" ", "leading")}
+# CR.
+FORGIVEN = {("\r", "first")}
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -193,6 +194,32 @@ def test_f7_a_flood_of_interim_answers_ends_in_time_and_in_little_memory(stage: 
     assert got.reason == "bad_protocol"
     assert got.took < 4
     assert peak < 20_000_000
+
+
+def test_f7_another_protocol_that_nobody_asked_for_is_an_error(stage: Any) -> None:
+    said = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"
+    assert stage.fetch(said).reason == "bad_protocol"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"5;x=" + b"y" * 2_000_000,
+        b"5\r\nhello\r\n0\r\nX: " + b"y" * 2_000_000,
+        b"5\r\nhello\r\n0\r\n" + b"X: y\r\n" * 400,
+    ],
+    ids=["an extension of a chunk", "a line after the body", "lines after the body"],
+)
+def test_f7_what_is_said_beside_chunks_is_bounded_too(stage: Any, said: bytes) -> None:
+    got = stage.fetch(OK + b"Transfer-Encoding: chunked\r\n\r\n" + said + b"\r\n\r\n")
+    assert (got.reason, got.body) == ("bad_protocol", b"")
+
+
+def test_f5_a_body_in_chunks_comes_whole(stage: Any) -> None:
+    said = b"".join(b"%x\r\n%b\r\n" % (size, b"x" * size) for size in (1, 70_000, 3)) + b"0\r\nX-Sum: 1\r\n\r\n"
+    got = stage.fetch(OK + b"Transfer-Encoding: chunked\r\n\r\n" + said)
+    assert (got.body == b"x" * 70_004, got.received, got.reason) == (True, 70_004, "")
+    assert stage.fetch(OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n" + said).reason == "bad_protocol"
 
 
 PAGE = b"<html><body><p>A page about something, long enough to have a text.</p></body></html>"

@@ -11,7 +11,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from afresh.detect import compare
 from afresh.fetch import Guard, Http, Limits
-from afresh.fetch.resolve import MOST_ADDRESSES, Lookup, SystemResolver
+from afresh.fetch.resolve import MOST_ADDRESSES, MOST_NAMES, SECONDS_KEPT, Lookup, SystemResolver
+from afresh.fetch.resolve import Names as Remembered
 from afresh.types import Fetched, Outcome, Validators
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
@@ -98,6 +99,56 @@ def test_f15_a_time_to_live_of_zero_does_not_mean_a_lookup_per_fetch(stage: Any)
     got = stage.fetch_all(PAGE, urls=("http://site.example:{port}/",) * 5, resolver=names)
     assert [each.body for each in got] == [b"hello"] * 5
     assert names.asked == ["site.example"]
+
+
+class Slow(Names):
+    """Takes its time."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        self.asked.append(host)
+        await asyncio.sleep(0.05)
+        if host == "unknown.example":
+            raise OSError("unknown")
+        return [found(host, "127.0.0.1", port)]
+
+
+def test_f15_who_asks_for_a_name_that_is_being_looked_up_waits_for_that() -> None:
+    slow, now = Slow(), 0.0
+    cache = Remembered(Lookup(slow, Guard(allow_private=True), seconds=1), clock=lambda: now)
+
+    async def go() -> None:
+        nonlocal now
+        first, *others = [asyncio.create_task(cache.find("site.example", 80)) for _ in range(5)]
+        await asyncio.sleep(0.01)
+        first.cancel()  # who gives up does not take it from the others
+        assert [[each["host"] for each in await other] for other in others] == [["127.0.0.1"]] * 4
+        await cache.find("site.example", 80)
+        assert slow.asked == ["site.example"]
+        now = SECONDS_KEPT + 1
+        await cache.find("site.example", 80)
+        assert slow.asked == ["site.example"] * 2
+        for _ in range(2):  # failures are not remembered
+            with pytest.raises(OSError, match="unknown"):
+                await cache.find("unknown.example", 80)
+        assert slow.asked[2:] == ["unknown.example"] * 2
+
+    asyncio.run(go())
+
+
+def test_f15_no_more_than_so_many_names_are_remembered() -> None:
+    names = Names()
+    cache = Remembered(Lookup(names, Guard(allow_private=True), seconds=1))
+
+    async def go() -> None:
+        for number in range(MOST_NAMES + 10):
+            await cache.find(f"h{number}.example", 80)
+        assert len(cache._known) == MOST_NAMES
+        await cache.find(f"h{MOST_NAMES}.example", 80)  # a late one is still there
+        assert len(names.asked) == MOST_NAMES + 10
+
+    asyncio.run(go())
 
 
 def test_f15_lookups_that_hang_take_a_bounded_number_of_threads_and_none_of_the_loops() -> None:

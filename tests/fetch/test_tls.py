@@ -1,9 +1,6 @@
 """Certificates that must not be trusted: row F13 of the hostile world."""
 
 import asyncio
-import shutil
-import ssl
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,57 +8,10 @@ import pytest
 
 from afresh.detect import compare
 from afresh.types import Outcome, Validators
+from certificates import serving, trusting
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
-OPENSSL = shutil.which("openssl")
 URL = ("https://site.localhost:{port}/",)
-
-
-def openssl(*words: str, where: Path) -> None:
-    assert OPENSSL is not None
-    subprocess.run([OPENSSL, *words], cwd=where, check=True, capture_output=True)
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority, and certificates by it: good, expired, to come, for another name; and one that signed itself."""
-    if OPENSSL is None:
-        pytest.skip("certificates are made with the openssl command, which is not here")
-    where = tmp_path_factory.mktemp("certificates")
-    new = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30"]
-    openssl(*new, "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem", where=where)
-    site = ["-subj", "/CN=site", "-addext", "subjectAltName=DNS:site.localhost"]
-    openssl(*new, *site, "-keyout", "self.key", "-out", "self.pem", where=where)
-    (where / "ca.conf").write_text(
-        "[ca]\ndefault_ca=own\n[own]\ndatabase=index\nserial=serial\nnew_certs_dir=.\ncertificate=ca.pem\n"
-        "private_key=ca.key\ndefault_md=sha256\npolicy=any\ncopy_extensions=copy\nunique_subject=no\n"
-        "[any]\ncommonName=supplied\n"
-    )
-    (where / "index").touch()
-    (where / "serial").write_text("01\n")
-    dates = {
-        "good": ("site.localhost", "20200101000000Z", "20491231000000Z"),
-        "expired": ("site.localhost", "20200101000000Z", "20200201000000Z"),
-        "to_come": ("site.localhost", "20480101000000Z", "20491231000000Z"),
-        "other": ("other.localhost", "20200101000000Z", "20491231000000Z"),
-    }
-    for name, (host, start, end) in dates.items():
-        ask = ["req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=site"]
-        names = ["-addext", f"subjectAltName=DNS:{host}"]
-        openssl(*ask, *names, "-keyout", f"{name}.key", "-out", f"{name}.csr", where=where)
-        sign = ["ca", "-batch", "-config", "ca.conf", "-startdate", start, "-enddate", end]
-        openssl(*sign, "-in", f"{name}.csr", "-out", f"{name}.pem", "-notext", where=where)
-    return where
-
-
-def serving(certificates: Path, name: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificates / f"{name}.pem", certificates / f"{name}.key")
-    return context
-
-
-def trusting(certificates: Path) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=certificates / "ca.pem")
 
 
 def fetch(stage: Any, certificates: Path, name: str, **http: Any) -> Any:

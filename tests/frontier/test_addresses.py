@@ -10,9 +10,13 @@ HERE = "192.0.2.1"
 
 def test_t5_a_million_names_on_one_address_get_its_one_share() -> None:
     addresses = Addresses(AddressLimits(names=500, at_once=3))
+    tracemalloc.start()
     admitted = sum(addresses.admit(HERE) for _ in range(1_000_000))
     assert admitted == 500
     assert sum(addresses.start(HERE, now=0.0) for _ in range(1_000)) == 3
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100_000
     assert len(addresses) == 1
     assert addresses.admit("192.0.2.2")
 

@@ -1,9 +1,10 @@
+import sys
 import time
 import tracemalloc
 from html import escape
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
@@ -261,3 +262,42 @@ def test_all_links_of_the_synthetic_web_are_found() -> None:
         expected = {canonical_or_none(link, url) for link in parsed if not link.startswith("#")} - {url}
         assert set(links(body, url).urls) == expected
         assert expected
+
+
+HEADS = st.builds(
+    lambda tag, attributes: f"<{tag} {' '.join(attributes)}>",
+    st.sampled_from(["link", "meta", "LINK", "a"]),
+    st.lists(
+        st.builds(
+            lambda name, mark, value: f"{name}={mark}{value}{mark}",
+            st.sampled_from(["rel", "href", "type", "name", "http-equiv", "content", "title", "REL"]),
+            st.sampled_from(['"', "'", ""]),
+            st.sampled_from(
+                [
+                    *("x", "/y", "canonical", "next", "nofollow", "stylesheet", "alternate", "alternate stylesheet"),
+                    *("application/rss+xml", "robots", " Robots", "refresh", "0;url=z", "none", "ne&#120;t", "icon up"),
+                ]
+            ),
+        ),
+        max_size=4,
+    ),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(HEADS, max_size=6))
+@example(
+    [
+        "<link rel=\"x' href='y\">",
+        "<link rel='x' href='y'>",
+        "<link rel='next\" href=\"y'>",
+        '<link rel="next" href="y">',
+    ]
+)
+@example(['<link rel="alternate stylesheet" type="application/rss+xml" href=x>'])
+def test_tags_that_say_nothing_are_skipped_and_no_others(heads: list[str]) -> None:
+    page = "".join(heads) + "<a href=last>"
+    quick = links(page, "http://e.org/"), links(page, "http://e.org/")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["afresh.frontier.links"], "_says_nothing", lambda tag, raw: False)
+        assert quick == (links(page, "http://e.org/"),) * 2

@@ -13,15 +13,17 @@ TOP = (1 << 64) - 1
 
 
 @pytest.mark.parametrize("large", [1 << 24, 1, 5_000])
-def test_it_answers_as_a_plain_set_does(large: int) -> None:
-    check_seen(lambda: Seen(large=large))
+@pytest.mark.parametrize("bulk", [1 << 15, 1, 1_000])
+def test_it_answers_as_a_plain_set_does(large: int, bulk: int) -> None:
+    check_seen(lambda: Seen(large=large, bulk=bulk))
 
 
 @pytest.mark.parametrize("large", [1 << 24, 1_000])
+@pytest.mark.parametrize("bulk", [1 << 15, 1, 500])
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.lists(st.integers(0, TOP), max_size=2_500), max_size=6), st.integers(0, TOP))
-def test_any_batches(large: int, batches: list[list[int]], seed: int) -> None:
-    seen, known = Seen(seed=seed, large=large), set[int]()
+def test_any_batches(large: int, bulk: int, batches: list[list[int]], seed: int) -> None:
+    seen, known = Seen(seed=seed, large=large, bulk=bulk), set[int]()
     for batch in batches:
         answer = seen.add_many(np.array(batch, np.uint64)).tolist()
         for fingerprint, new in zip(batch, answer, strict=True):
@@ -48,12 +50,55 @@ def crowd(count: int, bucket: int) -> NDArray[np.uint64]:
     return np.array([unmixed(bucket << 40 | nth * 977) for nth in range(count)], np.uint64)
 
 
+KEYS = st.one_of(st.integers(0, TOP), st.integers(0, 50), st.integers(0, 60).map(lambda nth: unmixed(77 << 42 | nth)))
+
+
+@settings(deadline=None)
+@given(st.lists(KEYS, max_size=400), st.integers(0, 3))
+def test_keys_are_put_in_order_and_equals_stay_in_theirs(batch: list[int], seed: int) -> None:
+    keys = np.array(batch, np.uint64)
+    words, order = np.empty_like(keys), np.empty(keys.size, np.uint32)
+    packed.ordered(keys, np.uint64(seed), words, order, np.empty_like(words), np.empty_like(order))
+    mixed = [int(packed.mixed(np.uint64(key), np.uint64(seed))) for key in batch]
+    expected = sorted(range(len(batch)), key=mixed.__getitem__)  # stable
+    assert order.tolist() == expected
+    assert words.tolist() == [mixed[nth] for nth in expected]
+
+
+def test_a_batch_larger_than_is_put_in_order_at_once_is_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("afresh.frontier.seen.LARGEST_BULK", 1_000)
+    seen, keys = Seen(bulk=100), np.random.default_rng(6).integers(0, 3_000, 10_500, np.uint64)
+    first = np.unique(keys, return_index=True)[1]
+    assert np.flatnonzero(seen.add_many(keys)).tolist() == sorted(first)
+
+
+def test_few_new_ones_in_a_large_batch_rewrite_no_set() -> None:
+    seen, keys = Seen(large=10_000), np.random.default_rng(7).integers(0, TOP, 400_000, np.uint64)
+    assert seen.add_many(keys).all()
+    sizes = seen._main.size, seen._middle.size
+    keys[::100] += np.uint64(1)
+    assert seen.add_many(keys).sum() == 4_000
+    assert (seen._main.size, seen._middle.size) == sizes
+    assert not seen.add_many(keys).any()
+
+
+def test_the_table_has_the_same_size_however_large_the_batches_were() -> None:
+    keys = np.random.default_rng(8).integers(0, TOP, 3_000_000, np.uint64)
+    one_by_one, together = Seen(large=2_500_000, bulk=1 << 62), Seen(large=2_500_000)
+    for first, end in ((0, 2_000_000), (2_000_000, 3_000_000)):
+        assert one_by_one.add_many(keys[first:end]).all()
+        assert together.add_many(keys[first:end]).all()
+        assert together._table.size == one_by_one._table.size
+    assert together.nbytes <= one_by_one.nbytes * 1.01
+
+
 def test_the_mixer_can_be_undone() -> None:
     assert int(packed.mixed(np.uint64(unmixed(0x123456789ABCDEF0)), np.uint64(0))) == 0x123456789ABCDEF0
 
 
-def test_thousands_of_keys_aimed_at_one_bucket_are_only_slower() -> None:
-    seen, spread = Seen(large=2_000), np.random.default_rng(3).integers(0, TOP, 20_000, np.uint64)
+@pytest.mark.parametrize("bulk", [1 << 15, 1_000, 1 << 30])
+def test_thousands_of_keys_aimed_at_one_bucket_are_only_slower(bulk: int) -> None:
+    seen, spread = Seen(large=2_000, bulk=bulk), np.random.default_rng(3).integers(0, TOP, 20_000, np.uint64)
     assert seen.add_many(spread).all()
     assert seen._main.counts.size, "the layout was meant to be the fine one"
     attack = crowd(30_000, 0xABCDEF)
@@ -66,10 +111,14 @@ def test_thousands_of_keys_aimed_at_one_bucket_are_only_slower() -> None:
 
 
 @pytest.mark.parametrize("count", [254, 255, 256, 257])
-def test_a_bucket_that_is_just_full(count: int) -> None:
-    seen, spread = Seen(large=2_000), np.random.default_rng(5).integers(0, TOP, 200_000, np.uint64)
+@pytest.mark.parametrize("bulk", [1 << 30, 1_000])
+def test_a_bucket_that_is_just_full(count: int, bulk: int) -> None:
+    spread = np.random.default_rng(5).integers(0, TOP, 200_000, np.uint64)
     attack, rest = np.split(crowd(300, 1 << 20), [count])
-    for part in (spread[:100_000], attack, spread[100_000:]):  # the last sends the others on into the large set
+    seen = Seen(large=2_000, bulk=bulk)
+    # One after another the last of these sends the others on into the large set; in bulk they go there together.
+    parts = [spread[:100_000], attack, spread[100_000:]]
+    for part in parts if bulk > 1_000 else [parts[0], np.concatenate(parts[1:])]:
         assert seen.add_many(part).all()
     assert bool(seen._main.counts.size) == (count <= 255)
     for part in (spread, attack):

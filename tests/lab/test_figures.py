@@ -17,6 +17,9 @@ def shares(result: Result, *, of: str = "ceiling") -> Shares:
     return {(row.pages, row.policy): row.accuracy / getattr(row, of) for row in result.rows}
 
 
+LEARNING = ("learn", "explore", "sources", "weights", "delay")
+
+
 def test_fig2_greedy_and_lds_are_the_baseline() -> None:
     found = shares(run(experiment("fig2"), sizes=(100, 500), reps=4, seed=1), of="baseline")
     for (pages, policy), share in found.items():
@@ -132,7 +135,7 @@ def test_a_row_is_mean_and_standard_error() -> None:
 
 
 def test_all_published_figures_are_there() -> None:
-    assert list(EXPERIMENTS) == [*(f"fig{number}" for number in range(2, 15)), "errors", "learn", "explore"]
+    assert list(EXPERIMENTS) == [*(f"fig{number}" for number in range(2, 15)), "errors", *LEARNING]
     assert experiment("fig4").sizes == (100, 200, 500, 750, 1000, 10000)
 
 
@@ -150,3 +153,16 @@ def test_the_naive_error_stays_and_ours_falls_with_the_crawls() -> None:
         assert error[f"{name}, 3000 crawls"] < 0.45 * error[f"{name}, 300 crawls"]
         assert error[f"{name}, 3000 crawls"] < 0.05
     assert error["online, 10 crawls"] < error["likelihood, 10 crawls"]
+
+
+def test_telling_sources_apart_is_worth_nearly_as_much_as_the_good_one_alone() -> None:
+    share = {row.policy: row.accuracy for row in run(experiment("sources"), sizes=(200,), reps=1).rows}
+    assert share["told apart"] > share["one count"] + 0.05
+    assert share["told apart"] > share["the good one alone"] - 0.02
+
+
+def test_the_error_of_weights_falls_and_stays_below_that_of_one_count() -> None:
+    error = {row.policy: row.accuracy for row in run(experiment("weights"), sizes=(20,), reps=1).rows}
+    assert error["told apart online, 300 crawls"] < error["told apart online, 10 crawls"]
+    assert error["told apart online, 300 crawls"] < 0.6 * error["one count online, 300 crawls"]
+    assert error["told apart online, 10 crawls"] < error["page by page, whole history, 10 crawls"]

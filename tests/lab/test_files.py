@@ -5,7 +5,18 @@ import numpy as np
 import pytest
 
 from afresh.errors import InputError
-from afresh.lab.files import CREATE, DELETE, MODIFY, MOVE, Recorded, choose, moment_of, read_history, read_requests
+from afresh.lab.files import (
+    CREATE,
+    DELETE,
+    MODIFY,
+    MOVE,
+    Recorded,
+    choose,
+    moment_of,
+    read_addresses,
+    read_history,
+    read_requests,
+)
 
 
 def write(path: Path, text: str) -> Path:
@@ -86,20 +97,26 @@ def test_a_bad_line_of_requests_is_named(tmp_path: Path, text: str, complaint: s
         read_requests(write(tmp_path / "r.csv", text), 0.0)
 
 
-def test_only_pages_that_live_through_the_scored_time_are_replayed() -> None:
+def test_only_pages_that_exist_when_the_scored_time_begins_are_replayed() -> None:
     rows = [  # page, time, kind
         (0, 0, CREATE), (0, 50, MODIFY), (0, 60, MOVE), (0, 70, MODIFY),  # lives
-        (1, 0, CREATE), (1, 80, DELETE),  # dies
+        (1, 0, CREATE), (1, 80, DELETE),  # dies later
         (2, 60, CREATE), (2, 90, MODIFY),  # born too late
         (3, 0, CREATE), (3, 10, DELETE), (3, 20, CREATE), (3, 100, MODIFY),  # dies and lives again
         (4, 30, MODIFY),  # was always there
+        (5, 0, CREATE), (5, 40, DELETE),  # is dead by then
     ]  # fmt: skip
     page, time, kind = (np.array(column) for column in zip(*rows, strict=True))
-    recorded = Recorded(list("abcde"), page.astype(np.int64), time.astype(float), kind.astype(np.int64))
+    recorded = Recorded(list("abcdef"), page.astype(np.int64), time.astype(float), kind.astype(np.int64))
     chosen = choose(recorded, score_from=50.0, weights=None)
-    assert chosen.history.pages == 3
-    assert chosen.left_out == 2
+    assert chosen.history.pages == 4
+    assert (chosen.left_out, chosen.gone) == (2, 1)
     assert chosen.history.times.tolist() == [50.0, 70.0, 100.0, 30.0]
+    assert chosen.history.ends is not None
+    assert chosen.history.ends.tolist() == [np.inf, 80.0, np.inf, np.inf]
+    assert chosen.history.names == ()
+    named = choose(recorded, score_from=50.0, weights=None, addresses={"a": "x/1", "d": "x/2"})
+    assert named.history.names == ("x/1", "", "x/2", "")
     wanted = choose(recorded, score_from=50.0, weights={"a": 2.0, "e": 3.0, "z": 1.0})
     assert wanted.history.weight.tolist() == [2.0, 3.0]
     with pytest.raises(InputError, match="No page is left"):
@@ -110,3 +127,15 @@ def test_times_are_utc_unless_they_say_otherwise() -> None:
     assert moment_of("1970-01-01") == 0.0
     assert moment_of("1970-01-01T01:00:00+01:00") == 0.0
     assert np.isnan(moment_of("yesterday"))
+
+
+def test_addresses_are_read_from_a_text_with_tabs(tmp_path: Path) -> None:
+    file = write(tmp_path / "pages.txt", "0\tdocs/a.html\n1\tdocs/b c.html\n")
+    assert read_addresses(file) == {"0": "docs/a.html", "1": "docs/b c.html"}
+    packed = tmp_path / "pages.txt.gz"
+    packed.write_bytes(gzip.compress(file.read_bytes()))
+    assert read_addresses(packed) == read_addresses(file)
+    with pytest.raises(InputError, match="line 2: there is no tab"):
+        read_addresses(write(tmp_path / "bad.txt", "0\ta\n1 b\n"))
+    with pytest.raises(InputError, match="There is no file"):
+        read_addresses(tmp_path / "none.txt")

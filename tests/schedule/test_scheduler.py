@@ -325,3 +325,26 @@ def test_of_equal_pages_on_the_wheel_the_lower_slot_comes_up_first() -> None:
     machine = Scheduler(budget=10.0)
     machine.add_many(request_rate=1.0, change_rate=np.full(25, 0.5), now=0.0, age=0.0)
     assert machine.next_many(10.0, 12).tolist() == list(range(12))
+
+
+def alike_pages(count: int) -> Scheduler:
+    """Equal pages whose copies are fresh, and which one signal brings up."""
+    machine = Scheduler(budget=10.0)
+    given = {"request_rate": 1.0, "recall": 0.9, "false_rate": 0.002, "now": 0.0, "age": 0.0}
+    machine.add_many(change_rate=np.full(count, 0.05), **given)  # type: ignore[arg-type]
+    return machine
+
+
+def test_of_equal_pages_that_signals_bring_up_the_lower_slot_goes_first() -> None:
+    machine = alike_pages(100)
+    heard = np.random.default_rng(2).permutation(100)[:30]
+    machine.signal_many(heard, now=0.01)
+    assert machine.next_many(3.01, 30).tolist() == sorted(heard.tolist())
+
+
+def test_of_a_few_equal_pages_the_lower_slot_goes_first_in_whatever_order_they_came_up() -> None:
+    machine = alike_pages(100)
+    heard = np.random.default_rng(3).permutation(100)[:9]
+    for turn, slot in enumerate(heard.tolist()):
+        machine.signal(slot, now=0.001 * (turn + 1))
+    assert machine.next_many(1.0, 9).tolist() == sorted(heard.tolist())

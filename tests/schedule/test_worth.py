@@ -53,10 +53,10 @@ def test_a_threshold_is_kept_while_the_price_is_nearly_the_same() -> None:
     machine = one_page(5.0, request_rate=1.0, change_rate=1.0, recall=0.5, false_rate=0.3)
     page, control = machine.state.pages[0], machine.state.control[0]
     before = float(page["threshold"])
-    control["price"] *= 1.004
+    control["price"] *= 1.008
     set_threshold(machine.state.core, 0)
     assert page["threshold"] == before
-    control["price"] *= 1.004
+    control["price"] *= 1.008
     set_threshold(machine.state.core, 0)
     assert page["threshold"] > before
 

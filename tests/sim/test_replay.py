@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from afresh.sim.field import close, new_field, visit
 from afresh.sim.history import History, draw_history, draw_signals
 from afresh.sim.learned import replay_learned
 from afresh.sim.replay import POLICIES, replay
@@ -97,3 +100,29 @@ def test_pages_that_differ_at_every_fetch_do_not_eat_the_budget() -> None:
     history = draw_history(rng, rates, weight=weight, start=0.0, end=SPAN)
     field, _ = replay_learned(history, budget=400 / (20 * DAY), score_from=SPAN / 4)
     assert field.visits[::20].sum() < 0.1 * field.visits.sum()
+
+
+@pytest.mark.parametrize("policy", ["afresh", "oracle", "clairvoyant", "uniform", "yacy", "refresh-probabilities"])
+def test_a_page_counts_until_it_is_gone_and_is_then_left_alone(policy: str) -> None:
+    alive = collection(60)
+    ends = np.full(60, np.inf)
+    ends[::2] = SPAN / 2
+    dying = replace(alive, ends=ends)
+    line = replay(dying, policy, budget=60 / (20 * DAY), score_from=SPAN / 4)
+    whole = replay(alive, policy, budget=60 / (20 * DAY), score_from=SPAN / 4)
+    assert 0 < line.weighted < 1
+    # Nobody has to look after the dead: the living get their share of the budget.
+    assert line.weighted > whole.weighted + 0.01
+    field = replay_learned(dying, budget=60 / (20 * DAY), score_from=0.0)[0]
+    late = field.current[::2] > SPAN / 2
+    assert (field.current[::2][late] < field.current[1::2].max()).all()
+    assert field.visits[::2].sum() < 0.8 * field.visits[1::2].sum()
+
+
+def test_fresh_time_of_a_page_that_goes_is_counted_to_its_end() -> None:
+    history = replace(collection(1), times=np.array([30.0]), first=np.array([0, 1]), ends=np.array([80.0]), end=200.0)
+    field = new_field(history, 10.0)
+    visit(field, 0, 50.0)
+    close(field)
+    assert field.fresh_time[0] == pytest.approx((30 - 10) + (80 - 50))
+    assert field.stale_time[0] == pytest.approx(20)

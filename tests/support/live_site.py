@@ -10,7 +10,7 @@ from ipaddress import IPv4Network
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from afresh.daemon import Daemon, Discovery, Permits, SteadyClock
+from afresh.daemon import Daemon, Discovery, Listener, Permits, SteadyClock
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Guard, Http, Limits
@@ -44,6 +44,7 @@ class Asked:
     address: str  # that the request was sent to
     begun: float
     ended: float = float("inf")
+    head: str = ""  # of the request, as sent
 
 
 @dataclass
@@ -91,7 +92,7 @@ class LiveSite:
                 path = head.split(" ", 2)[1]
                 host = next(line[6:] for line in head.split("\r\n") if line.lower().startswith("host: "))
                 name = host.partition(":")[0]
-                asked = Asked(name, path, writer.get_extra_info("sockname")[0], time.monotonic())
+                asked = Asked(name, path, writer.get_extra_info("sockname")[0], time.monotonic(), head=head)
                 self.log.append(asked)
                 if self.takes:
                     await asyncio.sleep(self.takes)
@@ -143,6 +144,7 @@ class Crawl:
     concurrency: int = 64
     scheduler: Schedules | None = None
     clock: Clock = field(default_factory=Clock)
+    listeners: tuple[Listener, ...] = ()
 
     async def until(self, reached: Callable[[], bool], *urls: str, seconds: float = 20.0) -> Daemon:
         self.store.add([Page(url, host_of(url)) for url in urls])
@@ -165,6 +167,7 @@ class Crawl:
             clock=self.clock,
             concurrency=self.concurrency,
             write_every=0.05,
+            listeners=self.listeners,
         )
         running = asyncio.create_task(daemon.run())
         end = time.monotonic() + seconds

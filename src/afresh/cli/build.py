@@ -8,15 +8,16 @@ from afresh.daemon import Permits
 from afresh.detect import Detector, Rules
 from afresh.engine import Engine
 from afresh.errors import ConfigError
-from afresh.estimate import Estimator, Grid
+from afresh.estimate import Activity, Estimator, Grid
+from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Addresses, AddressLimits, Hosts, Politeness
-from afresh.schedule import Greedy, Plain, Scheduler, Schedules
+from afresh.schedule import Few, Scheduler, Schedules
 from afresh.store import Store
 
 DAY = 86400.0
 YEAR = 365.25 * DAY
-# Up to this many pages the plain scheduler is fast enough, and it needs no compiling at the first start.
+# Up to this many pages the scheduler of few is fast enough, and it needs no compiling at the first start.
 MANY = 20_000
 
 
@@ -28,7 +29,7 @@ def engine_for(config: Config, pages: int) -> Engine:
     """
     typical = min(max(config.crawl.budget / max(pages, 1), 1 / YEAR), 1 / 60)
     lease = config.fetch.timeout + 60
-    scheduler: Schedules = Plain(Greedy(), budget=config.crawl.budget, lease=lease)
+    scheduler: Schedules = Few(budget=config.crawl.budget, lease=lease)
     estimator: Estimator = Grid(typical_rate=typical)
     if pages > MANY:
         from afresh.estimate import Learner
@@ -38,6 +39,8 @@ def engine_for(config: Config, pages: int) -> Engine:
     return Engine(
         scheduler=scheduler,
         estimator=estimator,
+        importance={site.host.lower(): site.importance for site in config.site if site.importance is not None},
+        activity=Activity(width=1.0 / (SLICES_PER_ROUND * typical)),
         hosts=Hosts(
             Politeness(
                 factor=config.politeness.factor,

@@ -77,6 +77,10 @@ def replay(
     requests: Annotated[
         Path | None, typer.Option(help="CSV of page,weight; pages not in it are left out. Default: all equal.")
     ] = None,
+    addresses: Annotated[
+        Path | None,
+        typer.Option(help="Text of page, tab, URL or path: pages of a folder may change together. Default: apart."),
+    ] = None,
     every: Every = "30d",
     budget: Budget = None,
     policy: Policies = None,
@@ -102,12 +106,13 @@ def replay(
     Example: afresh lab replay history.npz --requests popularity.csv --every 30d --train 0.1
     """
     from afresh.lab.compare import Contest, check_policies
-    from afresh.lab.files import choose, read_requests
+    from afresh.lab.files import choose, read_addresses, read_requests
 
     recorded = _recorded(history)
     begin = _score_from(recorded, train, score_from)
     weights = read_requests(requests, begin) if requests else None
-    chosen = choose(recorded, score_from=begin, weights=weights)
+    known = read_addresses(addresses) if addresses else None
+    chosen = choose(recorded, score_from=begin, weights=weights, addresses=known)
     pages = chosen.history.pages
     spent = _budget(budget) if budget else pages / duration(every)
     heard = _made_up(signals, chosen.history, seed)
@@ -115,8 +120,10 @@ def replay(
     contest = Contest(chosen.history, spent, begin, names, heard, not rest, seed)
     if chosen.left_out:
         console.print(
-            f"{chosen.left_out:,} pages are left out: they do not live from the scored time to the end, or nobody asks."
+            f"{chosen.left_out:,} pages are left out: they do not exist when the scored time begins, or nobody asks."
         )
+    if chosen.gone:
+        console.print(f"{chosen.gone:,} pages are deleted before the end, and count until then.")
     _hold(contest, Keeper("replay", json, plot, into), jobs, f"{history.name}, {pages:,} pages from {moment(begin)}")
 
 
@@ -233,6 +240,7 @@ def _row(line: "Replayed", contest: "Contest", best: float) -> dict[str, Any]:
         "finds": line.finds,
         "stale_age": line.stale_age,
         "expected": None if math.isnan(line.expected) else line.expected,
+        "brier": None if math.isnan(line.brier) else line.brier,
         "budget": contest.budget,
     }
 
@@ -240,7 +248,7 @@ def _row(line: "Replayed", contest: "Contest", best: float) -> dict[str, Any]:
 def _show(lines: list["Replayed"], best: float, title: str) -> None:
     table = slim_table(title, "Shares of time fresh; of best: against the best constant rates by the true means.")
     table.add_column("policy", no_wrap=True)
-    for name in ("weighted", "of best", "believed", "unweighted", "crawls", "finds", "stale age"):
+    for name in ("weighted", "of best", "believed", "Brier", "unweighted", "crawls", "finds", "stale age"):
         table.add_column(name, justify="right", no_wrap=True)
     for line in lines:
         table.add_row(
@@ -248,6 +256,7 @@ def _show(lines: list["Replayed"], best: float, title: str) -> None:
             f"{line.weighted:.4f}",
             f"{100 * line.weighted / best:.1f} %" if best > 0 else "-",
             "-" if math.isnan(line.expected) else f"{line.expected:.4f}",
+            "-" if math.isnan(line.brier) else f"{line.brier:.4f}",
             f"{line.unweighted:.4f}",
             f"{line.crawls:,}",
             f"{100 * line.finds:.1f} %",

@@ -11,8 +11,7 @@ from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, now
 from afresh.errors import ConfigError, InputError
 from afresh.types import Page
-
-MOST_IMPORTANT = 1e12  # requests per second
+from afresh.units import importance as importance_in
 
 
 def init(
@@ -44,7 +43,8 @@ def add(
         ),
     ] = None,
     importance: Annotated[
-        float | None, typer.Option(help="Requests per second that the pages are worth; default: learned.", min=0.0)
+        str | None,
+        typer.Option(help="Requests per second that the pages are worth, or x5: five times what is learned."),
     ] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
     config: ConfigFile = None,
@@ -58,20 +58,17 @@ def add(
 
     Nothing is added unless every line can be used (or --skip-bad says to leave the others out).
 
-    Example: afresh add https://example.com/ --importance 2
+    Example: afresh add https://example.com/ --importance x2
     """
     from afresh.cli.opening import open_store, settings
 
-    if importance is not None and not importance <= MOST_IMPORTANT:
-        raise InputError(
-            f"{importance:g} is not an importance.", hint=f"Give at most {MOST_IMPORTANT:g} requests a second."
-        )
+    wanted = None if importance is None else importance_in(importance)
     if not urls and file is None:
         raise InputError("There is nothing to add.", hint="Give URLs, or --file with a file of URLs.")
     lines = [("the command line", url) for url in urls or []]
     if file is not None:
         lines += _lines_of(file)
-    pages, bad = _read(lines, importance)
+    pages, bad = _read(lines, wanted)
     if bad and not skip_bad:
         more = f" ({len(bad) - 1} more bad lines)" if len(bad) > 1 else ""
         first = bad[0]
@@ -119,12 +116,8 @@ def _page(line: str, importance: float | None) -> Page:
     address, *rest = line.split() or [""]
     if rest:
         try:
-            importance = float(rest[0])
-        except ValueError:
-            importance = -1.0
-        if len(rest) > 1 or not 0 <= importance <= MOST_IMPORTANT:
-            raise InputError(
-                f"{' '.join(rest)[:80]!r} is not an importance.", hint="Write: URL, a blank, a number of at least 0."
-            )
+            importance = importance_in(" ".join(rest))
+        except ConfigError as error:
+            raise InputError(error.message, hint=f"Write a URL, a blank, and its importance. {error.hint}") from None
     url = canonical(address)
     return Page(url, host_of(url), added=now(), importance=importance)

@@ -121,6 +121,7 @@ def keep_fresh(
             permits=permits_for(config, kept),
             addresses=addresses_for(config, engine.hosts),
             discovery=discovery,
+            sitemaps=config.crawl.sitemaps,
             clock=clock,
             concurrency=config.crawl.concurrency,
             grace=config.crawl.grace,
@@ -154,27 +155,36 @@ class Progress:
     not_modified: int = 0
     recent: deque[float] = field(default_factory=deque)
     released: int = 0
+    sitemaps: int = 0
+    signals: int = 0
+
+    def __post_init__(self) -> None:
+        from afresh.daemon import events
+
+        self._events = events
 
     def hear(self, event: object) -> None:
         """Count an event of the daemon's."""
-        from afresh.daemon import Finished, Ordered, Released, Stopped, Stored
-
+        events = self._events
         match event:
-            case Ordered():
+            case events.Ordered():
                 self.under_way += 1
                 self.recent.append(time.monotonic())
                 self._forget()
-            case Released():
+            case events.Released():
                 self.under_way -= 1
-            case Finished(crawl):
+            case events.Finished(crawl):
                 self.under_way -= 1
                 self.outcomes[crawl.outcome] += 1
                 self.not_modified += crawl.status == 304
-            case Stored(crawls) if self.as_json_lines:
+            case events.Stored(crawls) if self.as_json_lines:
                 for crawl in crawls:
                     sys.stdout.write(as_json(crawl) + "\n")
                 sys.stdout.flush()
-            case Stopped(released):
+            case events.Listed(signals=signals):
+                self.sitemaps += 1
+                self.signals += signals
+            case events.Stopped(released):
                 self.released = released
 
     async def show(self, pages: Sized) -> None:
@@ -203,10 +213,11 @@ class Progress:
         crawls = sum(self.outcomes.values())
         counts = self.outcomes
         failed = counts["failed"] + counts["busy"] + counts["refused"]
+        listed = f", {self.sitemaps} sitemaps with {self.signals} signals" if self.sitemaps else ""
         return (
             f"{pages} pages, budget {show_rate(self.config.crawl.budget)}, now {len(self.recent) / span:.3g}/s: "
             f"{crawls} crawls, {self.not_modified} not modified, {counts['new']} new, {counts['changed']} changed, "
-            f"{counts['gone']} gone, {failed} failed, {self.under_way} under way"
+            f"{counts['gone']} gone, {failed} failed, {self.under_way} under way{listed}"
         )
 
     def close(self, pages: int) -> None:

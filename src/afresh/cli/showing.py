@@ -2,6 +2,8 @@
 
 import math
 from dataclasses import asdict
+from functools import partial
+from itertools import islice
 from json import loads
 from typing import Annotated, Any
 
@@ -10,10 +12,13 @@ import typer
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console, moment, now, plain
 from afresh.errors import InputError
+from afresh.estimate.base import BY_LEARNER, Estimator
 from afresh.store import PageState, Store
-from afresh.types import Beliefs, Crawl
+from afresh.types import Crawl
 from afresh.units import show_duration, show_rate, show_size
 
+SAMPLE = 20_000  # pages of a large store that stand for all of it
+STRETCH = 100  # neighbours among them
 ALIVE = 5.0  # a runner writes a sign of life several times a second; older ones mean that it is gone
 
 
@@ -51,20 +56,53 @@ def _print_calibration(said: dict[str, Any]) -> None:
 
 
 def _status(kept: Store, when: float) -> dict[str, Any]:
-    alive = _number(kept.get("alive"))
-    weight = fresh = 0.0
-    for _, state in kept.states():
-        believed = state.beliefs or Beliefs()
-        weight += believed.request_rate
-        fresh += believed.request_rate * _fresh_probability(state, when)
+    alive, totals = _number(kept.get("alive")), kept.totals()
+    running = alive is not None and when - alive < ALIVE
+    stated = _number(kept.get("freshness")) if running else None  # by the runner, which knows most
     return {
-        **asdict(kept.totals()),
-        "running": alive is not None and when - alive < ALIVE,
+        **asdict(totals),
+        "running": running,
         "budget": _number(kept.get("budget")),
         "price": _number(kept.get("price")),
-        "expected_freshness": fresh / weight if weight else None,
+        "expected_freshness": stated_freshness(_some(kept, totals.pages), when) if stated is None else stated,
         "calibration": _calibration(kept.get("calibration")),
     }
+
+
+def _some(kept: Store, pages: int) -> list[PageState]:
+    """All pages of a small store, and of a large one stretches of neighbours, evenly spaced."""
+    if pages <= SAMPLE:
+        return [state for _, state in kept.states()]
+    starts = range(0, pages, max(1, pages * STRETCH // SAMPLE))
+    return [state for start in starts for _, state in islice(kept.states(after=start), STRETCH)]
+
+
+def stated_freshness(states: list[PageState], when: float) -> float | None:
+    """The share of requests that would find a fresh copy, over all rates that each page may have.
+
+    This is what calibration checks; freshness at the believed rates alone is more confident than that.
+    """
+    from afresh.estimate import Grid, kin_of
+
+    estimator: Estimator = Grid()
+    if any(state.learned.startswith(BY_LEARNER) for state in states):
+        from afresh.estimate import Learner
+
+        estimator = Learner()
+    for slot, state in enumerate(states):
+        page = state.page
+        kin = kin_of(page.url, page.host)
+        estimator.add(slot, now=when, importance=page.importance, learned=state.learned, kin=kin)
+    weight = fresh = 0.0
+    for slot, state in enumerate(states):
+        told = state.beliefs if not state.learned else None  # by somebody who keeps nothing else
+        request_rate = (told or estimator.beliefs(slot, when)).request_rate
+        weight += request_rate
+        if state.checked is not None:
+            age = max(when - state.checked, 0.0)
+            sure = told.freshness if told else partial(estimator.fresh_probability, slot)
+            fresh += request_rate * sure(age, state.signals)
+    return fresh / weight if weight else None
 
 
 def _calibration(text: str | None) -> dict[str, Any] | None:

@@ -5,8 +5,7 @@ share the host's address, and where a redirect leads. If the moment is wrong, th
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -64,16 +63,24 @@ class Asker:
         """The page, or when to try again."""
         if order.host in self._visited:
             return GivenBack(1.0)
-        async with self._turn_of_address(order.url, order.host) as held:
-            if held is not None:
-                return held
+        address, held = await self._take_turn(order.url, order.host)
+        if held is not None:
+            return held
+        began = self.clock()
+        try:
             asked = await self._permission(order.url, order.host)
             if asked is not None:
                 return asked
             fetched = await self.fetcher.fetch_while(order.url, known, self._same(order.host))
+        finally:
+            self._end_turn(address, began)
         if 300 <= fetched.status < 400 and fetched.location and not fetched.reason:
             return await self._journey(order, fetched)
         return fetched
+
+    async def elsewhere(self, order: Order, where: str) -> Fetched:
+        """Something at another host that this one points to, in that host's turn; a redirect if it does not come."""
+        return await self._journey(order, Fetched(where, self.clock(), 0.0, status=302, location=where))
 
     def _same(self, host: str) -> Callable[[str], bool]:
         """Whether a redirect may be followed without further ado: it stays on the host, and robots.txt permits it."""
@@ -97,27 +104,27 @@ class Asker:
         if host not in self._delays:  # rules that were kept from before a restart
             _remember(self._delays, host, True)
             self.engine.hosts.wants(host, permits.crawl_delay(url, now))
-        if (closed := permits.closed_until(url, now)) is not None:
-            return GivenBack(max(closed - now, 0.0))
-        return None if permits.allowed(url, now) else Fetched(url, now, 0.0, reason="robots")
+        if permits.allowed(url, now):
+            return None
+        closed = permits.closed_until(url, now)
+        return GivenBack(max(closed - now, 0.0)) if closed is not None else Fetched(url, now, 0.0, reason="robots")
 
-    @asynccontextmanager
-    async def _turn_of_address(self, url: str, host: str) -> AsyncIterator[Fetched | GivenBack | None]:
-        """Take the turn of the host's address while inside; what to say instead if it cannot be had."""
+    async def _take_turn(self, url: str, host: str) -> tuple[str, Fetched | GivenBack | None]:
+        """The address whose turn was taken ("": none need be), and what to say instead if it cannot be had."""
         address, addresses = await self._address(url, host), self.addresses
-        now = self.clock()
         if not address or addresses is None:
-            yield None
-        elif not self._admit(host, address, addresses):
-            yield Fetched(url, now, 0.0, reason="names_of_address")
-        elif not addresses.start(address, now):
-            yield GivenBack(addresses.later(address, now) - now)
-        else:
-            try:
-                yield None
-            finally:
-                end = self.clock()
-                addresses.finish(address, now=end, took=end - now)
+            return "", None
+        now = self.clock()
+        if not self._admit(host, address, addresses):
+            return "", Fetched(url, now, 0.0, reason="names_of_address")
+        if not addresses.start(address, now):
+            return "", GivenBack(addresses.later(address, now) - now)
+        return address, None
+
+    def _end_turn(self, address: str, began: float) -> None:
+        if address and self.addresses is not None:
+            now = self.clock()
+            self.addresses.finish(address, now=now, took=now - began)
 
     async def _address(self, url: str, host: str) -> str:
         if self.addresses is None:
@@ -193,12 +200,16 @@ class Asker:
     async def _fetched_elsewhere(self, where: str, host: str) -> Fetched | None:
         """The page at another host, which rests afterwards like after any other fetch."""
         while True:
-            async with self._turn_of_address(where, host) as held:
-                if isinstance(held, Fetched):
-                    return held
-                if held is None:
+            address, held = await self._take_turn(where, host)
+            if isinstance(held, Fetched):
+                return held
+            if held is None:
+                began = self.clock()
+                try:
                     got = await self.fetcher.fetch_while(where, Validators(), self._same(host))
-                    break
+                finally:
+                    self._end_turn(address, began)
+                break
             if held.gap > LONGEST_WAIT:
                 return None
             await asyncio.sleep(held.gap)  # it may be the first host's own address, which rests now

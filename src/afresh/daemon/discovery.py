@@ -15,8 +15,8 @@ LONGEST_WRITTEN = 200  # bytes of a link as written that is remembered so; longe
 class Discovery:
     """Reads fetched pages and collects the addresses that are new and within the scope.
 
-    What is collected goes to the store in batches (`take`) and from there back to the engine like any other page: a new
-    address competes with refreshes by the value of its first crawl. Invariant: an address is handed out once.
+    What is collected goes to the engine at once, where a new address competes with refreshes by the value of its first
+    crawl, and to the store in batches (`take`). Invariant: an address is handed out once.
     """
 
     def __init__(self, scope: Scope, *, most_pages: int | None = None) -> None:
@@ -38,14 +38,14 @@ class Discovery:
 
     def know(self, urls: list[str]) -> None:
         """These pages are kept already, from before or because somebody added them."""
-        for url in self._new(urls):
+        for url in self._unseen(self._unmet(urls)):
             self.known += 1
             self._admission.admit(url)
 
-    def read(self, page: Page, fetched: Fetched) -> None:
-        """Collect what a page links to."""
+    def read(self, page: Page, fetched: Fetched) -> list[Page]:
+        """Collect what a page links to; the pages that are new."""
         if "html" not in fetched.content_type.lower():
-            return
+            return []
         depth, where = page.depth + 1, fetched.location or page.url
         met = self._written.of(where)
         found = links(fetched.body, where, content_type=fetched.content_type, met=met)
@@ -58,25 +58,34 @@ class Discovery:
                 wanted.append(url)
             elif refusal is not None and refusal.rule == "depth":
                 too_deep.add(url)
-        for url in self._new(wanted):
-            self._admit(url, depth, fetched.started)
+        new = self._admit(self._new(wanted), depth, fetched.started)
         # What was too deep here may be nearer from another page.
         self._written.add(met, (raw for raw, url in found.written.items() if url not in too_deep))
         self._written.settle(url for url in found.urls if url not in too_deep)
+        return new
 
-    def moved(self, page: Page, fetched: Fetched) -> None:
-        """A page points elsewhere: if that is within the scope it is a page of its own."""
+    def listed(self, urls: list[str], now: float) -> list[Page]:
+        """Collect what a sitemap names, one step from the site's own front door; those that are new."""
+        wanted = [url for url in urls if self._admits(self._admission.scope.refusal(url, 1))]
+        return self._admit(self._new(wanted), 1, now)
+
+    def moved(self, page: Page, fetched: Fetched) -> list[Page]:
+        """A page points elsewhere: if that is within the scope it is a page of its own; the page, if it is new."""
         url = canonical_or_none(fetched.location)
-        if url is not None and self._admits(self._admission.scope.refusal(url, page.depth)):
-            for new in self._new([url]):
-                self._admit(new, page.depth, fetched.started)
+        if url is None or not self._admits(self._admission.scope.refusal(url, page.depth)):
+            return []
+        return self._admit(self._new([url]), page.depth, fetched.started)
 
-    def _admit(self, url: str, depth: int, now: float) -> None:
-        if self.most_pages is not None and self.known >= self.most_pages:
-            self._admits(Refusal("max_pages"))
-        elif self._admits(self._admission.admit(url, depth)):
-            self.known += 1
-            self._found.append(Page(url, host_of(url), added=now, depth=depth))
+    def _admit(self, urls: list[str], depth: int, now: float) -> list[Page]:
+        pages = []
+        for url in urls:
+            if self.most_pages is not None and self.known >= self.most_pages:
+                self._admits(Refusal("max_pages"))
+            elif self._admits(self._admission.admit(url, depth)):
+                self.known += 1
+                pages.append(Page(url, host_of(url), added=now, depth=depth))
+        self._found += pages
+        return pages
 
     def take(self) -> list[Page]:
         """What was collected since the last time."""
@@ -84,9 +93,15 @@ class Discovery:
         return found
 
     def _new(self, urls: list[str]) -> list[str]:
-        """Those that were never met before."""
-        marks = fingerprints(urls, self._secret)
-        unmet = [(url, mark) for url, mark in zip(urls, marks.tolist(), strict=True) if not self._cache.met(mark)]
+        """Those that were never met before and that there is room for; the others leave no trace."""
+        return self._unseen([(url, mark) for url, mark in self._unmet(urls) if self._admits(self._admission.full(url))])
+
+    def _unmet(self, urls: list[str]) -> list[tuple[str, int]]:
+        """Those that the cache does not know, and their marks."""
+        marks = fingerprints(urls, self._secret).tolist()
+        return [(url, mark) for url, mark in zip(urls, marks, strict=True) if not self._cache.met(mark)]
+
+    def _unseen(self, unmet: list[tuple[str, int]]) -> list[str]:
         if not unmet:
             return []
         new = self._seen.add_many(np.array([mark for _, mark in unmet], dtype=np.uint64))

@@ -42,11 +42,26 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """A sitemap was read: how many addresses it names, how many are new pages, how many pages are said to have changed.
+
+    `problem` says in one sentence what is wrong with it; "" if nothing is.
+    """
+
+    url: str
+    time: float
+    entries: int = 0
+    found: int = 0
+    signals: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Stopped:
     """The daemon is down; this many fetches were given back unfinished."""
 
     released: int
 
 
-Event = Started | Ordered | Finished | Released | Stored | Stopped
+Event = Started | Ordered | Finished | Released | Stored | Listed | Stopped
 Listener = Callable[[Event], None]

@@ -1,7 +1,8 @@
 """Between the loop and the store: finished crawls are gathered and written in batches, pages are taken in from it."""
 
 import asyncio
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from itertools import islice
 
 from afresh.daemon.discovery import Discovery
@@ -10,16 +11,20 @@ from afresh.engine import Engine
 from afresh.errors import StoreError
 from afresh.frontier import put_off
 from afresh.store import PageState, Record, Store
-from afresh.types import Copy, Crawl, Fetched, Outcome, Verdict
+from afresh.types import Copy, Crawl, Fetched, Outcome, Page, Verdict
 
 BATCH = 256  # crawls that are written without waiting for more
 TAKE_IN = 1_000  # pages handed to the engine at once
+KEEP_SOURCES = 30.0  # seconds; and at the end
+LOOKS = 64  # pages a second that are looked at for the sake of what is said of all
+RECENT = 16_384  # durable states that are remembered, of about a kilobyte each
 
 
 class Keeper:
     """Knows the newest state of every page, durable or not, and makes it durable.
 
-    Invariant: a crawl's record is whole or absent in the store, and the pages that it found are there before it is.
+    Invariants: a crawl's record is whole or absent in the store, and the pages that it found are there before it is;
+    whatever is remembered here is what the store says or will say, because one process runs on a store at a time.
     """
 
     def __init__(
@@ -38,9 +43,11 @@ class Keeper:
         self.permits = permits
         self._unwritten: list[Record] = []
         self._newest: dict[str, PageState] = {}  # states that are not durable yet
-        self._copies: dict[str, Copy] = {}  # copies that are not
+        self._recent: OrderedDict[str, PageState] = OrderedDict()  # some of those that are, the latest used at the end
+        self._copies: dict[str, Copy] = {}  # copies that are not durable
         self._last_page = 0
         self._alive = 0.0  # when a sign of life was last written
+        self._sources_kept = 0.0  # when what is known of the sources was
 
     @property
     def full(self) -> bool:
@@ -49,7 +56,7 @@ class Keeper:
 
     def state(self, url: str) -> PageState:
         """The page as it is now."""
-        state = self._newest.get(url) or self.store.state(url)
+        state = self._newest.get(url) or self._recent.get(url) or self.store.state(url)
         if state is None:
             raise StoreError(f"The page {url} is not in the store any more.", hint="Was the file replaced?")
         return state
@@ -57,6 +64,13 @@ class Keeper:
     def copy(self, url: str) -> Copy | None:
         """The page's copy as it is now."""
         return self._copies.get(url) or self.store.copy(url)
+
+    def welcome(self, pages: Iterable[Page]) -> None:
+        """Hand pages that were just found to the engine: they need not be durable to be crawled, only to be kept."""
+        now = self.clock()
+        for page in pages:
+            self.engine.add(page, now)
+            self._newest[page.url] = PageState(page)
 
     def keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict) -> None:
         """Queue what a crawl leaves behind."""
@@ -91,6 +105,8 @@ class Keeper:
         if found:
             # Before the crawls that found them: once those are durable, their links are not read again.
             await asyncio.to_thread(self.store.add, found)
+            for page in found:
+                self._forget(page.url, crawls=0)
         if batch:
             await asyncio.to_thread(self.store.write, batch)
         values = self.permits.take() if self.permits is not None else {}
@@ -98,32 +114,49 @@ class Keeper:
             await asyncio.to_thread(self.store.put, values | self._signs(now))
             self._alive = now
         for record in batch:
-            self._forget(record)
+            self._forget(record.state.page.url, record.state.crawls)
+            if record.copy is not None and self._copies.get(record.copy.url) is record.copy:
+                del self._copies[record.copy.url]
         return tuple(record.crawl for record in batch if record.crawl)
 
     def _signs(self, now: float) -> dict[str, str]:
         values = {"budget": repr(self.engine.scheduler.budget), "alive": repr(now)}
+        self.engine.look_round(self.clock(), LOOKS)
+        if (stated := self.engine.expected_freshness) is not None:
+            values["freshness"] = repr(stated)
         if self.engine.scheduler.price > 0:
             values["price"] = repr(self.engine.scheduler.price)
         if self.engine.calibration.statements:
             values["calibration"] = self.engine.calibration.to_text()
+        if self.engine.sources.learned and (now == 0.0 or now - self._sources_kept >= KEEP_SOURCES):
+            values["sources"] = self.engine.sources.to_text()
+            self._sources_kept = now
         return values
 
-    def _forget(self, record: Record) -> None:
-        """A record is durable: from now on the store knows it."""
-        url = record.state.page.url
-        if self._newest.get(url) is record.state:
+    def _forget(self, url: str, crawls: int) -> None:
+        """A page's state after so many crawls is durable: from now on the store knows it, if there is no newer one."""
+        state = self._newest.get(url)
+        if state is not None and state.crawls <= crawls:
             del self._newest[url]
-        if record.copy is not None and self._copies.get(url) is record.copy:
-            del self._copies[url]
+            self._remember(state)
+
+    def _remember(self, state: PageState) -> None:
+        self._recent[state.page.url] = state
+        self._recent.move_to_end(state.page.url)
+        if len(self._recent) > RECENT:
+            self._recent.popitem(last=False)
 
     def take_in(self) -> int:
-        """Hand pages that are new in the store to the engine; how many."""
+        """Hand pages that others added to the store to the engine; how many there were."""
+        found = self.discovery.found if self.discovery is not None else 0  # these are not in the store yet
+        if self.store.totals().pages <= len(self.engine) - found:
+            return 0
         states, count = self.store.states(after=self._last_page), 0
         while some := list(islice(states, TAKE_IN)):
-            self._take_in([state for _, state in some])
+            new = [state for _, state in some if state.page.url not in self.engine]
+            self._take_in(new)
             self._last_page = some[-1][0]
-            count += len(some)
+            count += len(new)
         return count
 
     def _take_in(self, states: list[PageState]) -> None:
@@ -138,6 +171,8 @@ class Keeper:
                 not_before=self._not_before(state),
                 learned=state.learned,
             )
+            if len(self._recent) < RECENT:
+                self._remember(state)
         if self.discovery is not None:
             self.discovery.know([state.page.url for state in states])
 

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import cast
 
 from afresh.daemon.asking import Asker, GivenBack
 from afresh.daemon.clock import SteadyClock
@@ -15,14 +16,19 @@ from afresh.daemon.discovery import Discovery
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
 from afresh.daemon.keeping import Keeper
 from afresh.daemon.permits import Permits
+from afresh.daemon.sitemaps import Sitemaps
 from afresh.detect import Detector
 from afresh.engine import Engine
-from afresh.estimate import Calibration
+from afresh.estimate import Calibration, Sources
 from afresh.fetch import Fetcher
 from afresh.frontier import Addresses
 from afresh.store import Store
 from afresh.types import Fetched, Order, Outcome, Verdict, Wait
 
+# Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
+# If it is us, this keeps few under way: were there hundreds, each would wait in our own queue while the time that its
+# host takes is counted, and its host would rest for ten times that.
+AT_ONCE = 2
 LONGEST_SLEEP = 0.5  # so that new evidence, a changed budget and the store's new pages are noticed soon
 
 
@@ -43,6 +49,7 @@ class Daemon:
         permits: Permits | None = None,
         addresses: Addresses | None = None,
         discovery: Discovery | None = None,
+        sitemaps: bool = True,
         clock: Callable[[], float] | None = None,
         concurrency: int = 64,
         grace: float = 10.0,
@@ -68,11 +75,23 @@ class Daemon:
             permits=permits,
             addresses=addresses,
         )
+        self._sitemaps = None
+        if sitemaps and permits is not None and discovery is not None:
+            self._sitemaps = Sitemaps(
+                asker=self._asker,
+                permits=permits,
+                engine=engine,
+                discovery=discovery,
+                welcome=self._keeper.welcome,
+                clock=self.clock,
+                tell=self._tell,
+            )
         self._ended = asyncio.Event()  # no more orders: told to stop, or cannot go on
         self._settled = asyncio.Event()  # nothing is under way any more
         self._write_now = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._fault: BaseException | None = None
+        self._begun = 0  # fetches, in this pass of the event loop
         self._under_way: dict[asyncio.Task[None], Order] = {}
 
     def stop(self) -> None:
@@ -84,6 +103,7 @@ class Daemon:
         self.store.claim()
         self._restore_hosts()
         self.engine.calibration = Calibration.from_text(self.store.get("calibration"))
+        self.engine.sources = Sources.from_text(self.store.get("sources"))
         self._keeper.take_in()
         self._tell(Started(len(self.engine)))
         writer = asyncio.create_task(self._keep_store())
@@ -104,37 +124,78 @@ class Daemon:
         self._tell(Stopped(released))
 
     def _give_orders(self) -> None:
-        """Give every order that may be given now, and see to it that this is called when there may be another."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        try:
-            while len(self._under_way) < self.concurrency and not self._ended.is_set():
-                now = self.clock()
-                decision = self.engine.next(now)
-                if isinstance(decision, Wait):
-                    pause = min(max(decision.until - now, 0.0), LONGEST_SLEEP)
-                    self._timer = asyncio.get_running_loop().call_later(pause, self._give_orders)
-                    return
-                self._tell(Ordered(decision))
-                task = asyncio.create_task(self._carry_out(decision))
-                self._under_way[task] = decision
-                task.add_done_callback(self._carried_out)
-        except Exception as error:
-            self._fault = error
-            self._ended.set()
+        """Give the orders that may be given now, each to a task of its own."""
+        while len(self._under_way) < self.concurrency and (order := self._next_order()) is not None:
+            task = asyncio.create_task(self._work(order))
+            self._under_way[task] = order
+            task.add_done_callback(self._worked)
 
-    def _carried_out(self, task: asyncio.Task[None]) -> None:
+    def _worked(self, task: asyncio.Task[None]) -> None:
         order = self._under_way.pop(task)
         if task.cancelled():
             self._release(order)
-        elif error := task.exception():
-            # A fault of ours, not of the page's; still the host was asked, and must not be asked at once again.
-            fetched = Fetched(order.url, self.clock(), 0.0, reason="fault")
-            self.engine.finish(order, fetched, Verdict(Outcome.FAILED, reason="fault"), self.clock())
-            self._tell(Released(order))
-            self._complain(f"the crawl of {order.url} failed", error)
+        elif (error := task.exception()) is not None:  # not even the loss of an order could be noted
+            self._fault = error
+            self._ended.set()
+
+    def _next_order(self) -> Order | None:
+        """The next order, if there is one now; if not, see to it that this is asked again when there may be."""
+        if self._ended.is_set():
+            return None
+        if self._begun >= AT_ONCE:
+            self._ask_again(0.0)
+            return None
+        try:
+            now = self.clock()
+            decision = self.engine.next(now)
+            if not isinstance(decision, Wait):
+                if not self._begun:
+                    asyncio.get_running_loop().call_soon(self._new_pass)
+                self._begun += 1
+                self._tell(Ordered(decision))
+                return decision
+            self._ask_again(min(max(decision.until - now, 0.0), LONGEST_SLEEP))
+        except Exception as error:
+            self._fault = error
+            self._ended.set()
+        return None
+
+    def _ask_again(self, pause: float) -> None:
+        """Call `_give_orders` after a pause, or sooner: a timer that runs out before is left to do so."""
+        loop = asyncio.get_running_loop()
+        when = loop.time() + pause
+        if self._timer is not None:
+            if self._timer.when() <= when:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_at(when, self._in_time)
+
+    def _new_pass(self) -> None:
+        self._begun = 0
+
+    def _in_time(self) -> None:
+        self._timer = None
         self._give_orders()
+
+    async def _work(self, order: Order) -> None:
+        """Carry out an order, and then those that come up at that moment: a new task for each would cost more."""
+        task = cast(asyncio.Task[None], asyncio.current_task())
+        while True:
+            try:
+                await self._carry_out(order)
+            except Exception as error:
+                self._lose(order, error)
+            if (following := self._next_order()) is None:
+                return
+            self._under_way[task] = order = following
+            self._give_orders()
+
+    def _lose(self, order: Order, error: Exception) -> None:
+        """A fault of ours, not of the page's; still the host was asked, and must not be asked at once again."""
+        fetched = Fetched(order.url, self.clock(), 0.0, reason="fault")
+        self.engine.finish(order, fetched, Verdict(Outcome.FAILED, reason="fault"), self.clock())
+        self._tell(Released(order))
+        self._complain(f"the crawl of {order.url} failed", error)
 
     def _is_busy(self, host: str) -> bool:
         return any(order.host == host for order in self._under_way.values())
@@ -149,6 +210,9 @@ class Daemon:
         asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
 
     async def _carry_out(self, order: Order) -> None:
+        if self._sitemaps is not None and (rest := await self._sitemaps.turn(order)) is not None:
+            self._release(order, rest)
+            return
         before = self._keeper.state(order.url)
         fetched = await self._asker.ask(order, before.validators)
         if isinstance(fetched, GivenBack):
@@ -160,11 +224,9 @@ class Daemon:
         self._keeper.keep(before, crawl, fetched, verdict)
         if self.discovery is not None:
             if crawl.outcome in (Outcome.NEW, Outcome.CHANGED):
-                self.discovery.read(before.page, fetched)
+                self._keeper.welcome(self.discovery.read(before.page, fetched))
             elif crawl.outcome is Outcome.MOVED and fetched.location:
-                self.discovery.moved(before.page, fetched)
-            elif self.discovery.found:
-                self._write_now.set()  # it refreshes already while new pages wait to become known
+                self._keeper.welcome(self.discovery.moved(before.page, fetched))
         if self._keeper.full:
             self._write_now.set()
         self._tell(Finished(crawl))

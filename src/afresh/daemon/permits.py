@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 from afresh.fetch import Fetcher
 from afresh.frontier import Permission, RobotsState
@@ -16,22 +17,24 @@ MOST_HOSTS = 100_000  # whose rules are kept in memory; the longest unused go fi
 class Permits:
     """Asks every host what a robot may do there, and remembers the answer.
 
-    `agent` is the name that rules are looked up by. Sitemaps that a robots.txt names are collected in `sitemaps`.
-    Answers that said something are to be kept (`take`); `recall` finds what was kept before a restart.
+    `agent` is the name that rules are looked up by. The last answer that said something is to be kept, and what has
+    failed since then (`take`); `recall` finds what was kept before a restart.
     """
 
     def __init__(self, agent: str, *, recall: Callable[[str], str | None] = lambda name: None) -> None:
         self.agent = agent
         self.recall = recall
-        self.sitemaps: dict[str, tuple[str, ...]] = {}
         self._unsaved: dict[str, str] = {}
         self._states: dict[str, RobotsState] = {}
 
     def must_ask(self, url: str, now: float) -> bool:
         """Whether robots.txt must be fetched before this page can be judged, or is due for a refresh."""
-        if self._state(url).confirmed > now + SLACK:  # kept by a clock that was wrong
-            self._states[_origin(url)] = RobotsState()
-        return self._state(url).due(now)
+        state = self._state(url)
+        latest = now + SLACK
+        if state.confirmed > latest or (state.failures and state.next_try > latest + state.patience.longest_retry):
+            # Kept by a clock that was wrong.
+            state = self._states[_origin(url)] = RobotsState()
+        return state.due(now)
 
     async def ask(self, url: str, fetcher: Fetcher, clock: Callable[[], float]) -> Fetched:
         """Fetch the robots.txt that rules over a page; what came of it."""
@@ -39,13 +42,18 @@ class Permits:
         fetched = await fetcher.fetch(origin + "/robots.txt", Validators())
         state = self._state(url).answered(fetched.status, fetched.body, now=clock(), reason=fetched.reason)
         self._states[origin] = state
-        if not state.failures:
-            kept = fetched.body[:LARGEST].decode("latin-1") if 200 <= fetched.status < 300 else ""
-            answer = {"confirmed": state.confirmed, "status": fetched.status, "text": kept, "reason": fetched.reason}
-            self._unsaved[NAME + origin] = json.dumps(answer)
-        if state.rules is not None and state.rules.sitemaps:
-            self.sitemaps[origin] = tuple(state.rules.sitemaps)
+        self._keep(NAME + origin, state, fetched)
         return fetched
+
+    def _keep(self, name: str, state: RobotsState, fetched: Fetched) -> None:
+        if state.failures:
+            before = self._unsaved.get(name) or self.recall(name)
+            answer = json.loads(before) if before else {}
+        else:
+            text = fetched.body[:LARGEST].decode("latin-1") if 200 <= fetched.status < 300 else ""
+            answer = {"confirmed": state.confirmed, "status": fetched.status, "text": text, "reason": fetched.reason}
+        failed = {"failures": state.failures, "next_try": state.next_try} if state.failures else {}
+        self._unsaved[name] = json.dumps(answer | failed)
 
     def allowed(self, url: str, now: float) -> bool:
         """Whether the page may be fetched at this moment."""
@@ -62,6 +70,11 @@ class Permits:
         """Seconds that the host wants between requests; None if it does not say."""
         return self._state(url).crawl_delay(self.agent, now)
 
+    def sitemaps(self, url: str) -> tuple[str, ...]:
+        """The Sitemap lines of a page's robots.txt, as written; the same tuple until it is read anew."""
+        rules = self._state(url).rules
+        return rules.sitemaps if rules is not None else ()
+
     def take(self) -> dict[str, str]:
         """What is to be kept since the last time, by name."""
         unsaved, self._unsaved = self._unsaved, {}
@@ -72,18 +85,20 @@ class Permits:
         kept = self.recall(NAME + origin)
         if kept is None:
             return RobotsState()
-        answer = json.loads(kept)
-        body = answer["text"].encode("latin-1")
-        return RobotsState().answered(answer["status"], body, now=answer["confirmed"], reason=answer["reason"])
+        answer, state = json.loads(kept), RobotsState()
+        if "confirmed" in answer:
+            body = answer["text"].encode("latin-1")
+            state = state.answered(answer["status"], body, now=answer["confirmed"], reason=answer["reason"])
+        if "failures" in answer:
+            state = replace(state, failures=answer["failures"], next_try=answer["next_try"])
+        return state
 
     def _state(self, url: str) -> RobotsState:
         origin = _origin(url)
         state = self._states.pop(origin, None) or self._recalled(origin)
         self._states[origin] = state  # to the end: the longest unused are at the beginning
         if len(self._states) > MOST_HOSTS:
-            oldest = next(iter(self._states))
-            del self._states[oldest]
-            self.sitemaps.pop(oldest, None)
+            del self._states[next(iter(self._states))]
         return state
 
 

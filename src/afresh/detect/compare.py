@@ -58,7 +58,7 @@ def _compare_content(known: Validators, fetched: Fetched, rules: Rules, kept: Ke
     """The bytes first, because that is cheap; then what they say; then how far that differs."""
     raw = mark(fetched.body)
     if not known.fingerprint and kept is not None:
-        unread = replace(fetched.validators, fingerprint=raw, raw=raw)
+        unread = Validators(fetched.validators.etag, fetched.validators.last_modified, raw, raw)
         return Verdict(Outcome.NEW, significance=1.0, validators=unread)
     if known.fingerprint and raw == known.raw:
         same = replace(fetched.validators, fingerprint=known.fingerprint, raw=raw, signature=known.signature)

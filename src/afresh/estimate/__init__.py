@@ -3,22 +3,37 @@
 Every finished crawl says of one interval whether the page changed in it; every signal and every request is counted.
 From these an estimator states beliefs, which the scheduler turns into crawl values. `grid` is the plain one: the whole
 posterior of every page, and the reference for faster ones. `online` is for many pages: compiled, 64 bytes a page,
-priors shared by kin; `Learner` puts it behind the engine's interface. `likelihood` fits a whole history at once, and
-`counting` holds what is done elsewhere, for comparison.
+priors shared by kin; `Learner` puts it behind the engine's interface. `activity` tells of pages that change together,
+`sources` what a signal of each source is worth. `likelihood` fits a whole history at once, and `counting` holds what is
+done elsewhere, for comparison.
 """
 
 from typing import TYPE_CHECKING, Any
 
+from afresh.estimate.activity import Activity
 from afresh.estimate.base import Estimator
 from afresh.estimate.calibration import Calibration, Reliability
 from afresh.estimate.grid import Grid
-from afresh.estimate.kin import kin_of
+from afresh.estimate.kin import branches_of, kin_of
 from afresh.estimate.likelihood import Fit, fit_change
+from afresh.estimate.sources import Sources
 
 if TYPE_CHECKING:
     from afresh.estimate.learner import Learner
 
-__all__ = ["Calibration", "Estimator", "Fit", "Grid", "Learner", "Reliability", "fit_change", "kin_of"]
+__all__ = [
+    "Activity",
+    "Calibration",
+    "Estimator",
+    "Fit",
+    "Grid",
+    "Learner",
+    "Reliability",
+    "Sources",
+    "branches_of",
+    "fit_change",
+    "kin_of",
+]
 
 
 def __getattr__(name: str) -> Any:

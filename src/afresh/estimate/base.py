@@ -4,6 +4,9 @@ from typing import Protocol
 
 from afresh.types import Beliefs
 
+# How what a `Learner` has learned of a page begins; the first byte counts what its sums have meant.
+BY_LEARNER = b"\x02afresh"
+
 
 class Estimator(Protocol):
     """Learns what the engine believes of each page, from crawls, signals and requests.
@@ -22,11 +25,11 @@ class Estimator(Protocol):
     ) -> None:
         """Start to learn about a page, or go on from what `learned` of it before; `kin`: groups of pages like it."""
 
-    def crawled(self, slot: int, *, elapsed: float, signals: int, changed: bool) -> None:
+    def crawled(self, slot: int, *, elapsed: float, signals: float, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
 
-    def signalled(self, slot: int, count: int = ...) -> None:
-        """A hint arrived."""
+    def signalled(self, slot: int, count: float = ...) -> None:
+        """A hint arrived; one of a poor source counts as less than one."""
 
     def requested(self, slot: int, count: float = ..., now: float | None = ...) -> None:
         """Somebody asked for the page."""
@@ -34,7 +37,7 @@ class Estimator(Protocol):
     def beliefs(self, slot: int, now: float) -> Beliefs:
         """What is believed of the page now."""
 
-    def fresh_probability(self, slot: int, elapsed: float, signals: int) -> float:
+    def fresh_probability(self, slot: int, elapsed: float, signals: float) -> float:
         """How likely a copy that is `elapsed` old and has heard `signals` is to be current."""
 
     def interest(self, slot: int) -> float:

@@ -13,6 +13,8 @@ from math import exp
 import numpy as np
 import numpy.typing as npt
 
+from afresh.estimate.popularity import Popularity
+from afresh.estimate.requests import FAST, SLOW, faded, ordinary_share, request_rate, valued
 from afresh.types import Beliefs
 
 Floats = npt.NDArray[np.float64]
@@ -23,14 +25,19 @@ PRIOR_SPREAD = 1.0  # decades; the standard deviation of the first guess
 PRIOR_PAGES = 2.0  # how many pages' worth the first guess weighs
 SHORTEST_WATCH = 0.01  # typical intervals; a first signal right after the start does not mean signals without end
 SIGNAL_WEIGHTS = np.concatenate([[0.0], np.geomspace(0.05, 10.0, 20)])
-_HEADER = struct.Struct("<6d")
+_HEADER = struct.Struct("<8d")
+_OLD_HEADER = struct.Struct("<6d")  # before requests faded
+_UNSEEN = bytes(4 * POINTS)  # the likelihoods of a page that was never observed, as they are kept
 
 
 @dataclass(slots=True)
 class _Page:
     added: float
     importance: float | None
-    requests: float = 0.0
+    requests: float = 0.0  # a count that fades slowly
+    burst: float = 0.0  # and one that fades fast
+    asked: float = 0.0  # when they were brought up to date
+    group: int = 0  # of pages like it, for their requests
     signals: float = 0.0
     observations: int = 0
     likelihood: Floats = field(default_factory=lambda: np.zeros(POINTS))  # log, of each silent rate
@@ -50,38 +57,44 @@ class Grid:
         guess = np.exp(-0.5 * (np.linspace(-DECADES, DECADES, POINTS) / PRIOR_SPREAD) ** 2)
         self._mass = PRIOR_PAGES * guess / guess.sum()  # the prior, as a number of pages at each rate
         self._signal_likelihood = -0.5 * (SIGNAL_WEIGHTS / 5.0) ** 2  # log; a mild doubt that signals say much
+        self._signal_bytes: bytes | None = None  # the same as it is kept, found anew when it has changed
         self._signal_weight = self._mean_signal_weight()
         self._unseen_rate: float | None = None  # of a page that was never observed, while the prior stays as it is
         self._signal_crawls = 0.0  # that taught this
         self._pages: dict[int, _Page] = {}
-        self._requests = 0.0
-        self._first = float("inf")
+        self._popularity = Popularity()
 
     def add(
         self, slot: int, *, now: float, importance: float | None = None, learned: bytes = b"", kin: tuple[str, ...] = ()
     ) -> None:
-        """Start to learn about a page, or go on from what `learned` of it before; all pages are kin here."""
-        page = _Page(added=now, importance=importance)
+        """Start to learn about a page, or go on from what `learned` of it before; kin matter for requests."""
+        page = _Page(added=now, importance=importance, asked=now)
         if learned:
             self._restore(page, learned)
         self._pages[slot] = page
-        self._first = min(self._first, page.added)
-        self._requests += page.requests
+        page.group = self._popularity.group(kin)
+        requests = faded(page.requests, now - page.asked, SLOW)
+        self._popularity.add(page.group, now, since=page.added, requests=requests)
         if page.observations:
             self._share(page)
 
     def _restore(self, page: _Page, learned: bytes) -> None:
-        if len(learned) != _HEADER.size + 4 * (POINTS + len(SIGNAL_WEIGHTS)):
+        size = len(learned) - 4 * (POINTS + len(SIGNAL_WEIGHTS))
+        if size not in (_HEADER.size, _OLD_HEADER.size):
             return  # written by another estimator: start again rather than misread it
-        page.added, page.requests, page.signals, observations, typical_rate, signal_crawls = _HEADER.unpack_from(
+        header = _HEADER if size == _HEADER.size else _OLD_HEADER
+        page.added, page.requests, page.signals, observations, typical_rate, signal_crawls, *more = header.unpack_from(
             learned
         )
+        if more:
+            page.burst, page.asked = more
         page.observations = int(observations)
-        numbers = np.frombuffer(learned, "<f4", offset=_HEADER.size).astype(np.float64)
+        numbers = np.frombuffer(learned, "<f4", offset=size).astype(np.float64)
         kept, signal_likelihood = numbers[:POINTS], numbers[POINTS:]
         if signal_crawls > self._signal_crawls:
             # What all pages know of signals is kept with each: the latest word of it is the one with most crawls.
             self._signal_crawls, self._signal_likelihood = signal_crawls, signal_likelihood
+            self._signal_bytes = None
             self._signal_weight = self._mean_signal_weight()
         # It was learned on the grid of that time, which need not be this one's.
         then = np.log(typical_rate) + np.log(self.rates / self.typical_rate)
@@ -92,17 +105,21 @@ class Grid:
         """All that was learned of the page, for `add` after a restart."""
         page = self._pages[slot]
         head = _HEADER.pack(
-            page.added, page.requests, page.signals, page.observations, self.typical_rate, self._signal_crawls
+            *(page.added, page.requests, page.signals, page.observations, self.typical_rate, self._signal_crawls),
+            *(page.burst, page.asked),
         )
-        return head + np.concatenate([page.likelihood, self._signal_likelihood]).astype("<f4").tobytes()
+        if self._signal_bytes is None:
+            self._signal_bytes = self._signal_likelihood.astype("<f4").tobytes()
+        return head + (page.likelihood.astype("<f4").tobytes() if page.observations else _UNSEEN) + self._signal_bytes
 
-    def crawled(self, slot: int, *, elapsed: float, signals: int, changed: bool) -> None:
+    def crawled(self, slot: int, *, elapsed: float, signals: float, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
         page = self._pages[slot]
         if signals:
             silent = self._silent_rate(page) * elapsed
             self._signal_likelihood += _log_probability(silent + SIGNAL_WEIGHTS * signals, changed)
             self._signal_likelihood -= self._signal_likelihood.max()
+            self._signal_bytes = None
             self._signal_weight = self._mean_signal_weight()
             self._signal_crawls += 1
         page.likelihood += _log_probability(self.rates * elapsed + self._signal_weight * signals, changed)
@@ -110,14 +127,21 @@ class Grid:
         page.observations += 1
         self._share(page)
 
-    def signalled(self, slot: int, count: int = 1) -> None:
+    def signalled(self, slot: int, count: float = 1.0) -> None:
         """A hint arrived."""
         self._pages[slot].signals += count
 
     def requested(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
         """Somebody asked for the page."""
-        self._pages[slot].requests += count
-        self._requests += count
+        page = self._pages[slot]
+        if now is not None and now > page.asked:
+            page.requests = faded(page.requests, now - page.asked, SLOW)
+            page.burst = faded(page.burst, now - page.asked, FAST)
+            page.asked = now
+        page.burst += count
+        count *= ordinary_share(page.requests, page.burst, page.asked - page.added)
+        page.requests += count
+        self._popularity.ask(page.group, count, page.asked)
 
     def beliefs(self, slot: int, now: float) -> Beliefs:
         """What is believed of the page now."""
@@ -135,7 +159,7 @@ class Grid:
             observations=page.observations,
         )
 
-    def fresh_probability(self, slot: int, elapsed: float, signals: int) -> float:
+    def fresh_probability(self, slot: int, elapsed: float, signals: float) -> float:
         """How likely a copy of this age is to be current, over all rates that the page may have."""
         posterior = self._posterior(self._pages[slot])
         fresh = float(posterior @ np.exp(-self.rates * elapsed - self._signal_weight * signals))
@@ -148,7 +172,7 @@ class Grid:
     def remove(self, slot: int) -> None:
         """Forget the page."""
         page = self._pages.pop(slot)
-        self._requests -= page.requests
+        self._popularity.remove(page.group, page.asked, since=page.added, requests=page.requests)
         if page.posterior is not None:
             self._mass -= page.posterior
             self._unseen_rate = None
@@ -188,14 +212,17 @@ class Grid:
         return float(weight @ SIGNAL_WEIGHTS / weight.sum())
 
     def _request_rate(self, page: _Page, now: float) -> float:
-        """Counted requests, drawn towards the average page by one request's worth; all equal while none was seen."""
-        if page.importance is not None:
+        """Counted requests, drawn towards the average of its siblings; all equal while none was seen."""
+        if page.importance is not None and page.importance >= 0.0:
             return page.importance
-        span = now - self._first
-        average = self._requests / (len(self._pages) * span) if span > 0 else 0.0
-        if average <= 0:
-            return 1.0
-        return (page.requests + 1.0) / (max(now - page.added, 0.0) + 1.0 / average)
+        elapsed = now - page.asked
+        rate = request_rate(
+            faded(page.requests, elapsed, SLOW),
+            faded(page.burst, elapsed, FAST),
+            now - page.added,
+            self._popularity.average(page.group, now),
+        )
+        return valued(rate, page.importance)
 
 
 def _log_probability(x: Floats, changed: bool) -> Floats:

@@ -4,6 +4,7 @@ import re
 
 _NUMBER = re.compile(r"\d+")
 _PARTS = 3  # folders that count
+_BRANCH = 4  # folders whose pages may be edited together
 
 
 def kin_of(url: str, host: str) -> tuple[str, ...]:
@@ -21,3 +22,15 @@ def kin_of(url: str, host: str) -> tuple[str, ...]:
     kind = f".{ending.lower()}" if dot and ending.isalnum() and len(ending) <= 5 else ""
     pattern = "/".join([_NUMBER.sub("#", folder) for folder in folders[:_PARTS]] + [f"*{kind}"])
     return host, f"{host}/{pattern}"
+
+
+def branches_of(url: str, host: str) -> tuple[str, ...]:
+    """The branches of a site that a page is on: the host, and its first folders, as they are written.
+
+    >>> branches_of("https://example.com/en/docs/web/api/fetch/use.html?x=1", "example.com")
+    ('example.com', 'example.com/en/docs/web/api')
+    >>> branches_of("https://example.com/", "example.com")
+    ('example.com', 'example.com/')
+    """
+    _, _, path = url.split("//", 1)[-1].split("#", 1)[0].split("?", 1)[0].partition("/")
+    return host, f"{host}/{'/'.join(path.split('/')[:-1][:_BRANCH])}"

@@ -1,7 +1,9 @@
 """The estimator that the live engine uses: `online` behind the small interface of `base`."""
 
 import numpy as np
+from numpy.typing import NDArray
 
+from afresh.estimate.base import BY_LEARNER
 from afresh.estimate.online import (
     DEFAULT_CURIOSITY,
     DEFAULT_ENOUGH,
@@ -19,11 +21,12 @@ from afresh.estimate.online import (
     restlessness,
     sweep,
 )
-from afresh.estimate.requests import FAST, SLOW, exposure, faded, request_rate
+from afresh.estimate.popularity import Popularity
+from afresh.estimate.requests import FAST, SLOW, faded, ordinary_share, request_rate, valued
 from afresh.types import Beliefs
 
 MOST_GROUPS = 65_536
-_MARK = b"\x02afresh"  # of what this estimator wrote; its first byte counts what the sums have meant
+_MARK = BY_LEARNER
 
 
 class Learner:
@@ -46,10 +49,11 @@ class Learner:
         self.table = new_table(0, typical_rate=typical_rate, now=0.0, memory=memory, curiosity=curiosity, enough=enough)
         self._groups: dict[str, int] = {}
         self._room = self.table.groups  # for more groups than there are
-        self._given: dict[int, float] = {}  # importance set by the operator
-        self._live: set[int] = set()
-        self._requests = 0.0  # ever, of all pages
-        self._first = float("inf")
+        self._given: NDArray[np.float32] | None = None  # importance set by the operator, of each page; NaN: none
+        self._live = np.zeros(0, np.bool_)
+        self._pages = 0
+        self._popularity = Popularity()
+        self._groups_of_requests: list[int] = [0]  # the group in `_popularity` of each group
         self._now = 0.0  # the latest moment that was named
         self._restored = 0  # pages read back since the priors were last learned from all of them
 
@@ -71,20 +75,24 @@ class Learner:
             self._restored += 1
         record["group"] = self._group(kin)
         self.table.pages[slot] = record[0]
-        self._live.add(slot)
-        self._first = min(self._first, float(record["since"][0]))
-        self._requests += float(record["requests"][0])
-        if importance is not None:
-            self._given[slot] = importance
+        self._pages += not self._live[slot]
+        self._live[slot] = True
+        asked, requests = float(record["asked"][0]), float(record["requests"][0])
+        group = self._popular(slot)
+        self._popularity.add(group, now, since=float(record["since"][0]), requests=faded(requests, now - asked, SLOW))
+        if importance is not None and self._given is None:
+            self._given = np.full(len(self._live), np.nan, np.float32)
+        if self._given is not None:
+            self._given[slot] = np.nan if importance is None else importance
 
-    def crawled(self, slot: int, *, elapsed: float, signals: int, changed: bool) -> None:
+    def crawled(self, slot: int, *, elapsed: float, signals: float, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
         self._learn_from_restored()
         learn_crawl(self.table, slot, min(max(float(elapsed), 0.0), 1e15), float(min(signals, 10**9)), bool(changed))
         for _ in range(int(self.table.control[GLANCES])):
             glance(self.table)
 
-    def signalled(self, slot: int, count: int = 1) -> None:
+    def signalled(self, slot: int, count: float = 1.0) -> None:
         """A hint arrived."""
         self.table.pages["heard"][slot] += count
 
@@ -93,9 +101,11 @@ class Learner:
         record = self.table.pages[slot]
         if now is not None:
             self._fade(slot, now)
-        record["requests"] += count
         record["burst"] += count
-        self._requests += count
+        watched = float(record["asked"]) - float(record["since"])
+        count *= ordinary_share(float(record["requests"]), float(record["burst"]), watched)
+        record["requests"] += count
+        self._popularity.ask(self._popular(slot), count, float(record["asked"]))
 
     def beliefs(self, slot: int, now: float) -> Beliefs:
         """What is believed of the page now."""
@@ -110,7 +120,7 @@ class Learner:
             observations=int(self.table.pages["observations"][slot]),
         )
 
-    def fresh_probability(self, slot: int, elapsed: float, signals: int) -> float:
+    def fresh_probability(self, slot: int, elapsed: float, signals: float) -> float:
         """How likely a copy of this age is to be current, over all rates that the page may have."""
         return float(fresh_probability_of(self.table, slot, max(elapsed, 0.0), float(signals)))
 
@@ -128,10 +138,14 @@ class Learner:
 
     def remove(self, slot: int) -> None:
         """Forget the page."""
-        self._requests -= float(self.table.pages["requests"][slot])
+        record = self.table.pages[slot]
+        since, asked, requests = (float(record[name]) for name in ("since", "asked", "requests"))
+        self._popularity.remove(self._popular(slot), asked, since=since, requests=requests)
         self.table.pages[slot] = np.zeros((), PAGE)
-        self._live.discard(slot)
-        self._given.pop(slot, None)
+        self._pages -= bool(self._live[slot])
+        self._live[slot] = False
+        if self._given is not None:
+            self._given[slot] = np.nan
 
     def _make_room(self, slot: int) -> None:
         pages = self.table.pages
@@ -139,17 +153,22 @@ class Learner:
             more = np.zeros(max(64, slot + 1, len(pages) * 5 // 4), PAGE)
             more[: len(pages)] = pages
             self.table = self.table._replace(pages=more)
+            self._live = np.concatenate([self._live, np.zeros(len(more) - len(self._live), np.bool_)])
+            if self._given is not None:
+                missing = np.full(len(more) - len(self._given), np.nan, np.float32)
+                self._given = np.concatenate([self._given, missing])
         self.table.control[USED] = max(self.table.control[USED], slot + 1)
 
     def _group(self, kin: tuple[str, ...]) -> int:
         """The narrowest group of these names; new ones believe what their parents do."""
         number = 0
-        for name in kin:
+        for nth, name in enumerate(kin):
             known = self._groups.get(name)
             if known is None:
                 if len(self.table.groups) >= MOST_GROUPS:
                     return number
                 known = self._new_group(name, number)
+                self._groups_of_requests.append(self._popularity.group(kin[: nth + 1]))
             number = known
         return number
 
@@ -169,9 +188,12 @@ class Learner:
         self._groups[name] = count
         return count
 
+    def _popular(self, slot: int) -> int:
+        return self._groups_of_requests[int(self.table.pages["group"][slot])]
+
     def _learn_from_restored(self) -> None:
         """Priors are not kept on disk: they follow from the pages, and are learned again when many were read back."""
-        if self._restored * 8 >= max(len(self._live), 1):
+        if self._restored * 8 >= max(self._pages, 1):
             self._restored = 0
             sweep(self.table, 5)
 
@@ -179,22 +201,20 @@ class Learner:
         record = self.table.pages[slot]
         elapsed = now - float(record["asked"])
         if elapsed > 0:
-            before = float(record["requests"])
-            record["requests"] = faded(before, elapsed, SLOW)
+            record["requests"] = faded(float(record["requests"]), elapsed, SLOW)
             record["burst"] = faded(float(record["burst"]), elapsed, FAST)
-            self._requests += float(record["requests"]) - before
             record["asked"] = now
 
     def _request_rate(self, slot: int, now: float) -> float:
-        if slot in self._given:
-            return self._given[slot]
+        given = np.nan if self._given is None else float(self._given[slot])
+        if given >= 0.0:
+            return given
         record = self.table.pages[slot]
-        span = exposure(now - self._first, SLOW)
-        average = self._requests / (len(self._live) * span) if span > 0 else 0.0
         elapsed = now - float(record["asked"])
-        return request_rate(
+        rate = request_rate(
             faded(float(record["requests"]), elapsed, SLOW),
             faded(float(record["burst"]), elapsed, FAST),
             now - float(record["since"]),
-            average,
+            self._popularity.average(self._popular(slot), now),
         )
+        return valued(rate, None if given != given else given)

@@ -9,6 +9,7 @@ import math
 SLOW = 30 * 86400.0  # seconds; memory of the ordinary rate
 FAST = 0.5 * 86400.0
 _SURE = 2.0  # standard deviations by which a burst must stand out
+_LEAST_SHARE = 0.1
 
 
 def faded(count: float, elapsed: float, memory: float) -> float:
@@ -25,6 +26,22 @@ def exposure(watched: float, memory: float) -> float:
     return -memory * math.expm1(-max(watched, 0.0) / memory)
 
 
+def ordinary_share(slow: float, fast: float, watched: float) -> float:
+    """How much of a request belongs to the page's ordinary rate: all of it, but in a burst only about twice that rate.
+
+    Otherwise a week of fame would be remembered for a month. A rise that lasts is still learned, and meanwhile the fast
+    count speaks for it. Of a page that is watched only for a while nobody knows yet what is ordinary.
+
+    >>> ordinary_share(100.0, 3.0, 1e9), round(ordinary_share(100.0, 100.0, 1e9), 3)
+    (1.0, 0.1)
+    """
+    ordinary = slow / max(exposure(watched, SLOW), 1e-9)
+    burst = (fast - _SURE * math.sqrt(fast)) / max(exposure(watched, FAST), 1e-9)
+    if burst <= 2.0 * ordinary:
+        return 1.0
+    return max(2.0 * ordinary / burst, math.exp(-max(watched, 0.0) / SLOW), _LEAST_SHARE)
+
+
 def request_rate(slow: float, fast: float, watched: float, average: float) -> float:
     """Requests per second, drawn towards the average page by one request's worth; 1 while nobody asked for anything.
 
@@ -38,3 +55,14 @@ def request_rate(slow: float, fast: float, watched: float, average: float) -> fl
     ordinary = (slow + 1.0) / (exposure(watched, SLOW) + 1.0 / average)
     sure = fast - _SURE * math.sqrt(fast)
     return max(ordinary, sure / (exposure(watched, FAST) + 1.0 / average))
+
+
+def valued(rate: float, importance: float | None) -> float:
+    """A learned request rate as the operator wants it: 0 or more overrides it, less than 0 multiplies by that much.
+
+    >>> valued(2.0, None), valued(2.0, 5.0), valued(2.0, -5.0)
+    (2.0, 5.0, 10.0)
+    """
+    if importance is None:
+        return rate
+    return importance if importance >= 0.0 else -importance * rate

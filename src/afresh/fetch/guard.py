@@ -7,8 +7,7 @@ it; and the socket it returns goes to the very address that it looked at.
 import ipaddress
 import socket
 from collections.abc import Iterable
-
-import aiohttp
+from typing import Any
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -109,7 +108,7 @@ class Guard:
         if not public(address) and not any(address in network for network in self.networks):
             raise Refused("refused_address", "The address is not public.")
 
-    def socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
+    def socket(self, info: tuple[int, int, int, str, tuple[Any, ...]]) -> socket.socket:
         """A socket for an address that was looked at; nothing can come between the look and the connection."""
         family, kind, protocol, _, address = info
         self.check_address(str(address[0]))

@@ -1,19 +1,15 @@
 """What is taken from an answer's headers, and what is not believed: validators, dates, waiting times, codings."""
 
-import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from itertools import chain
 
-from afresh.fetch.wire import Answer
 from afresh.types import Validators
 
 LONGEST_VALUE = 1024  # a validator longer than this is not worth keeping
 LONGEST_WAIT = 1e9  # seconds; what a host says beyond this means nothing
 OLDEST_DATE = 631152000.0  # 1990: nothing on the web is older, and a server that says so has no clock
 CLOCK_SLACK = 300.0  # how far a server's clock may be ahead of ours
-_STRAY = re.compile(rb"[\0\r\n]")
 _CODING_SUFFIXES = ("-gzip", "--gzip", ";gzip", "-br", "-zstd", "-deflate", "-df")
 
 
@@ -71,6 +67,8 @@ def retry_after(value: str, now: float) -> float | None:
     (120.0, None, 1000000000.0)
     """
     value = value.strip()
+    if not value:
+        return None
     if value.isascii() and value.isdecimal():
         return min(float(value[:20]), LONGEST_WAIT)
     try:
@@ -121,11 +119,7 @@ def codings(values: list[str]) -> list[str]:
     >>> codings(["gzip, BR", "identity"])
     ['gzip', 'br']
     """
+    if not values:
+        return []
     words = [word.strip().lower() for value in values for word in value.split(",")]
     return [word for word in words if word not in ("", "identity", "none")]
-
-
-def sound(answer: Answer) -> bool:
-    """Whether the head of an answer holds no byte that parsers disagree about; the library lets some through."""
-    head = b"".join(chain.from_iterable(answer.raw_headers))
-    return not _STRAY.search(head) and not _STRAY.search((answer.reason or "").encode("utf-8", "replace"))

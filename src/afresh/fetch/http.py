@@ -1,25 +1,24 @@
 """Pages over HTTP: conditional, bounded in time and size, and never to an address it must not reach."""
 
-import asyncio
 import logging
+import resource
 import ssl
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-import aiohttp
-from aiohttp.abc import AbstractResolver
-from yarl import URL
-
 from afresh.fetch import headers
+from afresh.fetch.answer import Answer
+from afresh.fetch.connect import Dialer
+from afresh.fetch.deadline import Deadlines
 from afresh.fetch.guard import Guard
 from afresh.fetch.inflate import ACCEPTED, Spoiled
-from afresh.fetch.read import Meter, read
+from afresh.fetch.read import read
 from afresh.fetch.reasons import reason
-from afresh.fetch.resolve import Lookup, SystemResolver
-from afresh.fetch.target import BadTarget, redirected, target
-from afresh.fetch.wire import Answer, Wire
+from afresh.fetch.resolve import Lookup, Names, Resolver, SystemResolver
+from afresh.fetch.target import BadTarget, Target, redirected, target
+from afresh.fetch.wire import Wire
 from afresh.types import Fetched, Validators
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -27,6 +26,12 @@ CONTENT = frozenset({200, 203})  # the answers whose body is the page
 MOST_NOTED = 10_000  # hosts whose oddities are remembered as told
 
 _log = logging.getLogger("afresh.fetch")
+
+
+def _half_the_files() -> int:
+    """Half of what the system lets this process have open, and at most 4,096: the other half is for all else."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(soft // 2, 4096) if soft > 0 else 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +46,11 @@ class Limits:
     connections: int = 256
     per_host: int = 8
     keep_alive: float = 15.0  # how long an idle connection is kept for the next fetch
+    idle: int = field(default_factory=_half_the_files)  # how many are
 
 
 @dataclass(slots=True)
-class _Seen(Meter):
+class _Seen:
     """What was seen of a fetch so far: on failure this is all there is to tell."""
 
     url: str
@@ -67,25 +73,13 @@ class _Seen(Meter):
         )
 
 
-class _Connector(aiohttp.TCPConnector):
-    """The library's pool of connections, with a deadline of its own for the TLS handshake, so that it can be named."""
-
-    def __init__(self, *, handshake: float, **others: Any) -> None:
-        super().__init__(**others)
-        self._handshake = handshake
-
-    async def _wrap_create_connection(self, *args: Any, **others: Any) -> Any:
-        if others.get("ssl"):
-            others["ssl_handshake_timeout"] = self._handshake
-        return await super()._wrap_create_connection(*args, **others)
-
-
 class Http:
     """Gets pages over HTTP and HTTPS; every outcome is a value.
 
     Invariants: the guard sees every address that a socket is made for, and a pooled connection stays with the address
     that was seen; nothing is kept between fetches but connections and resolved names (no cookies, no credentials);
-    memory of one fetch stays below twice `limits.body` and a decoder's window.
+    memory of one fetch stays below twice `limits.body` and a decoder's window. A context given as `tls` is told which
+    protocols to offer.
     """
 
     def __init__(
@@ -97,7 +91,7 @@ class Http:
         guard: Guard | None = None,
         unverified_hosts: Collection[str] = (),
         tls: ssl.SSLContext | None = None,
-        resolver: AbstractResolver | None = None,
+        resolver: Resolver | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.user_agent = user_agent
@@ -108,6 +102,7 @@ class Http:
         self.resolver = resolver
         self.clock = clock
         self._wire: Wire | None = None
+        self._deadlines = Deadlines(self.limits.seconds)
         self._noted: set[tuple[str, str]] = set()
 
     async def fetch(self, url: str, known: Validators) -> Fetched:
@@ -118,22 +113,23 @@ class Http:
         """The same, but a redirect is followed only to where it `may`; any other is itself what came of the fetch."""
         seen = _Seen(url, self.clock())
         try:
-            async with asyncio.timeout(self.limits.seconds):
+            with self._deadlines.limit():
                 return await self._ask(seen, known, may)
-        except (aiohttp.ClientError, OSError, ValueError, Spoiled) as error:
+        except (OSError, ValueError, Spoiled) as error:
             return seen.fetched(reason=reason(error))
 
     async def address(self, url: str) -> str:
         """The numeric address that the page's host is reached at, of several always the same one; "" if none."""
         try:
             where = target(url)
-            found = await self._open().addresses(str(where.raw_host), where.port or 80)
-        except (OSError, ValueError, aiohttp.ClientError):
+            found = await self._open().addresses(where.host, where.port)
+        except (OSError, ValueError):
             return ""  # asking for the page itself will tell why
         return min(found, default="")
 
     async def close(self) -> None:
         """Let go of all connections."""
+        self._deadlines.close()
         if self._wire is not None:
             await self._wire.close()
             self._wire = None
@@ -145,10 +141,10 @@ class Http:
             asked = headers.conditions(known)
             if seen.asked_again:
                 asked["Cache-Control"] = "no-cache"
-            async with self._open().get(where, asked, self._trust(where)) as answer:
+            wire, verified = self._open(), where.host not in self.unverified_hosts
+            answer, asked_at = await wire.ask(where, asked, verified=verified), where
+            try:
                 seen.status = answer.status
-                if not headers.sound(answer):
-                    raise Spoiled("bad_protocol")
                 self._note_oddities(where, answer)
                 if answer.status in REDIRECTS and "Location" in answer.headers:
                     where = self._hop(seen, where, answer)
@@ -161,10 +157,12 @@ class Http:
                     known, seen.asked_again = Validators(), True
                 else:
                     return await self._take(seen, answer)
+            finally:
+                wire.release(asked_at, answer, verified=verified)
 
-    def _hop(self, seen: _Seen, where: URL, answer: Answer) -> URL:
+    def _hop(self, seen: _Seen, where: Target, answer: Answer) -> Target:
         """The next address of a chain of redirects, which is kept in `seen.hops`."""
-        locations = set(answer.headers.getall("Location"))
+        locations = set(answer.headers.all("Location"))
         try:
             if len(locations) > 1:
                 raise BadTarget("it points to several places")
@@ -183,7 +181,10 @@ class Http:
         """What an answer that is no detour brought."""
         body = b""
         if answer.status in CONTENT:  # of all others the status says what there is to say
-            body = await read(answer, self.limits.body, seen)
+            try:
+                body = await read(answer, self.limits.body)
+            finally:
+                seen.received = answer.received
         # Validators of another address must not be sent to this one, so a page behind a redirect has none.
         kept = Validators() if seen.hops else headers.validators(answer.headers, self.clock())
         return seen.fetched(
@@ -194,33 +195,26 @@ class Http:
             location=seen.hops[-1] if seen.hops else "",
         )
 
-    def _note_oddities(self, where: URL, answer: Answer) -> None:
+    def _note_oddities(self, where: Target, answer: Answer) -> None:
         """Tell once per host which of its headers are not believed."""
         for name in headers.oddities(answer.headers, self.clock()):
-            key = (str(where.raw_host), name)
+            key = (where.host, name)
             if key not in self._noted and len(self._noted) < MOST_NOTED:
                 self._noted.add(key)
                 _log.info("%s sends a %s that cannot be true; it is ignored", *key)
 
-    def _trust(self, where: URL) -> ssl.SSLContext | bool:
-        """How the server's certificate is checked."""
-        if where.raw_host in self.unverified_hosts:
-            return False
-        return self.tls or True
-
     def _open(self) -> Wire:
         """The connections; made at the first fetch, because they belong to the loop that runs then."""
         if self._wire is None:
-            connector = _Connector(
-                handshake=self.limits.connect / 2,
-                limit=self.limits.connections,
-                limit_per_host=self.limits.per_host,
-                resolver=Lookup(self.resolver or SystemResolver(), self.guard, seconds=self.limits.lookup),
-                socket_factory=self.guard.socket,
-                keepalive_timeout=self.limits.keep_alive,
-                ttl_dns_cache=60,
-                dns_cache_max_size=10_000,
+            sent = {"User-Agent": self.user_agent, "Accept": "text/html,*/*;q=0.8", "Accept-Encoding": ACCEPTED}
+            limits = self.limits
+            names = Names(Lookup(self.resolver or SystemResolver(), self.guard, seconds=limits.lookup))
+            dialer = Dialer(names, self.guard, sent, seconds=limits.connect, tls=self.tls)
+            self._wire = Wire(
+                dialer,
+                most=limits.connections,
+                per_host=limits.per_host,
+                most_idle=limits.idle,
+                keep_alive=limits.keep_alive,
             )
-            headers = {"User-Agent": self.user_agent, "Accept": "text/html,*/*;q=0.8", "Accept-Encoding": ACCEPTED}
-            self._wire = Wire(connector, headers, connect=self.limits.connect)
         return self._wire

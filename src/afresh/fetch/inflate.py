@@ -238,11 +238,6 @@ class Body:
         self._feed(data)
 
     @property
-    def coded(self) -> bool:
-        """Whether there is a coding to undo, so that a little may become much."""
-        return bool(self._stages)
-
-    @property
     def size(self) -> int:
         """How large the body is by now."""
         return self._kept.size
@@ -252,3 +247,23 @@ class Body:
         for stage in self._stages:
             stage.finish()
         return self._kept.whole()
+
+    def so_far(self) -> bytes:
+        """What has come out by now."""
+        return self._kept.whole()
+
+
+def gunzip(data: bytes, limit: int) -> tuple[bytes, str]:
+    """What a gzip file holds, up to a limit; and the reason why that is not all, or "".
+
+    >>> packed = __import__("gzip").compress(b"hello" * 100_000)
+    >>> [(len(content), reason) for content, reason in (gunzip(packed, 500_000), gunzip(packed, 100_000))]
+    [(500000, ''), (65536, 'too_large')]
+    """
+    body = Body(["gzip"], limit)
+    try:
+        for start in range(0, len(data), STEP):
+            body.feed(data[start : start + STEP])
+        return body.finish(), ""
+    except Spoiled as spoiled:
+        return body.so_far(), spoiled.reason

@@ -1,134 +1,159 @@
-"""One question and one answer over a pooled connection.
+"""One question and one answer over a pooled connection."""
 
-The library's pool, sockets and parser are used as they are; what it does round them for every request (sessions,
-cookies, redirects, tracing, bodies to upload) takes longer than all of these together, and none of it is wanted here.
-"""
+import asyncio
+from collections.abc import Mapping
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from ssl import SSLContext
+from afresh.fetch.answer import Answer, Connection, Question, Unanswered
+from afresh.fetch.connect import Dialer
+from afresh.fetch.target import Target
 
-import aiohttp
-from aiohttp.client_reqrep import ClientRequest
-from aiohttp.connector import Connection
-from aiohttp.http import RawResponseMessage
-from aiohttp.http_exceptions import HttpProcessingError
-from multidict import CIMultiDictProxy
-from yarl import URL
+SECONDS_TO_CLOSE = 1.0
 
-from afresh.fetch.inflate import Spoiled
-
-LONGEST_LINE = 16 * 1024  # of an answer's head
-MOST_HEADERS = 256
-MOST_INTERIM = 20  # answers before the answer (100, 103), which may be sent without end
-MOST_ORIGINS = 10_000  # remembered
+_Key = tuple[str, int, bool, bool]  # host, port, whether it is secure, whether its certificate is checked
 
 
-class Answer:
-    """The head of an answer, and the body as it arrives."""
+class _Site:
+    """What there is of one origin: places for questions, and connections, the latest used last."""
 
-    def __init__(self, connection: Connection, message: RawResponseMessage, content: aiohttp.StreamReader) -> None:
-        self.connection = connection
-        self.status = message.code
-        self.reason = message.reason
-        self.headers: CIMultiDictProxy[str] = message.headers
-        self.raw_headers = message.raw_headers
-        self.content = content
+    __slots__ = ("connections", "places", "users")
 
-    @property
-    def content_length(self) -> int:
-        """Bytes of body that the head promises; 0 if it does not say."""
-        length = self.headers.get("Content-Length", "")
-        return int(length) if length.isascii() and length.isdecimal() else 0
+    def __init__(self, places: int) -> None:
+        self.places = asyncio.Semaphore(places)
+        self.connections: list[Connection] = []
+        self.users = 0
 
 
 class Wire:
-    """Asks over the connections of a connector, always with the same headers and at most a few more."""
+    """Asks over connections that are kept for a while, so many at once in all and to one origin.
 
-    def __init__(self, connector: aiohttp.TCPConnector, headers: Mapping[str, str], *, connect: float) -> None:
-        self.connector = connector
-        self._headers = _lines(headers)
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect)
-        self._origins: dict[tuple[URL, SSLContext | bool], ClientRequest] = {}
+    A connection with HTTP/2 carries several questions at once; the limits are on questions, so there are never more
+    connections in use than these. Idle ones are counted apart.
+    """
 
-    async def close(self) -> None:
-        """Let go of all connections."""
-        await self.connector.close()
+    def __init__(self, dialer: Dialer, *, most: int, per_host: int, most_idle: int, keep_alive: float) -> None:
+        self.dialer = dialer
+        self._per_host = per_host
+        self._most_idle = most_idle
+        self._keep_alive = keep_alive
+        self._places = asyncio.Semaphore(most)
+        self._sites: dict[_Key, _Site] = {}
+        self._idle: dict[Connection, _Key] = {}  # the longest idle first
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._closed = False
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """The addresses that a connection to a host would be tried at."""
-        return [each["host"] for each in await self.connector._resolve_host(host, port)]
+        return [str(each["host"]) for each in await self.dialer.names.find(host, port)]
 
-    @asynccontextmanager
-    async def get(self, where: URL, headers: Mapping[str, str], trust: SSLContext | bool) -> AsyncIterator[Answer]:
-        """Ask for a page; the connection goes back to the pool, or is closed if something is left in it."""
-        head = b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n" % (
-            where.raw_path_qs.encode("ascii"),
-            str(where.host_port_subcomponent).encode("ascii"),
-            self._headers,
-            _lines(headers),
-        )
+    async def ask(self, where: Target, headers: Mapping[str, str], *, verified: bool = True) -> Answer:
+        """Ask for a page, and wait for the head of its answer. `release` must follow."""
+        key = (where.host, where.port, where.secure, verified)
+        site = self._sites.get(key)
+        if site is None:
+            site = self._sites[key] = _Site(self._per_host)
+        site.users += 1
+        held: list[asyncio.Semaphore] = []
         try:
-            answer = await self._exchange(where, head, trust)
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            # A pooled connection may have been closed just before it was used. That says nothing about the page.
-            if isinstance(error, aiohttp.ClientConnectorError):
-                raise
-            answer = await self._exchange(where, head, trust)
-        try:
-            yield answer
+            for places in (site.places, self._places):
+                await places.acquire()
+                held.append(places)
+            return await self._exchange(site, where, headers, verified)
         except BaseException:
-            answer.connection.close()
+            for places in held:
+                places.release()
+            self._depart(key, site)
             raise
-        answer.connection.release()
 
-    async def _exchange(self, where: URL, head: bytes, trust: SSLContext | bool) -> Answer:
-        try:
-            connection = await self.connector.connect(self._origin(where, trust), [], self._timeout)
-        except TimeoutError as error:
-            raise aiohttp.ConnectionTimeoutError("no connection in time") from error
-        try:
-            return await self._speak(connection, head)
-        except BaseException:
+    def release(self, where: Target, answer: Answer, *, verified: bool = True) -> None:
+        """Have done with an answer; its connection is used again if nothing of the answer is left in it."""
+        key = (where.host, where.port, where.secure, verified)
+        site, connection = self._sites.get(key), answer.connection
+        connection.drop(answer)
+        if site is None:  # all was closed meanwhile
+            return
+        if connection.room and not connection.busy:
+            connection.idle_since = asyncio.get_running_loop().time()
+            self._idle[connection] = key
+            if len(self._idle) > self._most_idle:
+                self._close(next(iter(self._idle)))
+            if self._sweeping is None:
+                self._sweep()
+        self._places.release()
+        site.places.release()
+        self._depart(key, site)
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        self._closed = True
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        connections = [connection for site in self._sites.values() for connection in site.connections]
+        self._sites, self._idle = {}, {}
+        for connection in connections:
             connection.close()
-            raise
+        if connections:
+            await asyncio.wait([connection.gone for connection in connections], timeout=SECONDS_TO_CLOSE)
+        await self.dialer.names.close()
+
+    async def _exchange(self, site: _Site, where: Target, headers: Mapping[str, str], verified: bool) -> Answer:
+        """Ask, and once more if the connection was closed just before it was used. That says nothing about the page."""
+        question = Question(where.authority, where.path, headers)
+        connection = self._kept(site)
+        try:
+            return await self._ask(connection or await self._new(site, where, verified), question)
+        except Unanswered:
+            return await self._ask(await self._new(site, where, verified), question)
 
     @staticmethod
-    async def _speak(connection: Connection, head: bytes) -> Answer:
-        protocol, transport = connection.protocol, connection.transport
-        if protocol is None or transport is None:
-            raise aiohttp.ServerDisconnectedError
-        protocol.set_response_params(
-            read_until_eof=True,
-            auto_decompress=False,  # the library's own limits hold for a piece, not for the whole
-            max_line_size=LONGEST_LINE,
-            max_field_size=LONGEST_LINE,
-            max_headers=MOST_HEADERS,
-        )
-        transport.write(head)
-        for _ in range(MOST_INTERIM):
-            try:
-                message, content = await protocol.read()
-            except HttpProcessingError:
-                raise Spoiled("bad_protocol") from None
-            if not 100 <= message.code < 200 or message.code == 101:
-                return Answer(connection, message, content)
-        raise Spoiled("bad_protocol")
+    async def _ask(connection: Connection, question: Question) -> Answer:
+        answer = connection.ask(question)
+        try:
+            await answer.head()
+        except BaseException:
+            connection.drop(answer)
+            raise
+        return answer
 
-    def _origin(self, where: URL, trust: SSLContext | bool) -> ClientRequest:
-        """What the pool asks of a request: to whom it goes. The same for all of one origin."""
-        origin = where.origin()
-        request = self._origins.get((origin, trust))
-        if request is None:
-            if len(self._origins) >= MOST_ORIGINS:
-                self._origins.clear()
-            request = self._origins[origin, trust] = ClientRequest("GET", origin, ssl=trust)
-        return request
+    def _kept(self, site: _Site) -> Connection | None:
+        """A connection that is there already and has room."""
+        site.connections = [connection for connection in site.connections if not connection.closed]
+        for connection in reversed(site.connections):
+            if connection.room:
+                self._idle.pop(connection, None)
+                return connection
+        return None
 
+    async def _new(self, site: _Site, where: Target, verified: bool) -> Connection:
+        connection = await self.dialer.dial(where, verified=verified)
+        if self._closed:
+            connection.close()
+        site.connections.append(connection)
+        return connection
 
-def _lines(headers: Mapping[str, str]) -> bytes:
-    """Headers as they are sent; ValueError for what would be read as more than one line."""
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    if lines.count("\r") != len(headers) or lines.count("\n") != len(headers) or "\0" in lines:
-        raise ValueError("a header may not hold the end of a line")
-    return lines.encode("utf-8", "surrogateescape")
+    def _depart(self, key: _Key, site: _Site) -> None:
+        """One user less; a site without users and connections is forgotten."""
+        site.users -= 1
+        self._forget(key, site)
+
+    def _forget(self, key: _Key, site: _Site) -> None:
+        if not site.users and all(connection.closed for connection in site.connections):
+            self._sites.pop(key, None)
+
+    def _close(self, connection: Connection) -> None:
+        """End an idle connection."""
+        key = self._idle.pop(connection)
+        connection.close()
+        if (site := self._sites.get(key)) is not None:
+            self._forget(key, site)
+
+    def _sweep(self) -> None:
+        """Close what has been idle for long, and look again when the next will have been."""
+        loop = asyncio.get_running_loop()
+        self._sweeping = None
+        while self._idle:
+            oldest = next(iter(self._idle))
+            left = oldest.idle_since + self._keep_alive - loop.time()
+            if left > 0 and not oldest.closed:
+                self._sweeping = loop.call_later(left, self._sweep)
+                return
+            self._close(oldest)

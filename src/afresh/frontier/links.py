@@ -8,6 +8,7 @@ What a page asks robots not to follow is not followed. Feeds are named apart: th
 import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from html.entities import html5
 from typing import Any
 
@@ -17,6 +18,7 @@ from afresh.frontier.url import LONGEST, Resolver
 
 LARGEST = 4 * 1024 * 1024  # bytes of a page that are read
 MOST = 5_000  # links of a page that are kept
+LONGEST_KNOWN = 400  # bytes of a tag that is recognised when it comes again
 MOST_CANDIDATES = 100  # words of a srcset that are read
 
 _TO_PAGES = frozenset(
@@ -257,10 +259,31 @@ def _tags(page: bytes, rows: int, *, files: bool) -> Iterator[tuple[str, dict[st
         if kind == 0:
             yield "a", page[first:last]
             continue
-        attributes: dict[str, str] = {}
-        for _, key, start, end in room[first + 1 : last].tolist():
-            attributes.setdefault(keys[key], _unescaped(page[start:end].decode("utf-8", "replace")))
-        yield names[int(room[first, 0])], attributes
+        tag = names[int(room[first, 0])]
+        raw = tuple((keys[key], page[start:end]) for _, key, start, end in room[first + 1 : last].tolist())
+        short = (tag == "meta" or tag == "link") and room[last - 1, 3] - room[first, 3] <= LONGEST_KNOWN
+        if short and not files and _says_nothing(tag, raw):
+            continue
+        yield tag, _attributes(raw)
+
+
+def _attributes(raw: tuple[tuple[str, bytes], ...]) -> dict[str, str]:
+    """Attributes by name, the first of each."""
+    attributes: dict[str, str] = {}
+    for name, value in raw:
+        attributes.setdefault(name, _unescaped(value.decode("utf-8", "replace")))
+    return attributes
+
+
+@lru_cache(maxsize=4096)
+def _says_nothing(tag: str, raw: tuple[tuple[str, bytes], ...]) -> bool:
+    """Whether a `link` or `meta` is of no interest, as most are, and the same on every page of a site."""
+    attributes = _attributes(raw)
+    if tag == "meta":
+        about, does = attributes.get("name", ""), attributes.get("http-equiv", "")
+        return about.strip().lower() != "robots" and does.strip().lower() != "refresh"
+    relations = set(attributes.get("rel", "").lower().split())
+    return "nofollow" in relations or not relations & _TO_PAGES
 
 
 _CODES: dict[tuple[str, ...], tuple[list[str], Any]] = {}

@@ -23,7 +23,11 @@ BUCKETS = 1 << 24
 FULLEST = 255  # keys that a bucket's byte can count
 MOST = (1 << 32) - 1  # keys that `starts` can count
 
+DIGIT = 11  # bits of a key by which it is put in order, twice
+LONGEST_RUN = 32  # keys alike in both digits that are put in order by insertion
+
 Words = NDArray[np.uint64]
+Orders = NDArray[np.uint32]
 Highs = NDArray[np.uint32]
 Lows = NDArray[Any]  # uint16 when coarse, uint8 when fine
 Starts = NDArray[np.uint32]
@@ -201,6 +205,130 @@ def add(
     return at, found
 
 
+@_compiled
+def put(keys: Words, table: Words) -> None:
+    """Put keys into the hash table that are not there and not 0."""
+    mask = np.uint64(table.size - 1)
+    for key in keys:
+        place = key & mask
+        while table[place] != 0:
+            place = (place + np.uint64(1)) & mask
+        table[place] = key
+
+
+# Many at once ----------------------------------------------------------------------------------------------------
+# One key at a time, each lookup waits for memory far away from the last one. In order, neighbours share what was read,
+# and those that turn out to be new are sorted already and can be merged as they are.
+
+
+@_compiled
+def ordered(keys: Words, seed: np.uint64, words: Words, order: Orders, spare: Words, spare_order: Orders) -> None:
+    """Put the mixed keys in order into `words`, and where each came from into `order`; equals keep their order."""
+    low, high = np.zeros(1 << DIGIT, np.int64), np.zeros(1 << DIGIT, np.int64)
+    mask = np.uint64((1 << DIGIT) - 1)
+    for nth in range(keys.size):
+        word = mixed(keys[nth], seed)
+        low[(word >> np.uint64(64 - 2 * DIGIT)) & mask] += 1
+        high[word >> np.uint64(64 - DIGIT)] += 1
+    before_low, before_high = 0, 0
+    for digit in range(1 << DIGIT):
+        before_low, low[digit] = before_low + low[digit], before_low
+        before_high, high[digit] = before_high + high[digit], before_high
+    for nth in range(keys.size):
+        word = mixed(keys[nth], seed)
+        lower = (word >> np.uint64(64 - 2 * DIGIT)) & mask
+        spare[low[lower]], spare_order[low[lower]] = word, nth
+        low[lower] += 1
+    for nth in range(keys.size):
+        upper = spare[nth] >> np.uint64(64 - DIGIT)
+        words[high[upper]], order[high[upper]] = spare[nth], spare_order[nth]
+        high[upper] += 1
+    _order_runs(words, order)
+
+
+@_compiled
+def _order_runs(words: Words, order: Orders) -> None:
+    """Put in order what is alike in its first bits: a few each, unless somebody has chosen them."""
+    first = 0
+    while first < words.size:
+        end = first + 1
+        while end < words.size and (words[end] ^ words[first]) >> np.uint64(64 - 2 * DIGIT) == 0:
+            end += 1
+        if end - first > LONGEST_RUN:
+            places = np.argsort(words[first:end], kind="mergesort")
+            words[first:end] = words[first:end][places]
+            order[first:end] = order[first:end][places]
+        else:
+            for nth in range(first + 1, end):
+                word, source, place = words[nth], order[nth], nth
+                while place > first and words[place - 1] > word:
+                    words[place], order[place] = words[place - 1], order[place - 1]
+                    place -= 1
+                words[place], order[place] = word, source
+        first = end
+
+
+@_compiled
+def _locate_many(
+    keys: Words, found: Words, where: Orders, high: Highs, low: Lows, starts: Starts, counts: Words
+) -> np.uint64:
+    """`_find_many` that also says where each key stands, or would stand."""
+    read = _begin_many(keys, found, high, low, starts, counts)
+    for nth in range(keys.size):
+        place, there = np.int64(0), False
+        if high.size > 0:
+            place, there = finish(keys[nth], np.int64(found[nth]), high, low, starts, counts)
+        where[nth], found[nth] = place, np.uint64(there)
+    return read
+
+
+@_compiled
+def look_up(
+    words: Words, order: Orders, where: Orders, new: NDArray[np.bool_], buffer: tuple[Any, ...], sets: Any
+) -> int:
+    """Gather keys in order that are in neither set nor in the table at the front of `words`; how many.
+
+    Each is marked in `new`, where it came from, the first of equals, and its place in the larger set is put into
+    `where`, which has room for all. The buffer is that of `add`.
+    """
+    table, zero, group, known, missed, places = buffer
+    (high, low, starts, counts), (more_high, more_low, more_starts, more_counts) = sets
+    mask, fresh, at = np.uint64(table.size - 1), 0, 0
+    last = np.uint64(0)  # a key of its own, which is looked after here
+    while at < words.size and words[at] == 0:
+        if not zero[0]:
+            zero[0], new[order[at]] = True, True
+        at += 1
+    while at < words.size:
+        size = min(group.size - 1, words.size - at)
+        group[:size] = words[at : at + size]
+        nearby = where[at : at + size]
+        read = _locate_many(group[:size], known, nearby, more_high, more_low, more_starts, more_counts)
+        count = 0
+        for nth in range(size):
+            if known[nth] == 0:
+                missed[count] = group[nth]
+                count += 1
+        # What was read is written somewhere, or the compiler would see through it.
+        group[size] = read + _find_many(missed[:count], places, high, low, starts, counts)
+        count = 0
+        for nth in range(size):
+            key = group[nth]
+            if known[nth] == 0:
+                known[nth] = places[count]
+                count += 1
+            place = key & mask
+            while table[place] != 0 and table[place] != key:
+                place = (place + np.uint64(1)) & mask
+            if known[nth] == 0 and table[place] == 0 and key != last:
+                new[order[at + nth]] = True
+                words[fresh], where[fresh] = key, nearby[nth]
+                fresh += 1
+            last = key
+        at += size
+    return fresh
+
+
 # Growing ---------------------------------------------------------------------------------------------------------
 
 
@@ -216,10 +344,11 @@ def _shift(array: NDArray[Any], first: int, end: int, by: int) -> None:
 
 
 @_compiled
-def merge(into: Any, size: int, source: Any) -> bool:
+def merge(into: Any, size: int, source: Any, where: Orders) -> bool:
     """Add all keys of a coarse set to a set of `size` keys whose arrays have been lengthened by as many as it has.
 
-    No key may be in both. False, and nothing done, if a bucket would hold more than its byte can count.
+    No key may be in both. `where` says in which places they belong, or is empty. False, and nothing done, if a bucket
+    would hold more than its byte can count.
     """
     high, low, starts, counts = into
     more_high, more_low, more_starts, _ = source
@@ -230,8 +359,8 @@ def merge(into: Any, size: int, source: Any) -> bool:
         prefix = np.uint64(segment) << np.uint64(48)
         for nth in range(np.int64(more_starts[segment + 1]) - 1, np.int64(more_starts[segment]) - 1, -1):
             key = prefix | (np.uint64(more_high[nth]) << np.uint64(16)) | np.uint64(more_low[nth])
-            place = begin(key, starts, counts)
-            if size:
+            place: Place = np.int64(where[nth]) if where.size else begin(key, starts, counts)
+            if size and not where.size:
                 place, _ = finish(key, place, high, low, starts, counts)
             _shift(high, place, end, waiting)
             _shift(low, place, end, waiting)

@@ -131,22 +131,40 @@ class Admission:
         if refusal is not None:
             return refusal
         host, path, query = _parts(url)
-        traps, pages = self.scope.traps, self._pages.get(host, 0)
-        if traps.pages_per_host and pages >= traps.pages_per_host:
-            return Refusal("pages_per_host", host)
-        site = site_of(host) if not pages and traps.hosts_per_site else ""
-        if site and self._hosts.get(site, 0) >= traps.hosts_per_site:
-            return Refusal("hosts_per_site", site)
-        capped = _capped(host, path, query, traps) + self._month(host, path, query)
-        for rule, key, detail, cap in capped:
-            if self._counts[rule + key] >= cap:
-                return Refusal(rule, detail)
+        site = self._new_on(host)
+        capped = _capped(host, path, query, self.scope.traps) + self._month(host, path, query)
+        refusal = self._over(host, site, capped)
+        if refusal is not None:
+            return refusal
         for rule, key, _, _ in capped:
             self._counts.add(rule + key)
-        self._pages[host] = pages + 1
+        self._pages[host] = self._pages.get(host, 0) + 1
         if site:
             self._hosts[site] = self._hosts.get(site, 0) + 1
         return None
+
+    def full(self, url: str) -> Refusal | None:
+        """The cap that keeps a URL out, None if there is room for it; nothing is counted.
+
+        A trap offers new URLs without end. What is refused by this before it is remembered as seen takes no memory.
+        """
+        host, path, query = _parts(url)
+        capped = _capped(host, path, query, self.scope.traps) + self._month(host, path, query)
+        return self._over(host, self._new_on(host), capped)
+
+    def _new_on(self, host: str) -> str:
+        """The site that would get one host more with this one; "" if none would, or nobody counts."""
+        return site_of(host) if self.scope.traps.hosts_per_site and not self._pages.get(host, 0) else ""
+
+    def _over(self, host: str, site: str, capped: list[tuple[str, str, str, int]]) -> Refusal | None:
+        traps = self.scope.traps
+        if traps.pages_per_host and self._pages.get(host, 0) >= traps.pages_per_host:
+            return Refusal("pages_per_host", host)
+        if site and self._hosts.get(site, 0) >= traps.hosts_per_site:
+            return Refusal("hosts_per_site", site)
+        return next(
+            (Refusal(rule, detail) for rule, key, detail, cap in capped if self._counts[rule + key] >= cap), None
+        )
 
     def _month(self, host: str, path: str, query: str) -> list[tuple[str, str, str, int]]:
         """The cap on months, if this URL names one that is new among the URLs of its pattern."""

@@ -24,8 +24,11 @@ Fingerprints = NDArray[np.uint64]
 
 TABLE = (1 << 10, 1 << 18)  # places of the hash table, smallest and largest; three quarters are used
 LARGE_TABLE = 1 << 16  # in front of a middle set the table need not be large
+BULK = 1 << 15  # from so many on a batch is put in order first
+LARGEST_BULK = 1 << 20  # so many at a time: 24 bytes are needed for each meanwhile
 GROUP = 256  # fingerprints whose waits for memory overlap
 LARGE = 1 << 24  # from so many on the fine layout is the smaller one, and there is a middle set
+NOWHERE = np.empty(0, np.uint32)
 MIDDLE_SHARE = 100  # the middle set takes at most one in so many: each costs a byte more there
 
 
@@ -61,12 +64,12 @@ class Seen:
     ([True, True, False], [False, True], 3)
     """
 
-    def __init__(self, *, seed: int = 0, large: int = LARGE) -> None:
+    def __init__(self, *, seed: int = 0, large: int = LARGE, bulk: int = BULK) -> None:
         from afresh.frontier import packed  # compiled code takes a second to load: not before somebody needs it
 
         self._packed = packed
         self._seed = np.uint64(seed)
-        self._large = large
+        self._large, self._bulk = large, bulk
         self._table = np.zeros(TABLE[0], np.uint64)
         self._zero = np.zeros(1, np.bool_)
         self._scratch = np.zeros((4, GROUP + 1), np.uint64)
@@ -76,7 +79,17 @@ class Seen:
     def add_many(self, fingerprints: ArrayLike) -> NDArray[np.bool_]:
         """Which of these were never shown before; a repetition within the batch is not new."""
         keys = np.ascontiguousarray(fingerprints, np.uint64).ravel()
-        new, at = np.zeros(keys.size, np.bool_), 0
+        new = np.zeros(keys.size, np.bool_)
+        if keys.size < self._bulk:
+            self._add(keys, new)
+        else:
+            for first in range(0, keys.size, LARGEST_BULK):
+                self._add_bulk(keys[first : first + LARGEST_BULK], new[first : first + LARGEST_BULK])
+        return new
+
+    def _add(self, keys: Fingerprints, new: NDArray[np.bool_]) -> None:
+        """One after another."""
+        at = 0
         while True:
             room = self._table.size * 3 // 4 - self._waiting
             sets = (self._middle.arrays, self._main.arrays)
@@ -84,8 +97,24 @@ class Seen:
             at, found = self._packed.add(keys, new, at, self._seed, buffer, room, sets)
             self._waiting += found
             if at == keys.size:
-                return new
+                return
             self._empty_table()
+
+    def _add_bulk(self, keys: Fingerprints, new: NDArray[np.bool_]) -> None:
+        """All at once, in order: half the time for each, once there are many."""
+        words, order = np.empty(keys.size, np.uint64), np.empty(keys.size, np.uint32)
+        where = np.empty_like(order)
+        self._packed.ordered(keys, self._seed, words, order, np.empty_like(words), where)
+        sets = (self._middle.arrays, self._main.arrays)
+        buffer = (self._table, self._zero, *self._scratch)
+        found = words[: self._packed.look_up(words, order, where, new, buffer, sets)]
+        if found.size <= self._table.size * 3 // 4 - self._waiting:
+            # Too few to rewrite a set for.
+            self._packed.put(found, self._table)
+            self._waiting += found.size
+        else:
+            self._absorb(found, where[: found.size])
+            self._fit_table()
 
     def __len__(self) -> int:
         return self._waiting + self._middle.size + self._main.size + int(self._zero[0])
@@ -96,25 +125,40 @@ class Seen:
         return self._table.nbytes + self._middle.nbytes + self._main.nbytes
 
     def _empty_table(self) -> None:
-        if len(self) > self._packed.MOST:
+        self._waiting, keys = 0, np.sort(self._table[self._table != 0])
+        self._table = np.zeros(0, np.uint64)
+        self._absorb(keys)
+        self._table = np.zeros(self._table_size(), np.uint64)
+
+    def _fit_table(self) -> None:
+        """Give the table the size that it should have, if what it holds has room there."""
+        size = self._table_size()
+        if size != self._table.size and self._waiting <= size * 3 // 4:
+            waiting, self._table = self._table[self._table != 0], np.zeros(size, np.uint64)
+            self._packed.put(waiting, self._table)
+
+    def _table_size(self) -> int:
+        """A full table rewrites the set behind it, so it grows with that."""
+        size = min(max(TABLE[0], 1 << (len(self) // 16).bit_length()), TABLE[1])
+        return min(size, LARGE_TABLE) if self._main.size >= self._large else size
+
+    def _absorb(self, keys: Fingerprints, where: NDArray[np.uint32] = NOWHERE) -> None:
+        """Take over sorted keys that are in neither set; `where` says, or does not, where the large one has them."""
+        if len(self) + keys.size > self._packed.MOST:
             raise StoreError(
                 "More than 4,294,967,295 URLs have been seen.", hint="Keep them on disk, or share the hosts out."
             )
-        keys = np.sort(self._table[self._table != 0])
-        size = min(max(TABLE[0], 1 << (len(self) // 16).bit_length()), TABLE[1])
         if self._main.size < self._large:
-            self._main.absorb(_Set.of(keys, self._packed))
+            self._main.absorb(_Set.of(keys, self._packed), where)
             if self._main.size >= self._large:
                 self._main.refine()
+        elif keys.size * MIDDLE_SHARE > self._main.size:
+            self._main.absorb(_Set.of(keys, self._packed), where)
         else:
             self._middle.absorb(_Set.of(keys, self._packed))
             if self._middle.size * MIDDLE_SHARE > self._main.size:
                 self._main.absorb(self._middle)
                 self._middle = _Set(self._packed)
-            size = min(size, LARGE_TABLE)
-        # A full table rewrites the set behind it, so it grows with that.
-        self._table = np.zeros(size, np.uint64)
-        self._waiting = 0
 
 
 class _Set:
@@ -149,15 +193,15 @@ class _Set:
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.arrays)
 
-    def absorb(self, other: "_Set") -> None:
-        """Take over all keys of a coarse set that has none of ours."""
+    def absorb(self, other: "_Set", where: NDArray[np.uint32] = NOWHERE) -> None:
+        """Take over all keys of a coarse set that has none of ours; `where` they belong, if that is known."""
         size = self.size
         for array in (self.high, self.low):
             # Lengthened where it lies: the system moves whole pages, and no second copy is made.
             array.resize(size + other.size, refcheck=False)
-        if not self._packed.merge(self.arrays, size, other.arrays):
+        if not self._packed.merge(self.arrays, size, other.arrays, where):
             self._coarsen()
-            self._packed.merge(self.arrays, size, other.arrays)
+            self._packed.merge(self.arrays, size, other.arrays, where)
 
     def refine(self) -> None:
         """Change to the fine layout, if no bucket is too full for it."""

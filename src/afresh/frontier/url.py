@@ -11,6 +11,7 @@ session identifiers are all left alone. (Session identifiers are a matter of `sc
 """
 
 import re
+from functools import lru_cache
 
 import ada_url
 
@@ -25,6 +26,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 # Paths that are canonical as they stand, each character being one that no rule touches and no segment a dot segment.
 _PLAIN = r"(?:/(?!\.{1,2}(?:[/?]|$))[A-Za-z0-9_\-.~!$&()*+,;=:@]*)"
 _PLAIN_QUERY = r"(?:\?[A-Za-z0-9_\-.~!$&()*+,;=:@/?]+)?"
+_ORIGIN = re.compile(r"https?://[^/?#\\@\s]+(?=/)")
 _PLAIN_ABSOLUTE = re.compile(rf"(https?://[a-z0-9.\-]+(?::[0-9]+)?)({_PLAIN}+{_PLAIN_QUERY})")
 _PLAIN_ROOTED = re.compile(rf"(?!//){_PLAIN}+{_PLAIN_QUERY}")
 _PLAIN_RELATIVE = re.compile(rf"(?!\.{{1,2}}(?:[/?]|$))[A-Za-z0-9_\-.~]+{_PLAIN}*{_PLAIN_QUERY}")
@@ -128,7 +130,9 @@ class Resolver:
 
     def __init__(self, base: str) -> None:
         self.base = base
-        whole = canonical_or_none(base)
+        match = _PLAIN_ABSOLUTE.fullmatch(base)
+        plain = match is not None and len(base) <= LONGEST and _is_canonical_origin(match[1])
+        whole = base if plain else canonical_or_none(base)
         self._origin = self._folder = ""
         if whole is not None:
             host_end = whole.index("/", 8)
@@ -174,4 +178,16 @@ def host_of(url: str) -> str:
     >>> host_of("http://example.com:8080/a")
     'example.com:8080'
     """
+    origin = _ORIGIN.match(url)
+    return _host(origin[0]) if origin is not None else _host.__wrapped__(url)
+
+
+@lru_cache(maxsize=1024)
+def _host(url: str) -> str:
     return str(ada_url.URL(url).host)
+
+
+@lru_cache(maxsize=1024)
+def _is_canonical_origin(origin: str) -> bool:
+    """Whether scheme, host and port stay as they are; a host such as `0x7f.1` does not."""
+    return canonical_or_none(origin + "/") == origin + "/"

@@ -20,6 +20,7 @@ CREATE, MODIFY, MOVE, DELETE = range(4)
 _WEIGHT_NAMES = ("weight", "popularity", "requests", "count")
 _TIME_NAMES = ("snapshot_ts", "snapshot", "time", "timestamp")
 _HISTORY_HINT = "A history is a .npz with ts and page (and kind), or a CSV of page,timestamp: see docs/lab.md."
+_ADDRESSES_HINT = "A file of addresses has a page, a tab and the page's URL or path in every line: see docs/lab.md."
 _REQUESTS_HINT = "A requests file is a CSV of page,weight with an optional snapshot_ts in front: see docs/lab.md."
 
 
@@ -192,26 +193,25 @@ class Chosen:
 
     history: History
     score_from: float
-    left_out: int  # pages that did not live through the scored time, or that nobody asks for
+    left_out: int  # pages that do not exist when the scored time begins, or that nobody asks for
+    gone: int = 0  # pages that are deleted before the end, and count until then
 
 
-def choose(recorded: Recorded, *, score_from: float, weights: dict[str, float] | None) -> Chosen:
-    """The pages that exist from `score_from` to the end and, if weights are given, are asked for."""
+def choose(
+    recorded: Recorded,
+    *,
+    score_from: float,
+    weights: dict[str, float] | None,
+    addresses: dict[str, str] | None = None,
+) -> Chosen:
+    """The pages that exist at `score_from` and, if weights are given, are asked for; each until it is deleted.
+
+    `addresses` are the pages' own, where the names in the file are not: pages of one folder may change together.
+    """
     start, end = float(recorded.time.min()), float(recorded.time.max())
     count = len(recorded.names)
-    born, gone = np.full(count, -np.inf), np.zeros(count, bool)
-    order = np.argsort(recorded.time, kind="stable")
-    for kind in (CREATE, DELETE):
-        rows = order[recorded.kind[order] == kind]
-        last = np.full(count, -np.inf)
-        last[recorded.page[rows]] = recorded.time[rows]  # the last of a page's rows stays
-        if kind == CREATE:
-            first = rows[::-1]
-            born[recorded.page[first]] = recorded.time[first]
-            revived = last
-        else:
-            gone = last > np.where(np.isfinite(revived), revived, -np.inf)
-    keep = (born <= score_from) & ~gone
+    born, ends = _lives(recorded)
+    keep = (born <= score_from) & (ends > score_from)
     weight = np.ones(count)
     if weights is not None:
         weight = np.array([weights.get(name, 0.0) for name in recorded.names])
@@ -224,6 +224,41 @@ def choose(recorded: Recorded, *, score_from: float, weights: dict[str, float] |
     number = np.cumsum(keep) - 1
     changes = (recorded.kind == MODIFY) & keep[recorded.page]
     history = make_history(
-        number[recorded.page[changes]], recorded.time[changes], weight=weight[keep], start=start, end=end
+        number[recorded.page[changes]],
+        recorded.time[changes],
+        weight=weight[keep],
+        start=start,
+        end=end,
+        names=() if addresses is None else tuple(addresses.get(recorded.names[i], "") for i in np.flatnonzero(keep)),
+        ends=ends[keep],
     )
-    return Chosen(history, score_from, count - int(keep.sum()))
+    return Chosen(history, score_from, count - int(keep.sum()), int((ends[keep] < np.inf).sum()))
+
+
+def _lives(recorded: Recorded) -> tuple[Floats, Floats]:
+    """When each page was first created (−∞: it was always there), and when it was deleted for good (∞: it was not)."""
+    count = len(recorded.names)
+    born, revived, ends = np.full(count, np.inf), np.full(count, -np.inf), np.full(count, -np.inf)
+    created, deleted = recorded.kind == CREATE, recorded.kind == DELETE
+    np.minimum.at(born, recorded.page[created], recorded.time[created])
+    np.maximum.at(revived, recorded.page[created], recorded.time[created])
+    np.maximum.at(ends, recorded.page[deleted], recorded.time[deleted])
+    return np.where(np.isfinite(born), born, -np.inf), np.where(ends > revived, ends, np.inf)
+
+
+def read_addresses(path: Path) -> dict[str, str]:
+    """The address of each page: a text file of page, tab, address, one a line, plain or gzipped."""
+    try:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
+    except FileNotFoundError:
+        raise InputError(f"There is no file {path}.", hint="Check its name.") from None
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read as text: {error}.", hint=_ADDRESSES_HINT) from None
+    found = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        page, tab, address = line.partition("\t")
+        if not tab:
+            raise InputError(f"{path}, line {number}: there is no tab.", hint=_ADDRESSES_HINT)
+        found[page.strip()] = address.strip()
+    return found

@@ -3,11 +3,12 @@
 A page is added with what is believed of it, and gets a slot. From then on it ages; a signal makes it look older. At
 every tick of the budget (`pace`) the most urgent page among the hosts that are ready is handed out and leased; when its
 crawl is finished, its age starts again and its host rests. `plain` does this by looking at every page, and is the
-specification of every faster way. How urgent a page is, is a rule: the crawl value (`greedy`), or what others do
-(`peers`).
+specification of every faster way: `few` for some thousands of pages, `scheduler` for any number. How urgent a page is,
+is a rule: the crawl value (`greedy`), or what others do (`peers`).
 """
 
 from afresh.schedule.base import Explanation, Pick, Schedules
+from afresh.schedule.few import Few
 from afresh.schedule.greedy import Greedy
 from afresh.schedule.pace import Pace
 from afresh.schedule.peers import NutchAdaptive, Uniform
@@ -17,6 +18,7 @@ from afresh.schedule.shards import share_budget
 
 __all__ = [
     "Explanation",
+    "Few",
     "Greedy",
     "NutchAdaptive",
     "Pace",

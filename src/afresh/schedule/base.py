@@ -67,8 +67,13 @@ class Schedules(Protocol):
         change_rate: float | None = ...,
         recall: float | None = ...,
         false_rate: float | None = ...,
+        age: float | None = ...,
     ) -> None:
-        """Believe something else of the page from now on; what is not given stays."""
+        """Believe something else of the page from now on; what is not given stays.
+
+        `age`: take its copy for this old. What is known of it beside time (signals of unequal worth, siblings that
+        changed) may be told as age, since a signal of weight b counts as b/α seconds.
+        """
 
     def signal(self, slot: int, now: float, count: int = ...) -> None:
         """A hint arrived that the page changed."""

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from afresh.schedule.hosts import touch_host
+from afresh.schedule.inlined import inlined
 from afresh.schedule.memory import control_at, extra_index, extra_of, host_at, page_at
-from afresh.schedule.place import lift, settle, to_shelf, to_wheel
+from afresh.schedule.place import NEARLY, lift, settle, to_shelf, to_wheel
 from afresh.schedule.policies import seen
 from afresh.schedule.table import (
     EPOCH_SHIFT,
@@ -25,9 +26,10 @@ from afresh.schedule.table import (
     URGENT,
     WHEEL,
 )
-from afresh.schedule.worth import forget_anchor, set_rate, set_threshold, worth
+from afresh.schedule.worth import forget_anchor, price_of, set_rate, set_threshold, worth
 from afresh.value.compiled import compiled
 from afresh.value.kernels import page_rates
+from afresh.value.sums import page_change_rate
 
 
 @compiled
@@ -108,6 +110,24 @@ def replace(core: int, slot: int, now: float) -> None:
     touch_host(core, page.host)
 
 
+@inlined
+def _lift_if_nearly_worth(core: int, slot: int, now: float) -> None:
+    """Shelve a page that no age brings to the price, if signals have brought it as close as makes no difference.
+
+    Where many pages are alike, their thresholds come and go with the price's last digits.
+    """
+    page = page_at(core, slot)
+    silent_rate, signal_rate, weight = seen(page, control_at(core).policy)
+    least = NEARLY * price_of(core, page)
+    most = np.float64(page.request_rate) / np.float64(page.cost) / page_change_rate(silent_rate, signal_rate, weight)
+    if most < least:
+        return
+    value = worth(core, slot, now)
+    if value >= least:
+        lift(core, slot)
+        to_shelf(core, slot, value)
+
+
 @compiled
 def signal(core: int, slot: int, now: float, count: int) -> None:
     """Hints arrived that the page changed: it comes up earlier, or now."""
@@ -124,7 +144,10 @@ def signal(core: int, slot: int, now: float, count: int) -> None:
     if page.place != WHEEL:
         return
     silent_rate, _, weight = seen(page, control.policy)
-    if weight == 0.0 or page.threshold == math.inf:
+    if weight == 0.0:
+        return
+    if page.threshold == math.inf and not control.exact:
+        _lift_if_nearly_worth(core, slot, now)
         return
     if page.marks & (SPECIAL | URGENT) or control.exact or control.longest < math.inf or not silent_rate > 0.0:
         lift(core, slot)

@@ -136,9 +136,12 @@ class Plain:
         change_rate: float | None = None,
         recall: float | None = None,
         false_rate: float | None = None,
+        age: float | None = None,
     ) -> None:
         """Believe something else of the page from now on; what is not given stays."""
         page = self._pages[slot]
+        if age is not None:
+            page["current"] = now - age
         given = {"request_rate": request_rate, "change_rate": change_rate, "recall": recall, "false_rate": false_rate}
         for name, value in given.items():
             if value is not None:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from afresh.schedule import events, turn
 from afresh.schedule.base import Explanation, Pick
-from afresh.schedule.columns import column, counts, slot_numbers
+from afresh.schedule.columns import by_slot, column, counts, slot_numbers
 from afresh.schedule.explain import explain
 from afresh.schedule.hosts import touch_host
 from afresh.schedule.machine import Machine, Slots
@@ -176,6 +176,7 @@ class Scheduler(Machine):
         change_rate: ArrayLike | None = None,
         recall: ArrayLike | None = None,
         false_rate: ArrayLike | None = None,
+        age: ArrayLike | None = None,
     ) -> None:
         """Believe something else of the pages from now on; what is not given stays."""
         numbers = self._known(slots)
@@ -184,8 +185,12 @@ class Scheduler(Machine):
             np.full(1, math.nan) if value is None else column(name, value, most=1.0 if name == "recall" else None)
             for name, value in given.items()
         ]
-        _common_length([*columns, numbers])
+        ages = numbers[:0] if age is None else column("age", age, infinite=True)
+        _common_length([*columns, numbers, *([ages] if age is not None else [])])
         self._begin(now)
+        if age is not None:
+            self.state.pages["current"][numbers] = now - ages
+        numbers, *columns = by_slot(numbers, *columns)
         events.update_all(self.state.core, numbers, tuple(columns[:3]), columns[3], now)
         self._review(now)
 
@@ -198,10 +203,17 @@ class Scheduler(Machine):
         change_rate: float | None = None,
         recall: float | None = None,
         false_rate: float | None = None,
+        age: float | None = None,
     ) -> None:
         """Believe something else of the page from now on; what is not given stays."""
         self.update_many(
-            slot, now=now, request_rate=request_rate, change_rate=change_rate, recall=recall, false_rate=false_rate
+            slot,
+            now=now,
+            request_rate=request_rate,
+            change_rate=change_rate,
+            recall=recall,
+            false_rate=false_rate,
+            age=age,
         )
 
     def remove_many(self, slots: ArrayLike) -> None:
@@ -230,7 +242,8 @@ class Scheduler(Machine):
     def signal_many(self, slots: ArrayLike, now: float, count: ArrayLike = 1) -> None:
         """Hints arrived that the pages changed; a page may appear more than once."""
         self._begin(now)
-        events.signal_all(self.state.core, self._known(slots), now, counts("count", count))
+        numbers, heard = by_slot(self._known(slots), counts("count", count))
+        events.signal_all(self.state.core, numbers, now, heard)
 
     def signal(self, slot: int, now: float, count: int = 1) -> None:
         """A hint arrived that the page changed."""
@@ -389,6 +402,8 @@ class Scheduler(Machine):
     def _known(self, slots: ArrayLike) -> Slots:
         numbers = slot_numbers(slots)
         used = int(self.state.control[0]["used"])
+        if len(numbers) == 1 and 0 <= numbers[0] < used and self.state.pages["place"][numbers[0]] != FREE:
+            return numbers  # one page at a time
         if len(numbers) and (numbers.min() < 0 or numbers.max() >= used):
             raise ValueError(f"slot must be one that add returned, not {int(numbers.max())}")
         if (self.state.pages["place"][numbers] == FREE).any():

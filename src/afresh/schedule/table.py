@@ -125,6 +125,7 @@ CONTROL = np.dtype(
         ("heap_size", "i8"),
         ("extra_free", "i8"),
         ("sweep", "i8"),  # slots before this one have thresholds from after the last jump of the price
+        ("turns", "i8"),  # ticks so far
         ("changes", "i8"),  # to the pages since the price was solved
     ]
 )

@@ -18,7 +18,7 @@ from afresh.schedule.place import NEARLY, lift, set_due, settle, shelf_of, to_ho
 from afresh.schedule.policies import LDS, THRESHOLD, seen
 from afresh.schedule.price import steer
 from afresh.schedule.table import EPOCH_SHIFT, LEASED, PAUSED, SHELVES, TO_PAUSE, URGENT, WHEEL
-from afresh.schedule.worth import about, longest_of, may_go_at, price_of, set_rate, set_threshold, worth
+from afresh.schedule.worth import about, alike, longest_of, may_go_at, price_of, set_rate, set_threshold, worth
 from afresh.value.compiled import compiled
 
 _AT_ONCE = 32  # pages taken off the wheel a tick at most, so that no tick takes long
@@ -26,6 +26,8 @@ _CHOICE = 4  # pages among which the best is picked when the wheel has to run ah
 _MORE = 12  # pages of the last bucket that are shelved beyond that
 _LOOKS = 4096  # pages that a tick looks at, at most, while the wheel runs ahead
 _SWEEP = 4  # thresholds set anew a tick
+_EQUALS = 8  # pages of a shelf that are searched for one like its first, but of a lower slot
+_SELDOM = 4  # ticks between two pages that are valued anew while few are waiting, all of which were valued just now
 _STEPS = 16  # shelves that are searched for a page to be valued anew
 
 
@@ -41,6 +43,15 @@ def come_up(core: int, slot: int, now: float) -> None:
         to_host(core, slot)
         touch_host(core, page.host)
         return
+    if page.due == math.inf and not control.exact and control.policy != LDS:
+        # Not worth the price at any age when last looked at, as pages that come round beyond the horizon mostly are.
+        set_threshold(core, slot)
+        set_due(core, slot, now)
+        if page.due == math.inf:
+            to_wheel(core, slot)
+            if page.host >= 0:
+                touch_host(core, page.host)
+            return
     value = worth(core, slot, now)
     if value < NEARLY * price_of(core, page) and not control.exact and control.policy != LDS:
         steer_host(core, page.host, now)
@@ -166,13 +177,28 @@ def _look_through(core: int, now: float) -> None:
 
 
 @inlined
+def _lowest_of_equals(core: int, first: int) -> int:
+    """The first page of a shelf, or among the next few one of a lower slot that is like it in all that counts."""
+    slot, page = first, page_at(core, first)
+    following = page.next
+    for _ in range(_EQUALS):
+        if following < 0:
+            break
+        other = page_at(core, following)
+        if following < slot and alike(other, page):
+            slot = following
+        following = other.next
+    return int(slot)
+
+
+@inlined
 def best(core: int, now: float) -> int:
     """Take the page off the highest shelf whose host is ready; −1: there is none."""
     control = control_at(core)
     while control.ready > 0:
         while shelf_at(core, control.top).first < 0:
             control.top -= 1
-        slot = int(shelf_at(core, control.top).first)
+        slot = _lowest_of_equals(core, int(shelf_at(core, control.top).first))
         lift(core, slot)
         if host_is_ready(core, slot, now):
             return slot
@@ -197,6 +223,24 @@ def sweep(core: int, now: float) -> None:
             settle(core, slot, now)
 
 
+@inlined
+def _pick(core: int, now: float) -> int:
+    """About the best page, taken off its shelf; −1: there is none."""
+    control = control_at(core)
+    if control.sweep < control.used:
+        sweep(core, now)
+    if control.ready < _CHOICE and control.policy != THRESHOLD:
+        run_ahead(core, now, _CHOICE)
+    control.turns += 1
+    if control.ready > _CHOICE + _MORE or control.turns % _SELDOM == 0:
+        _look_through(core, now)
+    slot = best(core, now)
+    if slot < 0 and control.policy != THRESHOLD:
+        run_ahead(core, now, 1)
+        slot = best(core, now)
+    return slot
+
+
 @compiled
 def take(core: int, now: float) -> int:
     """Pick the page to crawl at this tick and take it out of all lists; −1: no page may go or has anything to gain."""
@@ -207,21 +251,10 @@ def take(core: int, now: float) -> int:
     if control.heap_size > 0:
         wake_hosts(core, now)
     drain(core, now)
-    if control.exact:
-        slot = exact_pick(core, now)
-    else:
-        if control.sweep < control.used:
-            sweep(core, now)
-        if control.ready < _CHOICE and control.policy != THRESHOLD:
-            run_ahead(core, now, _CHOICE)
-        if control.ready > 1:
-            _look_through(core, now)
-        slot = best(core, now)
-        if slot < 0 and control.policy != THRESHOLD:
-            run_ahead(core, now, 1)
-            slot = best(core, now)
+    slot = exact_pick(core, now) if control.exact else _pick(core, now)
     if slot >= 0:
-        control.pick_value = about(core, slot, now)
+        if control.exact or control.ahead > control.bucket:
+            control.pick_value = about(core, slot, now)  # nobody else asks for it
         spend(core, slot, now)
     if not control.exact:
         # The price moves by a part in so many pages a tick: often enough once a bucket.

@@ -21,7 +21,7 @@ from afresh.value.kernels import page_staleness
 from afresh.value.sums import closed_form
 
 FOREVER = 1e300  # the age of what has no copy yet: finite, so that rates times ages never become 0·∞
-_SAME_PRICE = 0.005  # thresholds are kept while the price moves by less than this share
+_SAME_PRICE = 0.01  # thresholds are kept while the price moves by less than this share
 _NEAR = 0.1  # share of the threshold within which a value is taken from the curve round it
 _STALEST = 40.0  # beyond, the value is at its limit, which is no sum
 
@@ -51,9 +51,24 @@ def value_of(core: int, slot: int, now: float) -> float:
 
 @compiled
 def _settled(x: float, silent_rate: float, signal_rate: float, weight: float) -> float:
-    """V as if signals had been many; within six percent as soon as one has come."""
-    value, _, _ = closed_form(x, silent_rate, signal_rate, weight)
-    return value
+    """V as if signals had been many; within six percent as soon as one has come. As `closed_form`, to fewer digits."""
+    drift = silent_rate + signal_rate * weight
+    if weight < 0.02:
+        return closed_form(x, silent_rate, signal_rate, weight)[0]
+    kept, left = np.exp(-weight), np.exp(-x)
+    second = kept - 1.0 + weight
+    third = 0.5 * weight * weight - second
+    half = 0.5 * signal_rate * weight * weight
+    change_rate = silent_rate + signal_rate * (1.0 - kept)
+    settling = signal_rate * (half * second - third * drift) / change_rate
+    return float(1.0 - left * (1.0 + x) + (half * (1.0 - left) + settling) / drift) / drift
+
+
+@inlined
+def _of_one_signal(x: float, silent_rate: float, signal_rate: float) -> float:
+    """V where the first signal carries any copy beyond x: ψ = (1 − e^{−γx/α})/γ."""
+    both = 1.0 + signal_rate / silent_rate
+    return float((1.0 - np.exp(-x)) - (1.0 - np.exp(-both * x)) / both) / signal_rate
 
 
 @inlined
@@ -69,9 +84,13 @@ def about(core: int, slot: int, now: float) -> float:
     if past < -_NEAR * threshold or not x < _STALEST:
         return value_of(core, slot, now)
     if past > _NEAR * threshold and weight > 0.0:
-        if x < weight:
+        if x >= weight:
+            value = _settled(x, silent_rate, signal_rate, weight)
+        elif signal_rate * x > 1e-3 * silent_rate and x > 1e-3:
+            value = _of_one_signal(x, silent_rate, signal_rate)
+        else:
             return value_of(core, slot, now)
-        return np.float64(page.request_rate) / np.float64(page.cost) * _settled(x, silent_rate, signal_rate, weight)
+        return np.float64(page.request_rate) / np.float64(page.cost) * value
     if abs(past) < 0.02:
         square = 0.5 * past * past
         first, second = past - square, square  # 1 − e^{−h} and 1 − e^{−h}(1 + h)
@@ -81,6 +100,20 @@ def about(core: int, slot: int, now: float) -> float:
     cost = np.float64(page.cost)
     gain = cost / np.float64(page.rate) * first + second / (silent_rate + signal_rate * weight)
     return np.float64(page.request_rate) / cost * (np.float64(page.anchor) + math.exp(-threshold) * gain)
+
+
+@inlined
+def alike(page: Any, other: Any) -> bool:
+    """Whether two pages agree in all that their values depend on."""
+    return bool(
+        page.current == other.current
+        and page.signals == other.signals
+        and page.silent_rate == other.silent_rate
+        and page.request_rate == other.request_rate
+        and page.signal_rate == other.signal_rate
+        and page.weight == other.weight
+        and page.cost == other.cost
+    )
 
 
 @inlined

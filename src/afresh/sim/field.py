@@ -27,6 +27,8 @@ class Field(NamedTuple):
     visits: Integers  # of each page
     tally: Integers
     span: Floats  # (scored from, end)
+    ends: Floats  # when each page is gone: from then on its copy counts for nothing
+    said: Floats  # statements about copies that a visit checked, and their squared errors
 
 
 def new_field(history: History, score_from: float) -> Field:
@@ -43,6 +45,8 @@ def new_field(history: History, score_from: float) -> Field:
         visits=np.zeros(pages, np.int64),
         tally=np.zeros(2, np.int64),
         span=np.array([score_from, history.end]),
+        ends=np.full(pages, np.inf) if history.ends is None else history.ends.astype(np.float64),
+        said=np.zeros(2),
     )
 
 
@@ -51,7 +55,8 @@ def _account(field: Field, page: int, spoiled: float, now: float) -> None:
     """The copy was fresh until `spoiled` and stale from then on until now."""
     score_from = field.span[0]
     begin = max(field.current[page], score_from)
-    if now <= score_from:
+    now = min(now, field.ends[page])
+    if now <= begin:
         return
     field.fresh_time[page] += max(0.0, min(spoiled, now) - begin)
     if spoiled < now:
@@ -77,6 +82,12 @@ def visit(field: Field, page: int, now: float) -> bool:
         field.tally[VISITS] += 1
         field.tally[FINDS] += changed
     return bool(changed)
+
+
+@compiled
+def is_gone(field: Field, page: int, now: float) -> bool:
+    """Whether a visit finds nothing any more, so that the page need not be visited again."""
+    return bool(field.ends[page] <= now)
 
 
 @compiled

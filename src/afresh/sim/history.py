@@ -19,6 +19,8 @@ class History:
     weight: Floats  # of each page: how much it is asked for
     start: float
     end: float
+    names: tuple[str, ...] = ()  # addresses, where they are known: pages of one folder may change together
+    ends: Floats | None = None  # when each page was gone; infinity: it never was; None: none ever was
 
     @property
     def pages(self) -> int:
@@ -30,7 +32,8 @@ class History:
         begin, stop = self.start if start is None else start, self.end if end is None else end
         inside = (self.times > begin) & (self.times <= stop)
         pages = np.repeat(np.arange(self.pages), np.diff(self.first))
-        return np.bincount(pages[inside], minlength=self.pages) / max(stop - begin, 1e-300)
+        lived = (stop if self.ends is None else np.minimum(stop, self.ends)) - begin
+        return np.asarray(np.bincount(pages[inside], minlength=self.pages) / np.maximum(lived, 1e-300))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +42,30 @@ class Heard:
 
     time: Floats
     page: Integers
+    source: Integers | None = None  # of each, from 0 on; None: all are taken to be alike, and never late
 
 
 SILENCE = Heard(np.empty(0), np.empty(0, np.int64))
 
 
-def make_history(page: NDArray[np.integer], time: Floats, *, weight: Floats, start: float, end: float) -> History:
+def make_history(
+    page: NDArray[np.integer],
+    time: Floats,
+    *,
+    weight: Floats,
+    start: float,
+    end: float,
+    names: tuple[str, ...] = (),
+    ends: Floats | None = None,
+) -> History:
     """A history from one row a change; rows outside the time between `start` and `end` are left out."""
     inside = (time > start) & (time <= end)
     page, time = page[inside].astype(np.int64), time[inside]
     order = np.lexsort((time, page))
     counts = np.bincount(page, minlength=len(weight))
     first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return History(time[order].astype(np.float64), first, weight.astype(np.float64), float(start), float(end))
+    times, weights = time[order].astype(np.float64), weight.astype(np.float64)
+    return History(times, first, weights, float(start), float(end), names, ends)
 
 
 def draw_history(
@@ -96,4 +110,4 @@ def draw_signals(
     if delay:
         time = time + delay * rng.standard_exponential(len(time))
     order = np.argsort(time, kind="stable")
-    return Heard(time[order], page[order].astype(np.int64))
+    return Heard(time[order], page[order].astype(np.int64), np.zeros(len(order), np.int64))

@@ -17,13 +17,17 @@ from afresh.estimate.online import (
     interest_of,
     learn_crawl,
     new_table,
+    posterior_of,
 )
+from afresh.estimate.sources import Sources
 from afresh.schedule import Scheduler
-from afresh.schedule.events import believe, replace, signal, urge
+from afresh.schedule.events import believe, remove, replace, signal, urge
 from afresh.schedule.memory import page_at
 from afresh.schedule.turn import crawl, take
-from afresh.sim.field import Field, new_field, visit
+from afresh.sim.field import Field, is_gone, new_field, visit
+from afresh.sim.hearing import Hearing, counted, hear, heard_out, hearing_of, learn_sources
 from afresh.sim.history import SILENCE, Heard, History
+from afresh.sim.siblings import TOLD_OF_A_CHANGE, Siblings, age_of, next_sibling, siblings_of, tell
 from afresh.value.compiled import compiled
 
 _LOOKS_PER_ROUND = 10  # how often what is stated is compared, in the time of a visit to every page
@@ -43,50 +47,106 @@ class Setting(NamedTuple):
     start: float
     step: float
     random_every: int  # every so many ticks a page at random is crawled, for comparison; 0: never
+    siblings: Siblings
+    hearing: Hearing
 
 
 @compiled
-def _believe(core: int, table: Table, setting: Setting, page: int, now: float) -> None:
+def _believe(core: int, table: Table, field: Field, setting: Setting, page: int, now: float) -> None:
     change_rate, recall, false_rate = beliefs_of(table, page, now)
     believe(core, page, change_rate, recall, false_rate)
-    page_at(core, page).request_rate = setting.weight[page] * interest_of(table, page, now)
+    record = page_at(core, page)
+    record.request_rate = setting.weight[page] * interest_of(table, page, now)
+    if setting.siblings.on or setting.hearing.weighs:
+        age = age_of(setting.siblings, page, field.current[page], now)
+        if setting.signals[page] > 0 and setting.hearing.weighs:
+            age += record.weight * _count(setting, page) / max(record.silent_rate, 1e-30)
+        record.current = now - age
 
 
 @compiled
-def _hear(core: int, table: Table, setting: Setting, heard: int, now: float) -> int:
-    """Take in the signals that have arrived, and how often they come; the index of the next one."""
-    while heard < setting.signal_time.size and setting.signal_time[heard] <= now:
-        page = setting.signal_page[heard]
-        moment = max(setting.signal_time[heard], setting.start)
-        setting.signals[page] += 1
-        table.pages[page].heard += 1.0
-        signal(core, page, moment, 1)
-        if setting.learns:
-            _believe(core, table, setting, page, moment)
-            replace(core, page, moment)
-        heard += 1
-    return heard
+def _count(setting: Setting, page: int) -> float:
+    """Signals since the copy was current, as a number of good ones."""
+    if not setting.hearing.weighs or setting.signals[page] == 0:
+        return float(setting.signals[page])
+    return counted(setting.hearing, page)
 
 
 @compiled
 def _fetch(core: int, table: Table, field: Field, setting: Setting, page: int, now: float) -> None:
     """A page was picked: visit it, learn from what is found, and let its age start again."""
-    elapsed = now - field.current[page]
+    current = field.current[page]
     changed = visit(field, page, now)
+    if is_gone(field, page, now):
+        remove(core, page)
+        return
     if setting.learns:
-        learn_crawl(table, page, elapsed, float(setting.signals[page]), changed)
-        _believe(core, table, setting, page, now)
+        _check(table, field, setting, page, current, now, changed)
+        _learn(table, setting, page, current, now, changed)
+        _believe(core, table, field, setting, page, now)
     setting.signals[page] = 0
+    heard_out(setting.hearing, page, changed)
     crawl(core, page, now)
+    if setting.siblings.on and changed:
+        for _ in range(TOLD_OF_A_CHANGE):
+            _believe_anew(core, table, field, setting, next_sibling(setting.siblings, page), now)
 
 
 @compiled
-def _look_round(core: int, table: Table, setting: Setting, now: float) -> None:
+def _check(table: Table, field: Field, setting: Setting, page: int, current: float, now: float, changed: bool) -> None:
+    """Compare what was believed of the copy with what the visit found."""
+    if now > field.span[0]:
+        elapsed = age_of(setting.siblings, page, current, now)
+        wrong = fresh_probability_of(table, page, elapsed, _count(setting, page)) - (not changed)
+        field.said[0] += 1.0
+        field.said[1] += wrong * wrong
+
+
+@compiled
+def _learn(table: Table, setting: Setting, page: int, current: float, now: float, changed: bool) -> None:
+    elapsed, signals = now - current, _count(setting, page)
+    if setting.siblings.on or setting.hearing.weighs:
+        alpha, b, shape, _ = posterior_of(table, page)
+        by_time = shape * math.log1p(alpha * elapsed / shape)
+        if setting.hearing.weighs and setting.signals[page] > 0:
+            stretched = shape * math.log1p(alpha * age_of(setting.siblings, page, current, now) / shape)
+            learn_sources(setting.hearing, page, stretched, b, changed)
+        tell(setting.siblings, page, current, now, by_time, b * signals, changed)
+    learn_crawl(table, page, elapsed, signals, changed)
+
+
+@compiled
+def _believe_anew(core: int, table: Table, field: Field, setting: Setting, page: int, now: float) -> None:
+    if is_gone(field, page, field.current[page]):
+        return  # a visit found that out
+    _believe(core, table, field, setting, page, now)
+    replace(core, page, now)
+
+
+@compiled
+def _hear(core: int, table: Table, field: Field, setting: Setting, heard: int, now: float) -> int:
+    """Take in the signals that have arrived; the index of the next one."""
+    while heard < setting.signal_time.size and setting.signal_time[heard] <= now:
+        page = setting.signal_page[heard]
+        setting.signals[page] += 1
+        arrived = max(setting.signal_time[heard], setting.start)
+        if setting.hearing.weighs:
+            table.pages[page].heard += hear(setting.hearing, heard, page, arrived - field.current[page])
+            _believe_anew(core, table, field, setting, page, arrived)
+        else:
+            table.pages[page].heard += 1.0
+            signal(core, page, arrived, 1)
+            if setting.learns:
+                _believe_anew(core, table, field, setting, page, arrived)
+        heard += 1
+    return heard
+
+
+@compiled
+def _look_round(core: int, table: Table, field: Field, setting: Setting, now: float) -> None:
     """A few pages, in turn, learn what the others have taught their groups; all at once would make the price ring."""
     for _ in range(int(table.control[GLANCES])):
-        page = glance(table)
-        _believe(core, table, setting, page, now)
-        replace(core, page, now)
+        _believe_anew(core, table, field, setting, glance(table), now)
 
 
 @compiled
@@ -96,7 +156,7 @@ def run_learning(core: int, table: Table, field: Field, setting: Setting, first:
         now = setting.start + tick * setting.step
         if now > field.span[1]:
             break
-        heard = _hear(core, table, setting, heard, now)
+        heard = _hear(core, table, field, setting, heard, now)
         if setting.random_every > 0 and tick % setting.random_every == 0:
             # A multiplier without a rhythm of its own: as good as random, and can be repeated.
             urge(core, (tick // setting.random_every * 2_654_435_761) % setting.weight.size, now)
@@ -104,18 +164,21 @@ def run_learning(core: int, table: Table, field: Field, setting: Setting, first:
         if page >= 0:
             _fetch(core, table, field, setting, page, now)
         if setting.learns:
-            _look_round(core, table, setting, now)
+            _look_round(core, table, field, setting, now)
     return heard
 
 
 @compiled
 def stated_freshness(table: Table, field: Field, setting: Setting, now: float) -> float:
     """The share of requests that would find a fresh copy, as it is believed."""
-    total = 0.0
+    total, weight = 0.0, 0.0
     for page in range(setting.weight.size):
-        elapsed = now - field.current[page]
-        total += setting.weight[page] * fresh_probability_of(table, page, elapsed, float(setting.signals[page]))
-    return total
+        if is_gone(field, page, now):
+            continue
+        elapsed = age_of(setting.siblings, page, field.current[page], now)
+        weight += setting.weight[page]
+        total += setting.weight[page] * fresh_probability_of(table, page, elapsed, _count(setting, page))
+    return total / weight
 
 
 def replay_learned(
@@ -129,13 +192,16 @@ def replay_learned(
     memory: float = DEFAULT_MEMORY,
     exact: bool = False,
     random_every: int = 0,
+    sources: Sources | None = None,
     explore_until: float = math.inf,
     **learning: float,
 ) -> tuple[Field, float]:
     """Run one of our policies over a history; `known` are the rates that it knows, None: it learns them.
 
-    After `explore_until` no crawl is made for the sake of learning any more, though all teach. The second result is the
-    freshness that it stated, on average over the scored time; NaN if it does not learn.
+    What it learns of the sources of signals, where they have any, goes to `sources`. After `explore_until` no crawl is
+    made for the sake of learning any more, though all teach.
+
+    The second result is the freshness that it stated, on average over the scored time; NaN if it does not learn.
     """
     pages, step = history.pages, 1.0 / budget
     field = new_field(history, score_from)
@@ -152,7 +218,11 @@ def replay_learned(
         age=0.0,
     )
     signals = np.zeros(pages, np.int64)
-    setting = Setting(known is None, weight, heard.time, heard.page, signals, history.start, step, random_every)
+    siblings = siblings_of(history.names if known is None else (), pages, pages * step)
+    hearing = hearing_of(heard, pages, sources or Sources(), learns=known is None and policy == "greedy-ncis")
+    setting = Setting(
+        known is None, weight, heard.time, heard.page, signals, history.start, step, random_every, siblings, hearing
+    )
     ticks = int((history.end - history.start) / step) + 1
     each = max(1, pages // _LOOKS_PER_ROUND)
     next_signal = 0

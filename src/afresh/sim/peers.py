@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.sim.field import Field, new_field, visit
+from afresh.sim.field import Field, is_gone, new_field, visit
 from afresh.sim.history import History
 from afresh.sim.queue import Queue, new_queue, pop, push
 from afresh.sim.rules import Intervals, Rule, new_intervals, next_due
@@ -51,6 +51,8 @@ def run_rule(machine: Machine, field: Field, start: float, step: float, early: b
         if page < 0:
             continue
         changed = visit(field, page, now)
+        if is_gone(field, page, now):
+            continue
         due = next_due(machine.rule, machine.intervals, field, page, now, changed, start)
         if machine.rule.wait > 0.0:
             machine.intervals.interval[page] = now
@@ -89,7 +91,8 @@ def run_rates(field: Field, queue: Queue, interval: NDArray[np.float64], start: 
         due = queue.key[0]
         page = pop(queue)
         visit(field, page, now)
-        push(queue, page, due + interval[page])
+        if not is_gone(field, page, now):
+            push(queue, page, due + interval[page])
 
 
 def replay_rates(

@@ -28,6 +28,7 @@ class Replayed:
     finds: float  # share of crawls that found a change
     stale_age: float  # seconds; mean age of stale copies: how long since they missed their first change
     expected: float  # the weighted share that was believed meanwhile; NaN for who states none
+    brier: float = float("nan")  # mean square of what was said of a copy just before a visit, minus what it found
 
 
 def replay(
@@ -51,18 +52,20 @@ def replay(
     begin = history.start if score_from is None else score_from
     field, expected = _run(history, policy, budget, begin, heard, early, seed)
     close(field)
-    span = history.end - begin
-    share = field.fresh_time / span
+    lived = np.minimum(field.ends, history.end) - begin
+    weight = history.weight * lived  # a page that is gone is not asked for any more
+    share = field.fresh_time / lived
     stale = float(field.stale_time.sum())
     visits = int(field.tally[VISITS])
     return Replayed(
         policy=policy,
-        weighted=float(history.weight @ share / history.weight.sum()),
+        weighted=float(weight @ share / weight.sum()),
         unweighted=float(share.mean()),
         crawls=visits,
         finds=int(field.tally[FINDS]) / visits if visits else 0.0,
         stale_age=float(field.stale_age.sum()) / stale if stale > 0 else 0.0,
         expected=expected,
+        brier=float(field.said[1] / field.said[0]) if field.said[0] else float("nan"),
     )
 
 

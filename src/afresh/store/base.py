@@ -44,16 +44,18 @@ class Record:
         if copy and (copy.fetched, copy.checked, copy.validators) != (state.fetched, state.checked, state.validators):
             raise ValueError(f"fetched, checked and validators must be the same in state and copy of {url}")
         # A database has no NaN (SQLite makes it NULL), and a NaN belief would spoil the schedule after every restart.
-        if any(number != number for number in self._numbers()):
-            raise ValueError(f"the record of {url} has a time, rate or probability that is not a number")
+        for number in self._numbers():
+            if number != number:
+                raise ValueError(f"the record of {url} has a time, rate or probability that is not a number")
 
-    def _numbers(self) -> Iterator[float | None]:
+    def _numbers(self) -> list[float | None]:
         crawl, state, beliefs = self.crawl, self.state, self.state.beliefs
-        yield from (state.fetched, state.checked, self.host.ready if self.host else None)
+        numbers = [state.fetched, state.checked, self.host.ready if self.host else None]
         if crawl:
-            yield from (crawl.time, crawl.elapsed, crawl.took, crawl.significance, crawl.fresh_probability)
+            numbers += (crawl.time, crawl.elapsed, crawl.took, crawl.significance, crawl.fresh_probability)
         if beliefs:
-            yield from (beliefs.request_rate, beliefs.change_rate, beliefs.recall, beliefs.false_rate)
+            numbers += (beliefs.request_rate, beliefs.change_rate, beliefs.recall, beliefs.false_rate)
+        return numbers
 
 
 @dataclass(frozen=True, slots=True)

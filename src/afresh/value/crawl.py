@@ -16,9 +16,10 @@ Assumption = Literal["none", "perfect", "noisy"]
 
 
 @elementwise
-def _value(
+def value_of_pages(
     elapsed: float, signals: float, change_rate: float, recall: float, false_rate: float, request_rate: float
 ) -> float:
+    """`crawl_value` of arrays, for those who call it often: NaN where an argument makes no sense."""
     if not (make_sense(elapsed, signals, change_rate, recall, false_rate) and 0.0 <= request_rate < math.inf):
         return math.nan
     silent_rate, signal_rate, weight = page_rates(change_rate, recall, false_rate)
@@ -88,5 +89,5 @@ def crawl_value(
     if assume == "perfect":
         named["false_rate"] = 0.0
     if terms is None:
-        return evaluate(_value, named)
+        return evaluate(value_of_pages, named)
     return evaluate(_value_in_terms, named | {"terms": terms})

@@ -1,0 +1,162 @@
+"""Sitemaps that robots.txt names: read in their hosts' own turns, for pages that nobody links to and for changes.
+
+A sitemap is a special page of its host, as robots.txt is: when a page of the host is about to be fetched and a sitemap
+is due, the turn goes to the sitemap, and the page's order is given back. Of two turns in a row only one is taken, so
+that an index of thousands delays the pages and does not starve them.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from afresh.daemon.agenda import Agenda, Known
+from afresh.daemon.asking import Asker, GivenBack
+from afresh.daemon.discovery import Discovery
+from afresh.daemon.events import Listed
+from afresh.daemon.permits import Permits
+from afresh.detect import compare
+from afresh.engine import Engine
+from afresh.fetch import gunzip
+from afresh.frontier import Resolver, canonical_or_none, host_failed, host_of
+from afresh.signals import Entry, Sitemap, read_sitemap
+from afresh.signals.sitemap import LARGEST
+from afresh.types import Fetched, Order, Outcome, Page, Signal
+
+SOURCE = "sitemap"  # of the signals
+MOST = 100_000  # of all hosts together; those of the host that was met first are forgotten, and found again
+SLACK = 300.0  # seconds that a publisher's clock may be ahead of ours
+BATCH = 500  # addresses taken in before others get their turn
+
+_SPOILED = {
+    "too_large": f"It is larger than {LARGEST >> 20} MiB; the rest was left out.",
+    "truncated": "It breaks off before its end.",
+    "bad_coding": "It is not compressed as it should be; the rest was left out.",
+}
+
+
+class Sitemaps:
+    """Reads what robots.txt names, now and then, and makes pages and signals of it.
+
+    Invariants: a sitemap is asked for like a page, with the same permission, politeness and guard; it speaks for its
+    own host and for those whose robots.txt leads to it; it raises at most one signal for a page until that is crawled.
+    """
+
+    def __init__(
+        self,
+        *,
+        asker: Asker,
+        permits: Permits,
+        engine: Engine,
+        discovery: Discovery,
+        welcome: Callable[[list[Page]], None],
+        clock: Callable[[], float],
+        tell: Callable[[Listed], None] = lambda event: None,
+    ) -> None:
+        self.asker = asker
+        self.permits = permits
+        self.engine = engine
+        self.discovery = discovery
+        self.welcome = welcome  # to new pages
+        self.clock = clock
+        self.tell = tell
+        self._agendas: dict[str, Agenda] = {}  # by host
+        self._count = 0
+        self._one_at_a_time = asyncio.Lock()  # what is being read is in memory whole
+
+    async def turn(self, order: Order) -> float | None:
+        """Use the turn of an order's host for a sitemap that is due; the host's rest after that, None if none is."""
+        known = self._due(order)
+        if known is None:
+            return None
+        own = host_of(known.url) == order.host
+        if own:
+            fetched = await self.asker.ask(replace(order, url=known.url), known.validators)
+            if isinstance(fetched, GivenBack):
+                return fetched.gap
+        else:
+            fetched = await self.asker.elsewhere(order, known.url)
+        # The bytes are what counts, whatever type it claims: of a page the dates would not count, here they are all.
+        fetched = replace(fetched, content_type="")
+        verdict, now = compare(known.validators, fetched), self.clock()
+        rest = 0.0
+        if own:
+            rest = self.engine.hosts.answered(
+                order.host,
+                failed=host_failed(fetched, verdict),
+                now=now,
+                took=fetched.took,
+                retry_after=fetched.retry_after,
+            )
+        known.answered(verdict.outcome, verdict.validators, now)
+        if verdict.outcome in (Outcome.NEW, Outcome.CHANGED):
+            await self._read(order.host, known, fetched)
+        elif not verdict.outcome.refreshed:
+            self.tell(Listed(known.url, now, problem=f"It could not be fetched: {verdict.reason}."))
+        return rest
+
+    def _due(self, order: Order) -> Known | None:
+        """The sitemap that this turn goes to, if any."""
+        lines, agenda = self.permits.sitemaps(order.url), self._agendas.get(order.host)
+        if agenda is None:
+            if not lines:
+                return None
+            agenda = self._agendas[order.host] = Agenda()
+        if lines is not agenda.lines:
+            agenda.lines = lines
+            whole = (canonical_or_none(line, order.url) for line in lines)
+            self._named(agenda, dict.fromkeys(url for url in whole if url is not None))
+        return agenda.take(self.clock())
+
+    def _named(
+        self, agenda: Agenda, urls: dict[str, float | None], by: Known | None = None, *, all_of_them: bool = True
+    ) -> None:
+        """Note what is named, within bounds."""
+        self._count -= len(agenda)
+        agenda.named(urls, by, all_of_them=all_of_them)
+        self._count += len(agenda)
+        while self._count > MOST and len(self._agendas) > 1:
+            self._count -= len(self._agendas.pop(next(iter(self._agendas))))
+
+    async def _read(self, host: str, known: Known, fetched: Fetched) -> None:
+        """Make pages, further sitemaps and signals of what was fetched."""
+        async with self._one_at_a_time:
+            said = await asyncio.to_thread(_read_body, fetched.body)
+        resolve = Resolver(fetched.location or known.url)
+        # It speaks for the host that it lies on, and for the one whose robots.txt led to it.
+        hosts = {host, host_of(known.url)}
+        origins = tuple(f"{scheme}://{name}/" for name in hosts for scheme in ("http", "https"))
+
+        def own(entries: tuple[Entry, ...]) -> dict[str, float | None]:
+            moments = {resolve(entry.url): entry.lastmod for entry in entries}
+            return {url: moment for url, moment in moments.items() if url is not None and url.startswith(origins)}
+
+        if said.children and (agenda := self._agendas.get(host)) is not None:
+            self._named(agenda, own(said.children), known, all_of_them=not said.problem)
+        found = signals = 0
+        for start in range(0, len(said.entries), BATCH):
+            pages, now = own(said.entries[start : start + BATCH]), self.clock()
+            new = self.discovery.listed(list(pages), now)
+            self.welcome(new)
+            found += len(new)
+            signals += sum(self._hear(url, changed, now) for url, changed in pages.items())
+            await asyncio.sleep(0)
+        entries = len(said.entries) + len(said.children)
+        self.tell(Listed(known.url, self.clock(), entries, found, signals, said.problem))
+
+    def _hear(self, url: str, changed: float | None, now: float) -> bool:
+        """Raise a signal if the page is said to be newer than its copy, and nobody said so before."""
+        if changed is None or changed > now + SLACK or url not in self.engine:
+            return False
+        current = self.engine.current(url)
+        if current is None or changed <= current or self.engine.signals(url):
+            return False
+        return self.engine.observe(Signal(url, now, SOURCE))
+
+
+def _read_body(body: bytes) -> Sitemap:
+    """What a sitemap says, compressed or not."""
+    if not body.startswith(b"\x1f\x8b"):
+        return read_sitemap(body)
+    content, reason = gunzip(body, LARGEST)
+    said = read_sitemap(content)
+    return replace(said, problem=_SPOILED[reason]) if reason else said

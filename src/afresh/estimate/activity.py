@@ -1,0 +1,198 @@
+"""Pages that change together: what a crawl of one says about its siblings since they were last looked at.
+
+Real sites are edited in sweeps: a template is replaced, a whole folder is reworded in an hour. For every branch of a
+site (the host, and its folders) the recent past is cut into slices, and in each stands how many changes were found
+against how many were expected. A crawl says only that a change lies somewhere in its interval, so the change is
+shared out among the slices by what is believed of them so far. Their ratio, drawn towards the host's and that towards
+1, stretches the time that has passed for every page of the branch: a copy is as old as what has happened since.
+
+Whether this explains anything is learned too, host by host: the odds that it foretells crawls better than plain time.
+Where pages change each on their own, the odds fall and time passes as it does on the clock.
+
+This is the plain form, one page at a time in numpy; `activity_online` is the same, compiled, and is checked against it.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+SLICES = 64  # that are remembered
+SLICES_PER_ROUND = 16  # in the time of one visit to every page
+MOST_BRANCHES = 16_384
+DRAWN = 1.0  # changes' worth by which a branch's ratio is drawn towards its parent's
+ODDS_FADE = 0.999  # a crawl: about the last thousand decide whether pages change together
+MOST_ODDS = 20.0  # nats
+TONE_FADE = 0.9995
+TONE_PRIOR = 50.0  # crawls' worth by which the level is drawn towards what the estimator says
+MOST_TONE = 1.5
+
+
+class Activity:
+    """How busy each branch of each site has been lately, slice by slice.
+
+    Invariants: time is stretched by a finite factor above 0, whatever comes in; memory is bounded by `MOST_BRANCHES`;
+    `width` is the length of a slice in seconds.
+
+    >>> activity = Activity(width=3600.0)
+    >>> branches = activity.branches(("example.com", "example.com/docs"))
+    >>> activity.stretched(branches, 0.0, 7200.0)
+    7200.0
+    >>> for _ in range(20):  # siblings that were all found changed
+    ...     activity.learn(branches, 0.0, 7200.0, expected=0.1, told=0.0, changed=True)
+    >>> activity.stretched(branches, 0.0, 7200.0) > 5 * 7200.0
+    True
+    """
+
+    def __init__(self, *, width: float) -> None:
+        if not 0 < width < math.inf:
+            raise ValueError(f"width must be a positive number of seconds, not {width}")
+        self.width = width
+        self._numbers: dict[str, int] = {}
+        self.found = np.zeros((16, SLICES))
+        self.expected = np.zeros((16, SLICES))
+        self.newest = np.zeros(16, np.int64)  # the slice up to which each branch is kept
+        self.odds = np.zeros(16)  # log odds that pages change together; of hosts only
+        self.tone = np.zeros(16)  # logarithm of what is found over what was said
+        self.tone_known = np.zeros(16)
+        self._kept: tuple[tuple[tuple[int, ...], int], _Clock] | None = None
+
+    def branches(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Numbers of the branches that a page is on, from the host to the narrowest; new ones are made."""
+        numbers: list[int] = []
+        for name in names:
+            number = self._numbers.get(name)
+            if number is None:
+                if len(self._numbers) >= MOST_BRANCHES and numbers:
+                    break  # what happens on the wider branch has to do
+                number = len(self._numbers)
+                self._numbers[name] = number
+                self._make_room(number)
+            numbers.append(number)
+        return tuple(numbers)
+
+    def stretched(self, branches: tuple[int, ...], since: float, now: float) -> float:
+        """Seconds between two moments, as long as what happened in them on the branches made them."""
+        if not since < now:
+            return 0.0
+        host, last = branches[0], math.floor(now / self.width)
+        sure = _sure(self.odds.item(host))
+        if math.floor(since / self.width) == last:
+            together = self._within(branches, last, since, now)
+        else:
+            clock = self._clock(branches, last)
+            together = clock.at(now) - clock.at(since)
+        return ((1.0 - sure) * (now - since) + sure * together) * math.exp(sure * self.tone.item(host))
+
+    def _within(self, branches: tuple[int, ...], place: int, since: float, now: float) -> float:
+        """The same for an interval within one slice, as after every crawl: no arrays are needed for that."""
+        ratio, begin = 1.0, place * self.width
+        for branch in branches:
+            newest = self.newest.item(branch)
+            if newest - SLICES < place <= newest:
+                found, expected = self.found.item(branch, place % SLICES), self.expected.item(branch, place % SLICES)
+                ratio = (DRAWN * ratio + found) / (DRAWN + expected)
+        return max(0.0, begin - since) + max(now - max(since, begin), 0.0) * ratio
+
+    def _clock(self, branches: tuple[int, ...], last: int) -> "_Clock":
+        """Stretched time on these branches; siblings are looked at one after another, so the last one is kept."""
+        if self._kept is None or self._kept[0] != (branches, last):
+            first = last - SLICES + 1
+            self._kept = (branches, last), _Clock(first, self.width, self._ratios(branches, first, SLICES))
+        return self._kept[1]
+
+    def learn(
+        self, branches: tuple[int, ...], since: float, now: float, *, expected: float, told: float, changed: bool
+    ) -> None:
+        """A crawl of a page on these branches: by the estimator it had become `expected` stale by time alone, and
+        `told` by signals (both as x in exp(−x)), and had or had not changed."""
+        if not since < now or not math.isfinite(expected + told):
+            return
+        self._kept = None
+        first, spans, before = self._cover(since, now)
+        for branch in branches:
+            self._bring_up(branch, first + len(spans) - 1)
+        rate, host = max(expected, 1e-9) / (now - since), branches[0]
+        sure = _sure(self.odds[host])
+        ratios = self._ratios(branches, first, len(spans))
+        together = rate * (before + float(spans @ ratios))
+        shares = rate * spans * (1.0 - sure + sure * ratios)
+        x = rate * before + float(shares.sum())
+        told = min(told, 50.0)
+        gain = _log_likelihood(together + told, changed) - _log_likelihood(rate * (now - since) + told, changed)
+        self.odds[host] = min(max(ODDS_FADE * self.odds[host] + gain, -MOST_ODDS), MOST_ODDS)
+        self._learn_tone(host, x, told, changed)
+        places = np.arange(first, first + len(spans)) % SLICES
+        for branch in branches:
+            self.expected[branch, places] += rate * spans
+            if changed:
+                self.found[branch, places] += shares / -math.expm1(-(x + told))
+
+    def _learn_tone(self, host: int, x: float, told: float, changed: bool) -> None:
+        said = x * math.exp(self.tone[host])
+        fresh = math.exp(-(said + told))
+        self.tone_known[host] = TONE_FADE * self.tone_known[host] + said * fresh
+        tone = self.tone[host] + (changed - 1.0 + fresh) / (TONE_PRIOR + self.tone_known[host])
+        self.tone[host] = min(max(tone, -MOST_TONE), MOST_TONE)
+
+    def _cover(self, since: float, now: float) -> tuple[int, Floats, float]:
+        """The first slice that is remembered of an interval, the seconds in it and in those up to now, and the seconds
+        before it."""
+        last = math.floor(now / self.width)
+        first = max(math.floor(since / self.width), last - SLICES + 1)
+        edges = np.arange(first, last + 2) * self.width
+        edges[0], edges[-1] = max(since, edges[0]), now
+        return first, np.maximum(np.diff(edges), 0.0), max(0.0, first * self.width - since)
+
+    def _ratios(self, branches: tuple[int, ...], first: int, count: int) -> Floats:
+        slices = np.arange(first, first + count)
+        ratio = np.ones(count)
+        for branch in branches:
+            kept = (slices <= self.newest[branch]) & (slices > self.newest[branch] - SLICES)
+            places = slices % SLICES
+            found, expected = self.found[branch, places], self.expected[branch, places]
+            ratio = np.where(kept, (DRAWN * ratio + found) / (DRAWN + expected), ratio)
+        return ratio
+
+    def _bring_up(self, branch: int, newest: int) -> None:
+        """Let slices that are too old make room for those up to `newest`."""
+        before = int(self.newest[branch])
+        if newest <= before:
+            return
+        new = np.arange(max(before + 1, newest - SLICES + 1), newest + 1) % SLICES
+        self.found[branch, new] = self.expected[branch, new] = 0.0
+        self.newest[branch] = newest
+
+    def _make_room(self, number: int) -> None:
+        if number < len(self.newest):
+            return
+        for name in ("found", "expected", "newest", "odds", "tone", "tone_known"):
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
+
+
+class _Clock:
+    """Time that runs at a rate of its own in each slice, and at the wall's before the first one."""
+
+    def __init__(self, first: int, width: float, ratios: Floats) -> None:
+        self.start, self.width = first * width, width
+        self.ratios = ratios.tolist()
+        self.sums = [0.0, *(width * np.cumsum(ratios)).tolist()]
+
+    def at(self, moment: float) -> float:
+        """What this clock shows at a moment."""
+        if moment <= self.start:
+            return moment - self.start
+        nth = min(int((moment - self.start) / self.width), len(self.ratios) - 1)
+        return float(self.sums[nth] + (moment - self.start - nth * self.width) * self.ratios[nth])
+
+
+def _sure(odds: float) -> float:
+    return 1.0 / (1.0 + math.exp(-odds))
+
+
+def _log_likelihood(x: float, changed: bool) -> float:
+    return math.log(max(-math.expm1(-x), 1e-9)) if changed else -x

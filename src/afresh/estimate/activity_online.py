@@ -1,0 +1,141 @@
+"""`activity`, compiled: the same arithmetic in loops, for simulations and for many pages."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.estimate.activity import (
+    DRAWN,
+    MOST_ODDS,
+    MOST_TONE,
+    ODDS_FADE,
+    SLICES,
+    TONE_FADE,
+    TONE_PRIOR,
+    Activity,
+)
+from afresh.value.compiled import compiled
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Slices(NamedTuple):
+    """The arrays of an `Activity`, shared with it."""
+
+    width: float
+    found: Floats
+    expected: Floats
+    newest: Integers
+    odds: Floats
+    tone: Floats
+    tone_known: Floats
+
+
+def slices_of(activity: Activity) -> Slices:
+    """The arrays of an activity, once all its branches are known."""
+    return Slices(
+        activity.width,
+        activity.found,
+        activity.expected,
+        activity.newest,
+        activity.odds,
+        activity.tone,
+        activity.tone_known,
+    )
+
+
+@compiled
+def _ratio(slices: Slices, branches: Integers, at: int) -> float:
+    ratio = 1.0
+    place = at % SLICES
+    for branch in branches:
+        newest = slices.newest[branch]
+        if newest - SLICES < at <= newest:
+            ratio = (DRAWN * ratio + slices.found[branch, place]) / (DRAWN + slices.expected[branch, place])
+    return ratio
+
+
+@compiled
+def _span(slices: Slices, since: float, now: float, at: int) -> float:
+    return max(0.0, min(now, (at + 1) * slices.width) - max(since, at * slices.width))
+
+
+@compiled
+def _bounds(slices: Slices, since: float, now: float) -> tuple[int, int]:
+    last = math.floor(now / slices.width)
+    return max(math.floor(since / slices.width), last - SLICES + 1), last
+
+
+@compiled
+def _together(slices: Slices, branches: Integers, since: float, now: float) -> float:
+    first, last = _bounds(slices, since, now)
+    total = max(0.0, first * slices.width - since)
+    for at in range(first, last + 1):
+        total += _span(slices, since, now, at) * _ratio(slices, branches, at)
+    return total
+
+
+@compiled
+def stretched(slices: Slices, branches: Integers, since: float, now: float) -> float:
+    """Seconds between two moments, as long as what happened in them on the branches made them."""
+    if not since < now:
+        return 0.0
+    host = branches[0]
+    sure = 1.0 / (1.0 + math.exp(-slices.odds[host]))
+    seconds = (1.0 - sure) * (now - since)
+    if sure > 1e-6:
+        seconds += sure * _together(slices, branches, since, now)
+    return seconds * math.exp(sure * slices.tone[host])
+
+
+@compiled
+def _log_likelihood(x: float, changed: bool) -> float:
+    return math.log(max(-math.expm1(-x), 1e-9)) if changed else -x
+
+
+@compiled
+def _bring_up(slices: Slices, branches: Integers, last: int) -> None:
+    for branch in branches:
+        for at in range(max(slices.newest[branch] + 1, last - SLICES + 1), last + 1):
+            slices.found[branch, at % SLICES] = 0.0
+            slices.expected[branch, at % SLICES] = 0.0
+        slices.newest[branch] = max(slices.newest[branch], last)
+
+
+@compiled
+def _learn_host(slices: Slices, host: int, x: float, told: float, gain: float, changed: bool) -> None:
+    slices.odds[host] = min(max(ODDS_FADE * slices.odds[host] + gain, -MOST_ODDS), MOST_ODDS)
+    said = x * math.exp(slices.tone[host])
+    fresh = math.exp(-(said + told))
+    slices.tone_known[host] = TONE_FADE * slices.tone_known[host] + said * fresh
+    tone = slices.tone[host] + (changed - 1.0 + fresh) / (TONE_PRIOR + slices.tone_known[host])
+    slices.tone[host] = min(max(tone, -MOST_TONE), MOST_TONE)
+
+
+@compiled
+def learn_activity(
+    slices: Slices, branches: Integers, since: float, now: float, expected: float, told: float, changed: bool
+) -> None:
+    """A crawl: stale by `expected` from time alone and by `told` from signals, and had or had not changed."""
+    if not since < now or not math.isfinite(expected + told):
+        return
+    first, last = _bounds(slices, since, now)
+    _bring_up(slices, branches, last)
+    rate, host = max(expected, 1e-9) / (now - since), branches[0]
+    sure = 1.0 / (1.0 + math.exp(-slices.odds[host]))
+    alone = rate * (now - since)
+    together = rate * _together(slices, branches, since, now)
+    x = (1.0 - sure) * alone + sure * together
+    told = min(told, 50.0)
+    gain = _log_likelihood(together + told, changed) - _log_likelihood(alone + told, changed)
+    _learn_host(slices, host, x, told, gain, changed)
+    share = 1.0 / -math.expm1(-(x + told)) if changed else 0.0
+    for at in range(first, last + 1):
+        span = rate * _span(slices, since, now, at)
+        found = share * span * (1.0 - sure + sure * _ratio(slices, branches, at))
+        for branch in branches:
+            slices.expected[branch, at % SLICES] += span
+            slices.found[branch, at % SLICES] += found

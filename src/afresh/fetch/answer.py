@@ -1,0 +1,194 @@
+"""One answer as it arrives: the head, then the body piece by piece, for whoever waits for it."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Protocol, TypeVar, overload
+
+ENOUGH = 1 << 16  # bytes of body worth waking the reader for
+TOO_MUCH = 1 << 17  # bytes unread at which nothing more is taken from the network
+MOST_PIECES = 1024  # unread; of a body that comes byte by byte
+LONGEST_LINE = 16 * 1024  # of a head
+MOST_HEADERS = 256
+MOST_INTERIM = 20  # answers before the answer (100, 103), which may be sent without end
+
+Lines = list[tuple[bytes, bytes]]
+_Other = TypeVar("_Other")
+
+
+class Unanswered(ConnectionError):
+    """A question that was not looked at: it may be asked again on another connection."""
+
+
+class Headers(Mapping[str, str]):
+    """The headers of an answer, by name in any case; of several with one name the first, unless all are asked for.
+
+    >>> headers = Headers([(b"Vary", b"a"), (b"VARY", b"b")])
+    >>> headers["vary"], headers.all("Vary"), headers.get("Age", "")
+    ('a', ['a', 'b'], '')
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, lines: Lines) -> None:
+        self._values: dict[str, list[str]] = {}
+        for name, value in lines:
+            key = name.decode("latin-1").lower()
+            self._values.setdefault(key, []).append(value.decode("utf-8", "surrogateescape"))
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name.lower()][0]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name.lower() in self._values
+
+    @overload
+    def get(self, name: str, /) -> str | None: ...
+    @overload
+    def get(self, name: str, /, default: str | _Other) -> str | _Other: ...
+    def get(self, name: str, /, default: object = None) -> object:
+        """The first value of a header, or what stands for none."""
+        values = self._values.get(name.lower())
+        return values[0] if values else default
+
+    def all(self, name: str) -> list[str]:
+        """All values of a header, in their order."""
+        return self._values.get(name.lower(), [])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+_NONE = Headers([])
+
+
+class Connection(Protocol):
+    """What carries answers: one at a time, or several."""
+
+    closed: bool  # it takes no more questions
+    used: int  # questions so far
+    idle_since: float
+    gone: "asyncio.Future[None]"  # done when the socket is closed
+
+    @property
+    def busy(self) -> int:
+        """How many answers are under way."""
+
+    @property
+    def room(self) -> bool:
+        """Whether one more question may be asked now."""
+
+    def ask(self, question: "Question", /) -> "Answer":
+        """Send a question; its answer will come."""
+
+    def taken(self, answer: "Answer", size: int) -> None:
+        """So many bytes of a body were read: as many more may come."""
+
+    def drop(self, answer: "Answer") -> None:
+        """Nobody waits for the rest of this answer."""
+
+    def close(self) -> None:
+        """End it, whatever is under way."""
+
+
+class Question:
+    """What is asked: where, and with which headers beside those that always go along."""
+
+    __slots__ = ("authority", "headers", "path")
+
+    def __init__(self, authority: str, path: str, headers: Mapping[str, str]) -> None:
+        self.authority = authority
+        self.path = path
+        self.headers = headers
+
+
+class Answer:
+    """What came so far. One side puts in (`begin`, `feed`, `finish`, `fail`), the other waits (`head`, `more`)."""
+
+    __slots__ = (
+        *("_error", "_pieces", "_waiter", "connection", "ended"),
+        *("headers", "missed", "received", "status", "stream", "unread"),
+    )
+
+    def __init__(self, connection: Connection, stream: int = 0) -> None:
+        self.connection = connection
+        self.stream = stream
+        self.status = 0  # until the head is there
+        self.headers = _NONE
+        self.received = 0  # bytes of body
+        self.ended = False
+        self.missed = False  # somebody waited for more, and gave up
+        self._error: Exception | None = None
+        self._pieces: list[bytes] = []
+        self.unread = 0
+        self._waiter: asyncio.Future[None] | None = None
+
+    def begin(self, status: int, lines: Lines) -> None:
+        """The head is there."""
+        self.status, self.headers = status, Headers(lines)
+        self._wake()
+
+    def feed(self, piece: bytes) -> None:
+        """Some of the body is there."""
+        self._pieces.append(piece)
+        self.unread += len(piece)
+        self.received += len(piece)
+        if self.unread >= ENOUGH or len(self._pieces) >= MOST_PIECES:
+            self._wake()
+
+    def finish(self) -> None:
+        """All of the body is there."""
+        if self._error is None:
+            self.ended = True
+            self._wake()
+
+    def fail(self, error: Exception) -> None:
+        """No more will come, for this reason."""
+        if not self.ended and self._error is None:
+            self._error = error
+            self._wake()
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so much is unread that no more should be put in."""
+        return self.unread >= TOO_MUCH or len(self._pieces) >= 2 * MOST_PIECES
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come, be it the end or a failure."""
+        return self.ended or self._error is not None
+
+    async def head(self) -> None:
+        """Wait until the head is there; raises what failed before that."""
+        while not self.status:
+            if self._error is not None:
+                raise self._error
+            await self._wait()
+
+    async def more(self) -> list[bytes]:
+        """Wait for more of the body; nothing if that was all."""
+        while not self.over and self.unread < ENOUGH and len(self._pieces) < MOST_PIECES:
+            await self._wait()
+        if self._error is not None:
+            raise self._error
+        pieces, self._pieces = self._pieces, []
+        read, self.unread = self.unread, 0
+        if read:
+            self.connection.taken(self, read)
+        return pieces
+
+    async def _wait(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        except asyncio.CancelledError:
+            self.missed = True
+            raise
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

@@ -1,0 +1,344 @@
+"""The plain scheduler's picks for some thousands of pages, by a look at few of them, and without compiling anything.
+
+A page's value only grows while nothing happens to it. So its value at a later moment, the horizon, bounds what it is
+worth until then. The page with the highest bound among those that may go is valued exactly, and after it only pages
+whose bounds are no lower. Pages without a copy, all those of a first crawl, do not change in value at all: their bound
+is their value. Bounds are found anew for pages that something happened to, and for all when the horizon is reached,
+which is as far away as the square root of the number of pages takes to pick: about as many are valued at every pick.
+"""
+
+from dataclasses import dataclass, fields
+from math import inf, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.schedule.base import Explanation, Pick
+from afresh.schedule.greedy import Greedy
+from afresh.schedule.pace import Pace
+from afresh.schedule.plain import PAGE
+from afresh.types import Wait
+from afresh.value.arguments import blame
+from afresh.value.crawl import value_of_pages
+
+Floats = NDArray[np.float64]
+Slots = slice | NDArray[np.int64]
+
+OLDEST = 1e300  # the age of what has no copy yet: finite, so that rates times ages never become 0·∞
+_SOON = 0.2  # staleness up to which x²/2 is less than a seventh more than the value that it bounds
+_MARGIN = 1.0 + 1e-6  # on bounds: values grow, but the sums behind them are rounded
+
+
+@dataclass(slots=True)
+class _Columns:
+    """What is kept of each page, by slot."""
+
+    host: NDArray[np.int64]
+    request_rate: Floats
+    change_rate: Floats
+    recall: Floats
+    false_rate: Floats
+    cost: Floats
+    current: Floats  # the copy is as of this moment; −∞: there is none
+    signals: Floats  # heard since then
+    signals_at_lease: Floats
+    lease_ends: Floats
+    may_go: Floats  # when the page itself may be handed out; ∞: the slot is free
+    bound: Floats  # on its value until the horizon
+
+    @classmethod
+    def room(cls, pages: int) -> "_Columns":
+        """For so many pages."""
+        return cls(np.zeros(pages, np.int64), *(np.zeros(pages) for _ in fields(cls)[1:]))
+
+    def grown(self) -> "_Columns":
+        """The same with more room."""
+        more = self.room(max(64, 2 * len(self.bound)))
+        for each in fields(self):
+            getattr(more, each.name)[: len(self.bound)] = getattr(self, each.name)
+        return more
+
+
+class Few:
+    """Does what `Plain` does with the rule `Greedy`; see there.
+
+    Invariants: those of `Plain`, the same picks; no page is worth more than its bound before the horizon, but those in
+    `_touched`, whose bounds are out of date. It may say to ask again sooner than `Plain`, never later.
+    """
+
+    def __init__(self, *, budget: float, lease: float = 120.0) -> None:
+        self.lease = lease
+        self._pace = Pace(budget)
+        self._columns = _Columns.room(0)
+        self._count = 0
+        self._free: list[int] = []
+        self._touched: set[int] = set()  # pages whose bounds are out of date
+        self._horizon = -inf
+        self._bounded = (-inf, 0)  # when all bounds were last found, and after how many picks
+        self._host_busy_until: list[float] = []
+        self._host_rests_until: list[float] = []
+        self._host_pages: list[int] = []
+        self._host_opens = np.zeros(0)  # when a page of each may go; ∞: it has none
+        self._price = 0.0
+        self._picks = 0
+
+    @property
+    def budget(self) -> float:
+        """Crawls (or cost) per second; may be set while running."""
+        return self._pace.budget
+
+    @budget.setter
+    def budget(self, budget: float) -> None:
+        self._pace.budget = budget
+
+    @property
+    def price(self) -> float:
+        """The value at which pages have lately been picked: what a crawl must be worth to be chosen."""
+        return self._price
+
+    @price.setter
+    def price(self, price: float) -> None:
+        self._price, self._picks = price, max(self._picks, 1)
+
+    def __len__(self) -> int:
+        return self._count - len(self._free)
+
+    def add(
+        self,
+        *,
+        request_rate: float,
+        change_rate: float,
+        recall: float = 0.0,
+        false_rate: float = 0.0,
+        cost: float = 1.0,
+        host: int = 0,
+        now: float,
+        age: float = inf,
+        signals: int = 0,
+    ) -> int:
+        """Take a page in and return its slot; `age` seconds since its copy was current (infinity: no copy yet)."""
+        if self._free:
+            slot = self._free.pop()
+        else:
+            slot, self._count = self._count, self._count + 1
+            if slot == len(self._columns.bound):
+                self._columns = self._columns.grown()
+        kept = self._columns
+        kept.request_rate[slot], kept.change_rate[slot] = request_rate, change_rate
+        kept.recall[slot], kept.false_rate[slot], kept.cost[slot] = recall, false_rate, cost
+        kept.current[slot], kept.signals[slot], kept.signals_at_lease[slot] = now - age, signals, 0.0
+        kept.lease_ends[slot] = kept.may_go[slot] = -inf
+        kept.host[slot] = host
+        self._touched.add(slot)
+        self._reach_host(host)
+        self._host_pages[host] += 1
+        self._open_host(host)
+        return slot
+
+    def _reach_host(self, host: int) -> None:
+        missing = host + 1 - len(self._host_pages)
+        if missing > 0:
+            self._host_busy_until += [-inf] * missing
+            self._host_rests_until += [-inf] * missing
+            self._host_pages += [0] * missing
+            if host >= len(self._host_opens):
+                more = np.full(max(host + 1, 2 * len(self._host_opens)), inf)
+                more[: len(self._host_opens)] = self._host_opens
+                self._host_opens = more
+
+    def _open_host(self, host: int) -> None:
+        opens = max(self._host_busy_until[host], self._host_rests_until[host])
+        self._host_opens[host] = opens if self._host_pages[host] else inf
+
+    def update(
+        self,
+        slot: int,
+        *,
+        now: float,
+        request_rate: float | None = None,
+        change_rate: float | None = None,
+        recall: float | None = None,
+        false_rate: float | None = None,
+        age: float | None = None,
+    ) -> None:
+        """Believe something else of the page from now on; what is not given stays."""
+        kept = self._columns
+        if age is not None:
+            kept.current[slot] = now - age
+        if request_rate is not None:
+            kept.request_rate[slot] = request_rate
+        if change_rate is not None:
+            kept.change_rate[slot] = change_rate
+        if recall is not None:
+            kept.recall[slot] = recall
+        if false_rate is not None:
+            kept.false_rate[slot] = false_rate
+        self._touched.add(slot)
+
+    def signal(self, slot: int, now: float, count: int = 1) -> None:
+        """A hint arrived that the page changed."""
+        self._columns.signals[slot] += count
+        self._touched.add(slot)
+
+    def next(self, now: float) -> Pick | Wait:
+        """The most valuable page that may be crawled now, if the budget has a token; or when to ask again."""
+        if wait := self._pace.wait(now):
+            return wait
+        soonest = float(self._host_opens.min(initial=inf))
+        if soonest > now:
+            return Wait(soonest, "hosts" if len(self) else "no pages")
+        self._find_bounds(now)
+        kept, count = self._columns, self._count
+        opens = np.maximum(self._host_opens[kept.host[:count]], kept.may_go[:count])
+        bounds = np.where(opens <= now, kept.bound[:count], -inf)
+        slot = int(bounds.argmax())
+        best = float(bounds[slot])
+        if best == -inf:
+            return Wait(float(opens.min()), "hosts")
+        if kept.current[slot] > -inf:
+            slot, best = self._best_above(bounds, self._worth_of(slot, now), now)
+        if best <= 0:
+            # Nothing is worth a crawl yet; values move with time, so look again at the next tick.
+            return Wait(now + 1.0 / self.budget, "nothing to gain")
+        self._pace.take(now, float(kept.cost[slot]))
+        self._lease(slot, now)
+        self._learn_price(best)
+        return Pick(slot, best, self._price)
+
+    def _best_above(self, bounds: Floats, value: float, now: float) -> tuple[int, float]:
+        """The page of the highest value among those that may be worth at least this; the lower slot of equals."""
+        slots = np.flatnonzero(bounds >= value)
+        values = self._worth(slots, now)
+        place = int(values.argmax())
+        return int(slots[place]), float(values[place])
+
+    def _find_bounds(self, now: float) -> None:
+        if now > self._horizon:
+            then, picks = self._bounded
+            pause = (now - then) / (self._picks - picks) if self._picks > picks else 0.0
+            pause = min(max(pause, 1.0 / self.budget), 1e9)
+            self._horizon, self._bounded = now + pause * sqrt(self._count), (now, self._picks)
+            self._value_at_horizon(slice(0, self._count))
+        elif self._touched:
+            slots = [slot for slot in self._touched if not self._bound_quickly(slot)]
+            if len(slots) == 1:
+                self._value_at_horizon(slice(slots[0], slots[0] + 1))  # a slice of a column is no copy
+            elif slots:
+                self._value_at_horizon(np.array(slots))
+        self._touched.clear()
+
+    def _bound_quickly(self, slot: int) -> bool:
+        """Where a copy was crawled lately and no signal counts, V = (1 − e^{−x}(1 + x))/Δ is at most x²/2Δ."""
+        kept = self._columns
+        current, change_rate = kept.current.item(slot), kept.change_rate.item(slot)
+        if not current > -inf or kept.recall.item(slot) or kept.false_rate.item(slot):
+            return False
+        x = change_rate * max(self._horizon - current, 0.0)
+        if not 0.0 < x < _SOON:
+            return False
+        kept.bound[slot] = _MARGIN * kept.request_rate.item(slot) * x * x / (2.0 * change_rate * kept.cost.item(slot))
+        return True
+
+    def _value_at_horizon(self, which: Slots) -> None:
+        bound = self._worth(which, self._horizon)
+        self._columns.bound[which] = np.where(self._columns.current[which] > -inf, _MARGIN * bound, bound)
+
+    def _worth(self, which: Slots, now: float) -> Floats:
+        """V(elapsed, signals) / cost of some pages."""
+        kept = self._columns
+        with np.errstate(all="ignore"):  # 0·∞ and the like, where the limit is known
+            value: Floats = value_of_pages(
+                np.minimum(np.maximum(now - kept.current[which], 0.0), OLDEST),
+                kept.signals[which],
+                kept.change_rate[which],
+                kept.recall[which],
+                kept.false_rate[which],
+                kept.request_rate[which],
+            )
+            value /= kept.cost[which]
+        if np.isnan(value.sum()):
+            names = ("signals", "change_rate", "recall", "false_rate", "request_rate")
+            blame({name: getattr(kept, name)[which] for name in names})
+        return value
+
+    def _worth_of(self, slot: int, now: float) -> float:
+        return float(self._worth(slice(slot, slot + 1), now)[0])
+
+    def _lease(self, slot: int, now: float) -> None:
+        kept = self._columns
+        kept.lease_ends[slot] = kept.may_go[slot] = now + self.lease
+        kept.signals_at_lease[slot] = kept.signals[slot]
+        host = int(kept.host[slot])
+        self._host_busy_until[host] = now + self.lease
+        self._open_host(host)
+
+    def _learn_price(self, value: float) -> None:
+        """Follow the picked values, over about as many picks as a quarter of the pages take."""
+        self._picks += 1
+        self._price += (value - self._price) / min(self._picks, max(20, len(self) // 4))
+
+    def finish(
+        self,
+        slot: int,
+        now: float,
+        *,
+        crawled: float | None,
+        changed: bool = False,
+        gap: float = 0.0,
+        put_off: float = 0.0,
+    ) -> None:
+        """The order is done: the copy is as of `crawled` (None: nothing was refreshed); its host rests for `gap`."""
+        kept = self._columns
+        if crawled is not None:
+            kept.current[slot] = crawled
+            # Hints heard after the fetch began may be about a change that came too late for it.
+            kept.signals[slot] -= kept.signals_at_lease[slot]
+            self._touched.add(slot)
+        kept.signals_at_lease[slot] = 0.0
+        kept.lease_ends[slot] = -inf
+        kept.may_go[slot] = now + put_off
+        host = int(kept.host[slot])
+        self._host_busy_until[host] = -inf
+        self.host_rests(host, now + gap)
+
+    def host_rests(self, host: int, until: float) -> None:
+        """Hand out no page of this host before `until`."""
+        self._reach_host(host)
+        self._host_rests_until[host] = max(self._host_rests_until[host], until)
+        self._open_host(host)
+
+    def remove(self, slot: int) -> None:
+        """Forget the page."""
+        kept, host = self._columns, int(self._columns.host[slot])
+        # A lease that has ended does not free a host that another page keeps busy by now.
+        if kept.lease_ends[slot] > -inf and kept.lease_ends[slot] == self._host_busy_until[host]:
+            self._host_busy_until[host] = -inf
+        self._host_pages[host] -= 1
+        self._open_host(host)
+        kept.may_go[slot], kept.lease_ends[slot] = inf, -inf
+        kept.request_rate[slot] = 0.0
+        self._free.append(slot)
+
+    def explain(self, slot: int, now: float) -> Explanation:
+        """Value, price, due time, and what holds the page back."""
+        value = self._worth_of(slot, now)
+        due = now if value >= self._price else self._due(slot, now)
+        return Explanation(value, self._price, due, self._held_by(slot, now, value))
+
+    def _due(self, slot: int, now: float) -> float:
+        pages = np.zeros(1, PAGE)
+        for name in ("request_rate", "change_rate", "recall", "false_rate", "cost", "current", "signals"):
+            pages[name] = getattr(self._columns, name)[slot]
+        return Greedy().due(slot, pages[0], price=self._price, now=now)
+
+    def _held_by(self, slot: int, now: float, value: float) -> str:
+        kept = self._columns
+        host, leased = int(kept.host[slot]), kept.lease_ends[slot] > now
+        reasons = {
+            "leased": leased,
+            "put off": kept.may_go[slot] > now,
+            "host busy": self._host_busy_until[host] > now,
+            "host resting": self._host_rests_until[host] > now,
+            "below the price": value < self._price,
+        }
+        return next((reason for reason, holds in reasons.items() if holds), "")

@@ -1,0 +1,76 @@
+"""Pages that change together, in a replay: what a crawl finds is told to some of the page's siblings at once."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.estimate.activity import SLICES_PER_ROUND, Activity
+from afresh.estimate.activity_online import Slices, learn_activity, slices_of, stretched
+from afresh.estimate.kin import branches_of
+from afresh.value.compiled import compiled
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+TOLD_OF_A_CHANGE = 16  # siblings, in turn
+
+
+class Siblings(NamedTuple):
+    """The branches of all pages, and whose turn it is on each."""
+
+    on: bool
+    slices: Slices
+    branches: Integers  # (pages, levels)
+    members: Integers  # pages by narrowest branch: those of branch g are members[first[g] : first[g + 1]]
+    first: Integers
+    turn: Integers
+
+
+def siblings_of(names: Sequence[str], pages: int, round_time: float) -> Siblings:
+    """The siblings among pages of these addresses; without names, every page is on its own."""
+    activity = Activity(width=round_time / SLICES_PER_ROUND)
+    rows = [activity.branches(branches_of(name, host_in(name))) for name in names] or [(0,)] * pages
+    most = max(len(row) for row in rows)
+    branches = np.array([row + row[-1:] * (most - len(row)) for row in rows], np.int64)
+    count = int(branches.max()) + 1
+    members = np.argsort(branches[:, -1], kind="stable")
+    first = np.searchsorted(branches[members, -1], np.arange(count + 1))
+    return Siblings(bool(names), slices_of(activity), branches, members, first, np.zeros(count, np.int64))
+
+
+def host_in(name: str) -> str:
+    """The host of a page's address, "" where it is a path only.
+
+    >>> host_in("https://example.com/a/b"), host_in("docs/a.html")
+    ('example.com', '')
+    """
+    return name.split("//", 1)[1].split("/", 1)[0] if "//" in name else ""
+
+
+@compiled
+def next_sibling(siblings: Siblings, page: int) -> int:
+    """The sibling of a page whose turn it is; it may be the page itself."""
+    branch = siblings.branches[page, -1]
+    start, end = siblings.first[branch], siblings.first[branch + 1]
+    turn = siblings.turn[branch]
+    siblings.turn[branch] = turn + 1 if turn + 1 < end - start else 0
+    return int(siblings.members[start + turn])
+
+
+@compiled
+def age_of(siblings: Siblings, page: int, current: float, now: float) -> float:
+    """How old a copy is, by what happened on its branches."""
+    if not siblings.on:
+        return now - current
+    return stretched(siblings.slices, siblings.branches[page], current, now)
+
+
+@compiled
+def tell(
+    siblings: Siblings, page: int, current: float, now: float, expected: float, told: float, changed: bool
+) -> None:
+    """A crawl found a change, or none."""
+    if siblings.on:
+        learn_activity(siblings.slices, siblings.branches[page], current, now, expected, told, changed)

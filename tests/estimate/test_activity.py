@@ -1,0 +1,144 @@
+"""Pages that change together: the plain form, and the compiled one against it."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from afresh.estimate.activity import MOST_BRANCHES, Activity
+from afresh.estimate.activity_online import learn_activity, slices_of, stretched
+from afresh.sim.history import History, make_history
+from afresh.sim.replay import replay
+
+HOUR, DAY = 3600.0, 86400.0
+NAMES = ("host", "host/docs")
+
+crawls = st.lists(
+    st.tuples(
+        st.integers(0, 2),  # branch
+        st.floats(0.0, 200 * HOUR),  # elapsed
+        st.floats(0.0, 5.0),  # expected
+        st.sampled_from([0.0, 0.0, 0.7, 1e9]),  # told
+        st.booleans(),
+    ),
+    max_size=60,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(crawls, st.floats(1.0, 1e9))
+def test_compiled_activity_is_the_plain_one(
+    evidence: list[tuple[int, float, float, float, bool]], start: float
+) -> None:
+    plain, other = Activity(width=HOUR), Activity(width=HOUR)
+    names = [("a", "a/x"), ("a", "a/y"), ("b", "b/x")]
+    branches = [plain.branches(each) for each in names]
+    assert [other.branches(each) for each in names] == branches
+    slices = slices_of(other)
+    now = start
+    for branch, elapsed, expected, told, changed in evidence:
+        now += 0.3 * HOUR
+        mine = branches[branch]
+        plain.learn(mine, now - elapsed, now, expected=expected, told=told, changed=changed)
+        learn_activity(slices, np.array(mine), now - elapsed, now, expected, told, changed)
+        for since in (now - elapsed, now - 3 * HOUR):
+            one, two = plain.stretched(mine, since, now), stretched(slices, np.array(mine), since, now)
+            assert math.isfinite(one)
+            assert one >= 0
+            assert two == pytest.approx(one, rel=1e-6, abs=1e-6)
+    np.testing.assert_allclose(other.found, plain.found, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(other.odds, plain.odds, rtol=1e-6, atol=1e-9)
+
+
+def sweep_history(together: bool, pages: int = 600, folders: int = 6) -> History:
+    """Pages that change at one rate, each on its own or a folder at a time."""
+    rng = np.random.default_rng(3)
+    end, rate = 720 * DAY, 1 / (40 * DAY)
+    page, time = [], []
+    for folder in range(folders):
+        members = np.arange(folder, pages, folders)
+        if together:
+            for moment in end * rng.random(rng.poisson(rate * end)):
+                hit = members[rng.random(len(members)) < 0.9]
+                page.append(hit)
+                time.append(np.full(len(hit), moment) + HOUR * rng.random(len(hit)))
+        else:
+            count = rng.poisson(rate * end, len(members))
+            page.append(np.repeat(members, count))
+            time.append(end * rng.random(int(count.sum())))
+    names = tuple(f"https://example.com/{i % folders}/{i}.html" for i in range(pages))
+    weight = rng.permutation(1.0 / np.arange(1, pages + 1))
+    return make_history(np.concatenate(page), np.concatenate(time), weight=weight, start=0.0, end=end, names=names)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_sweeps_are_foretold_and_where_there_are_none_nothing_is_lost(together: bool) -> None:
+    history = sweep_history(together)
+    apart = make_history(
+        np.repeat(np.arange(history.pages), np.diff(history.first)),
+        history.times, weight=history.weight, start=0.0, end=history.end,
+    )  # fmt: skip
+    budget = history.pages / (20 * DAY)
+    with_siblings, without = (replay(each, "afresh", budget=budget, score_from=180 * DAY) for each in (history, apart))
+    if together:
+        assert with_siblings.weighted > without.weighted + 0.02
+        assert with_siblings.brier < 0.8 * without.brier
+    else:
+        assert with_siblings.weighted > without.weighted - 0.005
+        assert with_siblings.brier < 1.02 * without.brier
+        assert with_siblings.expected == pytest.approx(with_siblings.weighted, abs=0.02)
+
+
+def test_a_change_makes_siblings_older_and_strangers_not() -> None:
+    activity = Activity(width=HOUR)
+    here, there = activity.branches(NAMES), activity.branches(("other", "other/docs"))
+    for _ in range(10):
+        activity.learn(here, 0.0, 20 * HOUR, expected=0.05, told=0.0, changed=True)
+    assert activity.stretched(here, 0.0, 20 * HOUR) > 40 * HOUR
+    assert activity.stretched(there, 0.0, 20 * HOUR) == 20 * HOUR
+    # A copy that was renewed since then has nothing to do with it.
+    assert activity.stretched(here, 21 * HOUR, 23 * HOUR) < 5 * HOUR
+
+
+def test_a_change_that_signals_explain_says_little_about_siblings() -> None:
+    silent, told = Activity(width=HOUR), Activity(width=HOUR)
+    for activity, signals in ((silent, 0.0), (told, 5.0)):
+        branches = activity.branches(NAMES)
+        for _ in range(10):
+            activity.learn(branches, 0.0, 20 * HOUR, expected=0.05, told=signals, changed=True)
+    assert told.stretched(told.branches(NAMES), 0.0, 20 * HOUR) < 25 * HOUR
+    assert silent.stretched(silent.branches(NAMES), 0.0, 20 * HOUR) > 40 * HOUR
+
+
+def test_memory_is_bounded() -> None:
+    activity = Activity(width=HOUR)
+    for number in range(MOST_BRANCHES + 100):
+        branches = activity.branches(("host", f"host/{number}"))
+    assert branches == (0,)
+    assert len(activity.newest) <= MOST_BRANCHES
+
+
+def test_a_width_must_be_a_time() -> None:
+    with pytest.raises(ValueError, match="width"):
+        Activity(width=0.0)
+
+
+MOMENTS = st.floats(0.0, 300.0)
+
+
+@given(st.lists(st.tuples(MOMENTS, MOMENTS, st.booleans()), max_size=20), MOMENTS, st.floats(0.0, 2.0))
+def test_an_interval_within_one_slice_is_stretched_like_any_other(
+    crawls: list[tuple[float, float, bool]], since: float, length: float
+) -> None:
+    activity = Activity(width=2.0)
+    branches = activity.branches(("h", "h/a"))
+    for begin, end, changed in crawls:
+        activity.learn(branches, begin, end, expected=0.3, told=0.0, changed=changed)
+    now = since + length
+    last = math.floor(now / activity.width)
+    if math.floor(since / activity.width) == last:
+        first, spans, before = activity._cover(since, now)
+        plain = before + float(spans @ activity._ratios(branches, first, len(spans)))
+        assert activity._within(branches, last, since, now) == plain

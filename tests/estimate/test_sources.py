@@ -1,0 +1,150 @@
+"""What a signal of each source is worth, learned online, against the fit of the whole history."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from afresh.estimate import Sources, fit_change
+from afresh.estimate.sources import MOST_PAIRS, MOST_SOURCES, NOT_EARLY, OCTAVES
+from afresh.lab.hearing import DAY, ROUND, share_fresh, two_sources
+from afresh.sim.hearing import hearing_of
+from afresh.sim.hearing import learn_sources as learn_compiled
+from afresh.sim.history import Heard
+from afresh.sim.learned import replay_learned
+
+
+def crawls_of(
+    rng: np.random.Generator, weights: list[float], count: int, silent: float = 0.3
+) -> list[tuple[np.ndarray, bool]]:
+    heard = rng.poisson(0.5, (count, len(weights)))
+    stale = silent + heard @ np.array(weights)
+    return list(zip(heard, (rng.random(count) < -np.expm1(-stale)).tolist(), strict=True))
+
+
+def feed(sources: Sources, crawls: list[tuple[np.ndarray, bool]], host: str = "h", silent: float = 0.3) -> None:
+    for heard, changed in crawls:
+        kinds = {(number, NOT_EARLY): int(count) for number, count in enumerate(heard) if count}
+        sources.learn(host, kinds, by_time=silent, weight=2.0, changed=changed)
+
+
+def made(count: int = 2) -> Sources:
+    sources = Sources()
+    for number in range(count):
+        sources.number(f"source {number}")
+    return sources
+
+
+def test_weights_come_to_what_the_whole_history_says() -> None:
+    rng = np.random.default_rng(1)
+    errors = []
+    for count in (100, 1000, 10_000):
+        crawls = crawls_of(rng, [2.0, 0.5, 0.0], count)
+        sources = made(3)
+        feed(sources, crawls)
+        signals = np.array([heard for heard, _ in crawls], np.float64)
+        changed = np.array([changed for _, changed in crawls])
+        fit = fit_change(np.ones(count), signals, changed)
+        found = [2.0 * sources.weight("elsewhere", number) for number in range(3)]
+        errors.append(max(abs(mine - batch) for mine, batch in zip(found, fit.signal_weight, strict=True)))
+    assert errors[-1] < 0.15
+    assert errors[-1] < errors[0]
+
+
+def test_a_host_of_its_own_kind_is_believed_once_it_has_shown_it() -> None:
+    rng = np.random.default_rng(2)
+    sources = made()
+    feed(sources, crawls_of(rng, [2.0, 0.0], 2000), "many")
+    assert sources.weight("new", 0) == pytest.approx(1.0, abs=0.05)
+    assert sources.weight("new", 1) < 0.1
+    feed(sources, crawls_of(rng, [0.0, 2.0], 300), "other way round")
+    assert sources.weight("other way round", 1) > 3 * sources.weight("other way round", 0)
+    assert sources.weight("many", 0) > 3 * sources.weight("many", 1)
+
+
+def test_one_source_alone_always_weighs_one() -> None:
+    sources = made(1)
+    feed(sources, crawls_of(np.random.default_rng(3), [0.4], 500), "a")
+    assert sources.weight("b", 0) == 1.0
+
+
+evidence = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.integers(-1, OCTAVES - 1),
+        st.integers(1, 10**9),
+        st.sampled_from([0.0, 1e-9, 0.3, 50.0, 1e300, math.inf]),
+        st.sampled_from([0.0, 1e-12, 0.7, 30.0, 1e9, math.inf]),
+        st.booleans(),
+    ),
+    max_size=40,
+)
+
+
+@given(evidence)
+def test_weights_are_numbers_whatever_comes_in_and_survive_a_restart(
+    crawls: list[tuple[int, int, int, float, float, bool]],
+) -> None:
+    sources, again = made(4), made(4)
+    for source, early, count, by_time, weight, changed in crawls:
+        for each in (sources, again):
+            each.learn(f"host {source}", {(source, early): count}, by_time=by_time, weight=weight, changed=changed)
+        again = Sources.from_text(again.to_text())
+        found = sources.weight(f"host {source}", source, early)
+        assert math.isfinite(found)
+        assert found >= 0
+        assert again.weight(f"host {source}", source, early) == found
+    np.testing.assert_array_equal(again.credit, sources.credit)
+    np.testing.assert_array_equal(again.due, sources.due)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.floats(0.0, 5.0), st.booleans()), max_size=40))
+def test_compiled_credit_is_the_interpreted_one(crawls: list[tuple[int, int, float, bool]]) -> None:
+    signals = Heard(np.zeros(2), np.zeros(2, np.int64), np.array([0, 1]))
+    compiled, plain = Sources(), made()
+    hearing = hearing_of(signals, 1, compiled, learns=True)
+    for first, second, by_time, changed in crawls:
+        hearing.waiting[0, 0], hearing.waiting[0, OCTAVES + 1 + 4] = first, second
+        learn_compiled(hearing, 0, by_time, 1.5, changed)
+        kinds = {kind: count for kind, count in {(0, NOT_EARLY): first, (1, 3): second}.items() if count}
+        for kind in kinds:
+            plain._pairs["h", kind[0]] = 0  # a replay knows no hosts
+        plain.learn("h", kinds, by_time=by_time, weight=1.5, changed=changed)
+    np.testing.assert_allclose(compiled.credit, plain.credit, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(compiled.due, plain.due, rtol=1e-9, atol=1e-12)
+
+
+def test_memory_is_bounded() -> None:
+    sources = Sources()
+    numbers = {sources.number(f"source {i}") for i in range(10 * MOST_SOURCES)}
+    assert max(numbers) == MOST_SOURCES - 1
+    for i in range(MOST_PAIRS + 50):
+        sources.learn(f"host {i}", {(0, NOT_EARLY): 1}, by_time=0.1, weight=1.0, changed=True)
+    assert sources.weight("host 0", 0) > 0
+    assert len(json.loads(sources.to_text())["pairs"]) == MOST_PAIRS
+
+
+@pytest.mark.parametrize("text", [None, "", "{}", "[]", '{"sources": 3}', '{"sources": ["a"], "pairs": [["h", 0, 5]]}'])
+def test_what_cannot_be_read_is_not_learned(text: str | None) -> None:
+    assert not Sources.from_text(text).learned
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.3 * DAY])
+def test_learning_the_delay_gains_where_signals_are_late_and_costs_nothing_where_not(delay: float) -> None:
+    gains = []
+    for seed in range(3):
+        history, heard = two_sources(300, seed, delay=delay, useless=False)
+        gains.append(share_fresh(history, heard) - share_fresh(history, Heard(heard.time, heard.page)))
+    assert np.mean(gains) > (0.003 if delay else -0.003)
+
+
+def test_the_learned_delay_is_about_the_true_one() -> None:
+    for delay in (0.0, 0.06 * DAY, 0.3 * DAY):
+        history, heard = two_sources(300, 5, delay=delay, useless=False)
+        sources = Sources()
+        replay_learned(history, budget=history.pages / ROUND, score_from=0.0, heard=heard, sources=sources)
+        found = sources.delay_of("0")
+        assert delay / 2 <= found <= 3 * delay + 600
