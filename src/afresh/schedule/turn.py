@@ -27,8 +27,8 @@ _MORE = 12  # pages of the last bucket that are shelved beyond that
 _LOOKS = 4096  # pages that a tick looks at, at most, while the wheel runs ahead
 _SWEEP = 4  # thresholds set anew a tick
 _EQUALS = 8  # pages of a shelf that are searched for one like its first, but of a lower slot
-_SELDOM = 4  # ticks between two pages that are valued anew while few are waiting, all of which were valued just now;
-_MANY = 10_000  # but only among so many pages: else a value may move by more than a shelf within those few ticks
+_FEW = 256  # while less than one page in so many is waiting, none waits for long enough for its value to move much,
+_SELDOM = 4  # and one is valued anew every so many ticks; else at every tick
 _STEPS = 16  # shelves that are searched for a page to be valued anew
 
 
@@ -233,7 +233,7 @@ def _pick(core: int, now: float) -> int:
     if control.ready < _CHOICE and control.policy != THRESHOLD:
         run_ahead(core, now, _CHOICE)
     control.turns += 1
-    if control.pages < _MANY or control.ready > _CHOICE + _MORE or control.turns % _SELDOM == 0:
+    if control.ready * _FEW > control.pages or control.turns % _SELDOM == 0:
         _look_through(core, now)
     slot = best(core, now)
     if slot < 0 and control.policy != THRESHOLD:
