@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from afresh.schedule.base import Explanation, Pick
 from afresh.schedule.greedy import Greedy
-from afresh.schedule.pace import Pace
 from afresh.schedule.plain import PAGE
+from afresh.schedule.priced import PricedByPicks
 from afresh.types import Wait
 from afresh.value.arguments import blame
 from afresh.value.crawl import value_of_pages
@@ -59,7 +59,7 @@ class _Columns:
         return more
 
 
-class Few:
+class Few(PricedByPicks):
     """Does what `Plain` does with the rule `Greedy`; see there.
 
     Invariants: those of `Plain`, the same picks; no page is worth more than its bound before the horizon, but those in
@@ -67,8 +67,8 @@ class Few:
     """
 
     def __init__(self, *, budget: float, lease: float = 120.0) -> None:
+        super().__init__(budget)
         self.lease = lease
-        self._pace = Pace(budget)
         self._columns = _Columns.room(0)
         self._count = 0
         self._free: list[int] = []
@@ -79,26 +79,6 @@ class Few:
         self._host_rests_until: list[float] = []
         self._host_pages: list[int] = []
         self._host_opens = np.zeros(0)  # when a page of each may go; ∞: it has none
-        self._price = 0.0
-        self._picks = 0
-
-    @property
-    def budget(self) -> float:
-        """Crawls (or cost) per second; may be set while running."""
-        return self._pace.budget
-
-    @budget.setter
-    def budget(self, budget: float) -> None:
-        self._pace.budget = budget
-
-    @property
-    def price(self) -> float:
-        """The value at which pages have lately been picked: what a crawl must be worth to be chosen."""
-        return self._price
-
-    @price.setter
-    def price(self, price: float) -> None:
-        self._price, self._picks = price, max(self._picks, 1)
 
     def __len__(self) -> int:
         return self._count - len(self._free)
@@ -202,7 +182,7 @@ class Few:
             return Wait(now + 1.0 / self.budget, "nothing to gain")
         self._pace.take(now, float(kept.cost[slot]))
         self._lease(slot, now)
-        self._learn_price(best)
+        self._learn_price(best, len(self))
         return Pick(slot, best, self._price)
 
     def _best_above(self, bounds: Floats, value: float, now: float) -> tuple[int, float]:
@@ -271,11 +251,6 @@ class Few:
         host = int(kept.host[slot])
         self._host_busy_until[host] = now + self.lease
         self._open_host(host)
-
-    def _learn_price(self, value: float) -> None:
-        """Follow the picked values, over about as many picks as a quarter of the pages take."""
-        self._picks += 1
-        self._price += (value - self._price) / min(self._picks, max(20, len(self) // 4))
 
     def finish(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.schedule.base import Explanation, Pick
-from afresh.schedule.pace import Pace
+from afresh.schedule.priced import PricedByPicks
 from afresh.types import Wait
 
 Floats = npt.NDArray[np.float64]
@@ -50,7 +50,7 @@ class Rule(Protocol):
         """A crawl refreshed the copy; called before the page's own age is reset."""
 
 
-class Plain:
+class Plain(PricedByPicks):
     """The argmax over all pages of a rule's urgency, among the hosts that are ready, at a constant rate.
 
     Invariants: a leased page is not handed out; a host has at most one page leased; a removed slot is handed out again
@@ -59,33 +59,13 @@ class Plain:
 
     def __init__(self, rule: Rule, *, budget: float, lease: float = 120.0) -> None:
         self.rule = rule
+        super().__init__(budget)
         self.lease = lease
-        self._pace = Pace(budget)
         self._pages = np.zeros(0, PAGE)
         self._count = 0
         self._free: list[int] = []
         self._host_busy_until = np.full(0, -np.inf)
         self._host_rests_until = np.full(0, -np.inf)
-        self._price = 0.0
-        self._picks = 0
-
-    @property
-    def budget(self) -> float:
-        """Crawls (or cost) per second; may be set while running."""
-        return self._pace.budget
-
-    @budget.setter
-    def budget(self, budget: float) -> None:
-        self._pace.budget = budget
-
-    @property
-    def price(self) -> float:
-        """The urgency at which pages have lately been picked: what a crawl must be worth to be chosen."""
-        return self._price
-
-    @price.setter
-    def price(self, price: float) -> None:
-        self._price, self._picks = price, max(self._picks, 1)
 
     def __len__(self) -> int:
         return self._count - len(self._free)
@@ -169,7 +149,7 @@ class Plain:
             return Wait(now + 1.0 / self.budget, "nothing to gain")
         self._pace.take(now, float(pages[slot]["cost"]))
         self._lease(slot, now)
-        self._learn_price(best)
+        self._learn_price(best, len(self))
         return Pick(slot, best, self._price)
 
     def _free_at(self, pages: npt.NDArray[np.void]) -> Floats:
@@ -183,11 +163,6 @@ class Plain:
         page["lease_ends"] = now + self.lease
         page["signals_at_lease"] = page["signals"]
         self._host_busy_until[page["host"]] = now + self.lease
-
-    def _learn_price(self, value: float) -> None:
-        """Follow the picked values, over about as many picks as a quarter of the pages take."""
-        self._picks += 1
-        self._price += (value - self._price) / min(self._picks, max(20, len(self) // 4))
 
     def finish(
         self,
