@@ -77,16 +77,20 @@ def _first_bad(values: NDArray[np.generic]) -> int:
     return int(np.flatnonzero(~np.isfinite(values.astype(np.float64)))[0])
 
 
-def _lines(path: Path, hint: str) -> Iterator[tuple[int, list[str]]]:
-    """(line number, fields) of a CSV file, plain or gzipped."""
+def _text(path: Path, hint: str) -> str:
+    """What a text file holds, plain or gzipped."""
     try:
         raw = path.read_bytes()
-        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
+        return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
     except FileNotFoundError:
         raise InputError(f"There is no file {path}.", hint="Check its name.") from None
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as text: {error}.", hint=hint) from None
-    reader = csv.reader(io.StringIO(text))
+
+
+def _lines(path: Path, hint: str) -> Iterator[tuple[int, list[str]]]:
+    """(line number, fields) of a CSV file, plain or gzipped."""
+    reader = csv.reader(io.StringIO(_text(path, hint)))
     try:
         for fields in reader:
             if fields and not fields[0].startswith("#"):
@@ -248,15 +252,8 @@ def _lives(recorded: Recorded) -> tuple[Floats, Floats]:
 
 def read_addresses(path: Path) -> dict[str, str]:
     """The address of each page: a text file of page, tab, address, one a line, plain or gzipped."""
-    try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
-    except FileNotFoundError:
-        raise InputError(f"There is no file {path}.", hint="Check its name.") from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read as text: {error}.", hint=_ADDRESSES_HINT) from None
     found = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(_text(path, _ADDRESSES_HINT).splitlines(), start=1):
         page, tab, address = line.partition("\t")
         if not tab:
             raise InputError(f"{path}, line {number}: there is no tab.", hint=_ADDRESSES_HINT)
