@@ -37,11 +37,35 @@ def decide(core: int, tick: float, count: int, heard: Any) -> float:
 
 
 @njit(nogil=True)
-def heap_turns(key: Any, who: Any, gaps: Any, count: int) -> float:
-    """The yardstick: a binary heap by due time, one pop and one push a decision, and no value function at all."""
+def rise(key: Any, who: Any, where: Any, i: int, due: float, slot: int) -> None:
+    """Let a page rise from a place in the heap to where it belongs."""
+    while i > 0:
+        j = (i - 1) >> 1
+        if key[j] <= due:
+            break
+        key[i], who[i] = key[j], who[j]
+        if where is not None:
+            where[who[i]] = i
+        i = j
+    key[i], who[i] = due, slot
+    if where is not None:
+        where[slot] = i
+
+
+@njit(nogil=True)
+def heap_turns(key: Any, who: Any, gaps: Any, count: int, where: Any, heard: Any) -> float:
+    """The yardstick: a binary heap by due time, one pop and one push a decision, and no value function at all.
+
+    Where it hears signals, one page more moves forward at each decision, by as much as a gap, and `where` says at which
+    place each page is. Without (both None) that is compiled away.
+    """
     size = key.size
     for turn in range(count):
-        due, slot = key[0] + gaps[turn % gaps.size], who[0]
+        gap = gaps[turn % gaps.size]
+        if heard is not None:
+            slot = heard[turn % heard.size]
+            rise(key, who, where, where[slot], max(key[where[slot]] - gap, key[0]), slot)
+        due, slot = key[0] + gap, who[0]
         # Pop: the last one sinks from the root; then push: the same page rises from the end.
         last, mover = key[size - 1], who[size - 1]
         i = 0
@@ -54,57 +78,12 @@ def heap_turns(key: Any, who: Any, gaps: Any, count: int) -> float:
             if key[j] >= last:
                 break
             key[i], who[i] = key[j], who[j]
+            if where is not None:
+                where[who[i]] = i
             i = j
         key[i], who[i] = last, mover
-        i = size - 1
-        while i > 0:
-            j = (i - 1) >> 1
-            if key[j] <= due:
-                break
-            key[i], who[i] = key[j], who[j]
-            i = j
-        key[i], who[i] = due, slot
-    return float(key[0])
-
-
-@njit(nogil=True)
-def rise(key: Any, who: Any, where: Any, i: int, due: float, slot: int) -> None:
-    """Let a page rise from a place in the heap to where it belongs."""
-    while i > 0:
-        j = (i - 1) >> 1
-        if key[j] <= due:
-            break
-        key[i], who[i] = key[j], who[j]
-        where[who[i]] = i
-        i = j
-    key[i], who[i] = due, slot
-    where[slot] = i
-
-
-@njit(nogil=True)
-def hearing_turns(key: Any, who: Any, where: Any, gaps: Any, heard: Any, count: int) -> float:
-    """The same heap where it hears signals: at each decision one page more moves forward, by as much as a gap."""
-    size = key.size
-    for turn in range(count):
-        gap = gaps[turn % gaps.size]
-        slot = heard[turn % heard.size]
-        rise(key, who, where, where[slot], max(key[where[slot]] - gap, key[0]), slot)
-        due, slot = key[0] + gap, who[0]
-        last, mover = key[size - 1], who[size - 1]
-        i = 0
-        while True:
-            j = 2 * i + 1
-            if j >= size - 1:
-                break
-            if j + 1 < size - 1 and key[j + 1] < key[j]:
-                j += 1
-            if key[j] >= last:
-                break
-            key[i], who[i] = key[j], who[j]
-            where[who[i]] = i
-            i = j
-        key[i], who[i] = last, mover
-        where[mover] = i
+        if where is not None:
+            where[mover] = i
         rise(key, who, where, size - 1, due, slot)
     return float(key[0])
 
@@ -160,12 +139,9 @@ def heap_rate(count: int, decisions: int, *, noisy: bool = False) -> float:
     gaps = rng.exponential(1.0, 1 << 16)
     best = np.inf
     for turns in (2 * count, *[decisions] * 5):
-        heard = 3 * rng.integers(0, (count + 2) // 3, turns if noisy else 0)
+        heard = 3 * rng.integers(0, (count + 2) // 3, turns) if noisy else None
         began = time.process_time()
-        if noisy:
-            hearing_turns(key, who, where, gaps, heard, turns)
-        else:
-            heap_turns(key, who, gaps, turns)
+        heap_turns(key, who, gaps, turns, where if noisy else None, heard)
         if turns == decisions:
             best = min(best, (time.process_time() - began) / decisions)
     return best
