@@ -312,7 +312,9 @@ class Engine:
     def _believe(self, slot: int, now: float) -> None:
         """Tell the scheduler what is believed of a page, if that is anything new."""
         believed, tracked = self.estimator.beliefs(slot, now), self._tracked[slot]
-        request_rate = believed.request_rate * self.estimator.interest(slot)
+        request_rate = believed.request_rate * self.estimator.interest(
+            slot, believed.request_rate, self.scheduler.price
+        )
         age = self._scheduled_age(tracked, believed, now)
         rates = request_rate, believed.change_rate, believed.recall, believed.false_rate
         if rates != tracked.told or age is not None:

@@ -3,6 +3,7 @@ import pytest
 
 from afresh.estimate import Estimator, Grid, Learner, kin_of
 from afresh.estimate.learner import MOST_GROUPS
+from afresh.estimate.online import LOUDNESSES
 from afresh.testing import check_estimator
 
 DAY = 86400.0
@@ -93,5 +94,5 @@ def test_groups_are_bounded() -> None:
     learner._groups = {str(k): 0 for k in range(10)}
     learner.table = learner.table._replace(groups=np.repeat(learner.table.groups, MOST_GROUPS))
     learner.add(0, now=0.0, kin=("one more host",))
-    assert len(learner.table.groups) == MOST_GROUPS
+    assert len(learner.table.groups) == MOST_GROUPS * LOUDNESSES
     assert learner.beliefs(0, 1.0).change_rate > 0

@@ -130,8 +130,9 @@ def test_crawls_that_are_all_alike_are_kept_exactly(
 )
 def test_newton_finds_the_maximum(sums: list[float], prior: tuple[float, float, float, float]) -> None:
     kept = np.array(sums, np.float32)
-    alpha, b, shape, signal_shape = mode(kept, *prior)
+    alpha, b, shape, signal_shape, together = mode(kept, *prior)
     assert min(alpha, b, shape, signal_shape) > 0
+    assert -1 < together <= 0
 
     def density(alpha: float, b: float) -> float:
         total = prior[0] * np.log(alpha) - prior[1] * alpha + prior[2] * np.log(b) - prior[3] * b
@@ -241,15 +242,51 @@ def test_any_batching_learns_the_same(crawls: list[tuple[float, int, bool]], cut
         assert other.groups.tobytes() == one.groups.tobytes()
 
 
-def test_first_crawls_of_pages_with_signals_are_worth_more() -> None:
-    table = new_table(2, typical_rate=0.3, now=0.0, curiosity=1.5, enough=3)
-    table.pages["heard"][0] = 1
-    assert [interest_of(table, page, 1.0) for page in (0, 1)] == [2.5, 1.0]
-    assert interest_of(table, 0, 10.0 / 0.3 - 0.1) == 2.5
-    assert interest_of(table, 0, 10.0 / 0.3 + 0.1) == 1.0  # by then it is known well enough, or not worth it
-    for _ in range(3):
-        learn_crawl(table, 0, 1.0, 0.0, False)
-    assert interest_of(table, 0, 1.0) == 1.0
+def test_crawls_of_pages_that_are_not_known_yet_are_worth_more() -> None:
+    table = new_table(3, typical_rate=0.1, now=0.0, memory=np.inf)
+    table.pages["heard"][:2] = 20
+    for _ in range(300):
+        learn_crawl(table, 1, 2.0, 1.0, bool(_ % 2))
+    unknown, known, silent = (interest_of(table, page, 40.0, 0.1, 0.4) for page in range(3))
+    assert unknown > 1.5
+    assert known < 1.1
+    assert silent == 1.0  # nothing was heard of it
+    # What is learned is worth nothing towards the end of a plan, nor if it is forgotten before it can be used.
+    assert interest_of(table, 0, 150.0, 0.1, 0.4) == 1.0
+    forgetful = new_table(1, typical_rate=0.1, now=0.0, memory=0.1)
+    forgetful.pages["heard"][:] = 20
+    assert interest_of(forgetful, 0, 40.0, 0.1, 0.4) == 1.0
+    # Nor is a page that nobody asks for, or before there is a price.
+    assert interest_of(table, 0, 40.0, 0.0, 0.4) == interest_of(table, 0, 40.0, 0.1, 0.0) == 1.0
+
+
+def test_a_page_that_flaps_teaches_nothing() -> None:
+    table = new_table(1, typical_rate=0.1, now=0.0)
+    table.pages["heard"][0] = 20
+    assert interest_of(table, 0, 40.0, 0.1, 0.4) > 1.0
+    table.pages["surprise"][0] = 64 * 25
+    assert interest_of(table, 0, 40.0, 0.1, 0.4) == 1.0
+
+
+def test_pages_that_are_as_loud_share_what_they_learn() -> None:
+    rng = np.random.default_rng(7)
+    pages = 200
+    table = new_table(pages + 2, typical_rate=0.1, now=0.0, memory=np.inf)
+    loud = np.arange(pages) % 2 == 0
+    for _ in range(12):
+        for page in range(pages):
+            told = rng.poisson(6.0 if loud[page] else 1.0)
+            changed = rng.random() < -np.expm1(-(0.05 * 4.0 + (0.05 if loud[page] else 1.5) * told))
+            table.pages["heard"][page] += told
+            learn_crawl(table, page, 4.0, float(told), bool(changed))
+    table.pages["heard"][pages:] = 6 * 12, 12  # of these two nothing else is known yet
+    beliefs_of(table, 0, 48.0)
+    sweep(table, 12)
+    weights = [posterior_of(table, page)[1] for page in (pages, pages + 1)]
+    assert weights[0] < 0.2
+    assert weights[1] > 0.8
+    assert np.mean(table.pages["group"][:pages][loud] == 3) > 0.95
+    assert np.mean(table.pages["group"][:pages][~loud] == 1) > 0.95
 
 
 def test_a_page_takes_64_bytes() -> None:

@@ -40,8 +40,8 @@ class Estimator(Protocol):
     def fresh_probability(self, slot: int, elapsed: float, signals: float) -> float:
         """How likely a copy that is `elapsed` old and has heard `signals` is to be current."""
 
-    def interest(self, slot: int) -> float:
-        """What a crawl of the page is worth, against one from which nothing can be learned: at least 1."""
+    def interest(self, slot: int, request_rate: float, price: float) -> float:
+        """What a crawl is worth at this price, against one from which nothing can be learned: at least 1."""
 
     def learned(self, slot: int) -> bytes:
         """All that was learned of the page, for `add` after a restart; at most a few hundred bytes."""

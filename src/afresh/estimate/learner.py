@@ -6,10 +6,11 @@ from numpy.typing import NDArray
 from afresh.estimate.base import BY_LEARNER
 from afresh.estimate.online import (
     DEFAULT_CURIOSITY,
-    DEFAULT_ENOUGH,
     DEFAULT_MEMORY,
     GLANCES,
     GROUP,
+    LOUDNESSES,
+    MOMENT,
     PAGE,
     USED,
     beliefs_of,
@@ -43,10 +44,9 @@ class Learner:
         typical_rate: float = 1 / 86400,
         memory: float = DEFAULT_MEMORY,
         curiosity: float = DEFAULT_CURIOSITY,
-        enough: int = DEFAULT_ENOUGH,
     ) -> None:
         self.typical_rate = typical_rate
-        self.table = new_table(0, typical_rate=typical_rate, now=0.0, memory=memory, curiosity=curiosity, enough=enough)
+        self.table = new_table(0, typical_rate=typical_rate, now=0.0, memory=memory, curiosity=curiosity)
         self._groups: dict[str, int] = {}
         self._room = self.table.groups  # for more groups than there are
         self._given: NDArray[np.float32] | None = None  # importance set by the operator, of each page; NaN: none
@@ -68,6 +68,7 @@ class Learner:
     ) -> None:
         """Start to learn about a page, or go on from what `learned` of it before; `kin` names its groups."""
         self._make_room(slot)
+        self.table.control[MOMENT] = max(self.table.control[MOMENT], now)
         record = np.zeros(1, PAGE)
         record["since"] = record["asked"] = now
         if len(learned) == len(_MARK) + PAGE.itemsize and learned.startswith(_MARK):
@@ -124,9 +125,9 @@ class Learner:
         """How likely a copy of this age is to be current, over all rates that the page may have."""
         return float(fresh_probability_of(self.table, slot, max(elapsed, 0.0), float(signals)))
 
-    def interest(self, slot: int) -> float:
-        """What a crawl of the page is worth, against one from which nothing can be learned."""
-        return float(interest_of(self.table, slot, self._now))
+    def interest(self, slot: int, request_rate: float, price: float) -> float:
+        """What a crawl of the page is worth, against one from which nothing can be learned, when it costs `price`."""
+        return float(interest_of(self.table, slot, self._now, request_rate, price))
 
     def flapping(self, slot: int) -> bool:
         """Whether the page seems to differ at every fetch."""
@@ -134,7 +135,9 @@ class Learner:
 
     def learned(self, slot: int) -> bytes:
         """All that was learned of the page, for `add` after a restart."""
-        return _MARK + bytes(self.table.pages[slot].tobytes())
+        record = self.table.pages[slot : slot + 1].copy()
+        record["group"] = 0  # it follows from the page's kin and from what others send
+        return _MARK + bytes(record.tobytes())
 
     def remove(self, slot: int) -> None:
         """Forget the page."""
@@ -165,7 +168,7 @@ class Learner:
         for nth, name in enumerate(kin):
             known = self._groups.get(name)
             if known is None:
-                if len(self.table.groups) >= MOST_GROUPS:
+                if len(self.table.groups) >= MOST_GROUPS * LOUDNESSES:
                     return number
                 known = self._new_group(name, number)
                 self._groups_of_requests.append(self._popularity.group(kin[: nth + 1]))
@@ -174,22 +177,23 @@ class Learner:
 
     def _new_group(self, name: str, parent: int) -> int:
         groups = self.table.groups
-        new = np.zeros(1, GROUP)
+        count = len(groups)
+        new = np.zeros(LOUDNESSES, GROUP)
         for column in ("shape", "rate", "signal_shape", "signal_rate"):
             new[column] = groups[parent][column]
-        new["parent"] = parent
-        count = len(groups)
+        new["parent"] = count
+        new["parent"][0] = parent
         if count >= len(self._room):
-            more = np.zeros(min(2 * count, MOST_GROUPS), GROUP)
+            more = np.zeros(min(2 * count, MOST_GROUPS * LOUDNESSES), GROUP)
             more[:count] = groups
             self._room = more
-        self._room[count] = new[0]
-        self.table = self.table._replace(groups=self._room[: count + 1])
+        self._room[count : count + LOUDNESSES] = new
+        self.table = self.table._replace(groups=self._room[: count + LOUDNESSES])
         self._groups[name] = count
         return count
 
     def _popular(self, slot: int) -> int:
-        return self._groups_of_requests[int(self.table.pages["group"][slot])]
+        return self._groups_of_requests[int(self.table.pages["group"][slot]) // LOUDNESSES]
 
     def _learn_from_restored(self) -> None:
         """Priors are not kept on disk: they follow from the pages, and are learned again when many were read back."""

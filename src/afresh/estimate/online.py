@@ -1,7 +1,9 @@
 """Learning for many pages: compiled, O(1) a crawl, 64 bytes a page, with priors that groups of pages share.
 
 A page's crawls are kept as the seven sums of `posterior`, its requests as two counts that fade. Pages belong to groups
-(a path pattern within a host within everything), each with Gamma priors over the silent rate α and the signal weight b.
+(a path pattern within a host within everything), each with Gamma priors over the silent rate α and the signal weight b,
+and within the narrowest of them to those that are as loud: pages that send many signals are not like those that send
+few.
 At every crawl a few other pages are glanced at in turn; after a whole turn each group's priors become what its members
 turned out to be, with some pages' worth of its parent's (empirical Bayes, by expectation and maximisation). Nothing
 jumps: a schedule whose beliefs all change at the same moment would ring.
@@ -13,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.estimate.posterior import SUMS, add_crawl, digamma, gamma_shape, mode
+from afresh.estimate.curiosity import horizon, interest
+from afresh.estimate.posterior import SUMS, add_crawl, digamma, gamma_shape, geometric, mode
 from afresh.value.compiled import compiled
 
 Records = NDArray[Any]
@@ -27,7 +30,7 @@ PAGE = np.dtype(
         ("heard", "f4"),  # signals
         ("requests", "f4"),  # a count that fades slowly
         ("burst", "f4"),  # and one that fades fast
-        ("group", "i4"),
+        ("group", "i4"),  # of its kin and its loudness
         ("observations", "u2"),
         ("surprise", "u2"),  # how unlikely all the changes since the last unchanged crawl were, in 64ths of a nat
     ]
@@ -49,13 +52,15 @@ GUESS_PAGES = 2.0  # how many pages' worth the first guess weighs
 PARENT_PAGES = 5.0  # and a parent's prior, in a group
 DEFAULT_MEMORY = 150 * 86400.0  # seconds; pages change their ways
 DEFAULT_OPTIMISM = 0.5  # 0: the arithmetic mean of α, 1: the geometric one, between: their weighted mean in logarithms
-DEFAULT_CURIOSITY = 1.0  # what is learned from one of a page's first crawls is worth this many times its fresh requests
-DEFAULT_ENOUGH = 8  # how many crawls that are
-CURIOUS_FOR = 10.0  # typical intervals: the time in which a page's first crawls count for more
+DEFAULT_CURIOSITY = 16.0  # typical intervals over which what is learned counts, at the start of a plan
+LOUDNESSES = 4  # groups of one kin: nothing heard yet, quiet, ordinary, loud
+QUIET, LOUD = 0.7, 1.3  # times the average signal rate
 FLAPPING = 20.0  # nats: real bursts reach ten or so, a page that differs at every fetch any number
 SHORTEST_WATCH = 0.02  # typical intervals: a first signal right after the start does not mean signals without end
 
-HAND, MEMORY, GLANCES, GUESS_RATE, USED, CURIOSITY, ENOUGH, OPTIMISM = range(8)  # indices of `control`
+# Indices of `control`. The moment is the latest one that was named; the average signal rate is that of the pages that
+# were heard of, in the last whole turn, and the two after it are its sum and count in this one.
+HAND, MEMORY, GLANCES, GUESS_RATE, USED, CURIOSITY, OPTIMISM, MOMENT, AVERAGE, RATES, HEARD_OF = range(11)
 
 
 class Table(NamedTuple):
@@ -74,17 +79,17 @@ def new_table(
     memory: float = DEFAULT_MEMORY,
     glances: int = 2,
     curiosity: float = DEFAULT_CURIOSITY,
-    enough: int = DEFAULT_ENOUGH,
     optimism: float = DEFAULT_OPTIMISM,
 ) -> Table:
     """Nothing is known yet; any guess of the typical change rate within an order of magnitude or two will do.
 
     What was seen long ago counts less: a page's evidence fades with `memory` seconds of its crawls.
     """
-    control = np.array([0.0, memory, glances, typical_rate, pages, curiosity, enough, optimism])
-    table = Table(np.zeros(pages, PAGE), np.zeros(1, GROUP), control)
+    control = np.array([0.0, memory, glances, typical_rate, pages, curiosity, optimism, now, 0.0, 0.0, 0.0])
+    table = Table(np.zeros(pages, PAGE), np.zeros(LOUDNESSES, GROUP), control)
     table.pages["since"] = table.pages["asked"] = now
-    set_guess(table.groups[0], typical_rate)
+    for group in table.groups:
+        set_guess(group, typical_rate)
     return table
 
 
@@ -96,17 +101,20 @@ def set_guess(group: Any, typical_rate: float) -> None:
 
 
 @compiled
-def geometric(shape: float) -> float:
-    """The geometric mean of a Gamma distribution of this shape, as a share of its mean."""
-    return math.exp(digamma(shape) - math.log(shape))
-
-
-@compiled
 def posterior_of(table: Table, page: int) -> tuple[float, float, float, float]:
     """(α, b, shape of α, shape of b) of a page."""
     record = table.pages[page]
     group = table.groups[record.group]
-    return mode(record.sums, group.shape, group.rate, group.signal_shape, group.signal_rate)
+    alpha, b, shape, signal_shape, _ = mode(record.sums, group.shape, group.rate, group.signal_shape, group.signal_rate)
+    return alpha, b, shape, signal_shape
+
+
+@compiled
+def signal_rate_of(table: Table, page: int, now: float) -> float:
+    """γ of a page, as it was counted."""
+    record = table.pages[page]
+    watched = max(0.0, now - record.since) + SHORTEST_WATCH / table.control[GUESS_RATE]
+    return float(record.heard / watched)
 
 
 @compiled
@@ -146,17 +154,23 @@ def restlessness(surprise: int) -> float:
 
 
 @compiled
-def beliefs_of(table: Table, page: int, now: float) -> tuple[float, float, float]:
-    """(change_rate, recall, false_rate) of a page, as the schedule should take them.
+def silent_rate_of(table: Table, page: int, alpha: float, shape: float) -> float:
+    """α as the schedule should take it, half-way between its geometric and its arithmetic mean.
 
-    α lies half-way between its geometric and its arithmetic mean. The arithmetic one is ruled by high rates that are
-    not yet excluded, and such pages would not be looked at; the harmonic one by low rates, and looks at too many.
+    The arithmetic one is ruled by high rates that are not yet excluded, and such pages would not be looked at; the
+    harmonic one by low rates, and looks at too many.
     """
-    record = table.pages[page]
+    cautious = geometric(shape) ** float(table.control[OPTIMISM])
+    return float(alpha * cautious * restlessness(table.pages[page].surprise))
+
+
+@compiled
+def beliefs_of(table: Table, page: int, now: float) -> tuple[float, float, float]:
+    """(change_rate, recall, false_rate) of a page, as the schedule should take them."""
+    table.control[MOMENT] = max(table.control[MOMENT], now)
     alpha, b, shape, _ = posterior_of(table, page)
-    silent_rate = alpha * geometric(shape) ** table.control[OPTIMISM] * restlessness(record.surprise)
-    watched = max(0.0, now - record.since) + SHORTEST_WATCH / table.control[GUESS_RATE]
-    signal_rate = record.heard / watched
+    silent_rate = silent_rate_of(table, page, alpha, shape)
+    signal_rate = signal_rate_of(table, page, now)
     false_rate = signal_rate * math.exp(-b)
     change_rate = silent_rate + signal_rate - false_rate
     return change_rate, (signal_rate - false_rate) / change_rate, false_rate
@@ -171,19 +185,34 @@ def fresh_probability_of(table: Table, page: int, elapsed: float, signals: float
 
 
 @compiled
-def interest_of(table: Table, page: int, now: float) -> float:
-    """What a crawl of this page is worth, against one from which nothing can be learned.
+def interest_of(table: Table, page: int, now: float, request_rate: float, price: float) -> float:
+    """What a crawl of this page is worth, against one from which nothing can be learned, at a price of a crawl.
 
-    A page whose rates are not known may be abandoned for a few unlucky crawls, and would then never be known better;
-    its first crawls buy more than fresh requests. That ends after a while: what is still unknown by then is of pages
-    that are hardly worth a crawl. Where no signal was ever heard there is one rate to learn and not two, and optimism
-    is enough.
+    What is learned does not count for longer than it is remembered, and a page that differs at every fetch teaches
+    nothing. Where no signal was ever heard there is one rate to learn and not two, and optimism is enough.
     """
-    record = table.pages[page]
-    young = (now - record.since) * table.control[GUESS_RATE] < CURIOUS_FOR
-    if young and record.heard > 0.0 and record.observations < table.control[ENOUGH]:
-        return 1.0 + float(table.control[CURIOSITY])
-    return 1.0
+    record, control = table.pages[page], table.control
+    ahead = horizon(control[CURIOSITY], max(0.0, now - record.since) * control[GUESS_RATE]) / control[GUESS_RATE]
+    ahead = min(ahead, control[MEMORY])
+    if not (ahead > 0.0 and 0.0 < request_rate < math.inf and 0.0 < price < math.inf):
+        return 1.0
+    if record.heard <= 0.0 or restlessness(record.surprise) > 1.0:
+        return 1.0
+    group = table.groups[record.group]
+    alpha, b, shape, signal_shape, together = mode(
+        record.sums, group.shape, group.rate, group.signal_shape, group.signal_rate
+    )
+    return interest(
+        price / request_rate,
+        ahead,
+        silent_rate_of(table, page, alpha, shape),
+        signal_rate_of(table, page, now),
+        b,
+        alpha,
+        shape,
+        signal_shape,
+        together,
+    )
 
 
 @compiled
@@ -219,6 +248,25 @@ def settle_groups(table: Table) -> None:
         _settle_group(table, number)
     for number in range(groups.size):
         groups[number].sums[:] = 0.0
+    control = table.control
+    if control[HEARD_OF] > 0.0:
+        control[AVERAGE] = control[RATES] / control[HEARD_OF]
+    control[RATES] = control[HEARD_OF] = 0.0
+
+
+@compiled
+def _listen(table: Table, page: int) -> None:
+    """Put a page among those of its kin that are as loud as it is."""
+    record, control = table.pages[page], table.control
+    kin = record.group - record.group % LOUDNESSES
+    loudness = 0
+    if record.heard > 0.0:
+        rate = signal_rate_of(table, page, control[MOMENT])
+        control[RATES] += rate
+        control[HEARD_OF] += 1.0
+        if control[AVERAGE] > 0.0:
+            loudness = 1 if rate < QUIET * control[AVERAGE] else 2 if rate < LOUD * control[AVERAGE] else 3
+    record.group = kin + loudness
 
 
 @compiled
@@ -231,6 +279,7 @@ def glance(table: Table) -> int:
     if page >= used:
         page = 0
     record = table.pages[page]
+    _listen(table, page)
     if record.observations > 0:
         alpha, b, shape, signal_shape = posterior_of(table, page)
         sums = table.groups[record.group].sums

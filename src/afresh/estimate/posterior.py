@@ -44,6 +44,12 @@ def digamma(x: float) -> float:
 
 
 @compiled
+def geometric(shape: float) -> float:
+    """The geometric mean of a Gamma distribution of this shape, as a share of its mean."""
+    return math.exp(digamma(shape) - math.log(shape))
+
+
+@compiled
 def gamma_shape(gap: float) -> float:
     """The shape of the Gamma distribution whose log of the mean exceeds its mean log by `gap`."""
     gap = min(max(gap, 1e-4), 40.0)
@@ -76,16 +82,17 @@ def pull_inverse(share: float) -> float:
 
 
 @compiled
-def mode(sums: Sums, a: float, r: float, p: float, q: float) -> tuple[float, float, float, float]:
-    """(α, b, shape of α, shape of b) under the priors Gamma(a, r) of α and Gamma(p, q) of b.
+def mode(sums: Sums, a: float, r: float, p: float, q: float) -> tuple[float, float, float, float, float]:
+    """(α, b, shape of α, shape of b, correlation) under the priors Gamma(a, r) of α and Gamma(p, q) of b.
 
     The mode is taken in the logarithms, where a Gamma density has it at its mean; the shapes are those of the Gamma
-    distributions of the same spread, each with the other parameter unknown.
+    distributions of the same spread, each with the other parameter unknown. The correlation is that of the logarithms:
+    a change after a signal speaks for the one or the other, so it is never positive.
     """
     rate, weight = r + np.float64(sums[TIME]), q + np.float64(sums[SIGNALS])
     c0, c1 = np.float64(sums[ALONE]), np.float64(sums[TOLD])
     if c0 + c1 <= 0.0:
-        return a / rate, p / weight, a, p
+        return a / rate, p / weight, a, p, 0.0
     t0 = sums[ALONE_TIME] / c0 if c0 > 0.0 else 0.0
     t1 = sums[TOLD_TIME] / c1 if c1 > 0.0 else 0.0
     n1 = sums[TOLD_SIGNALS] / c1 if c1 > 0.0 else 0.0
@@ -112,7 +119,8 @@ def mode(sums: Sums, a: float, r: float, p: float, q: float) -> tuple[float, flo
         b *= 1.0 + short * step_b
         if abs(step_a) < _LAST and abs(step_b) < _LAST:
             break
-    return alpha, b, bend_a - twist * twist / bend_b, bend_b - twist * twist / bend_a
+    together = -twist / math.sqrt(bend_a * bend_b)
+    return alpha, b, bend_a - twist * twist / bend_b, bend_b - twist * twist / bend_a, together
 
 
 @compiled

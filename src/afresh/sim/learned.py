@@ -22,7 +22,7 @@ from afresh.estimate.online import (
 from afresh.estimate.sources import Sources
 from afresh.schedule import Scheduler
 from afresh.schedule.events import believe, remove, replace, signal, urge
-from afresh.schedule.memory import page_at
+from afresh.schedule.memory import control_at, page_at
 from afresh.schedule.turn import crawl, take
 from afresh.sim.field import Field, is_gone, new_field, visit
 from afresh.sim.hearing import Hearing, counted, hear, heard_out, hearing_of, learn_sources
@@ -52,11 +52,14 @@ class Setting(NamedTuple):
 
 
 @compiled
-def _believe(core: int, table: Table, field: Field, setting: Setting, page: int, now: float) -> None:
+def _believe(core: int, table: Table, field: Field, setting: Setting, page: int, now: float, curious: bool) -> None:
+    """Tell the scheduler what is believed of a page, and if `curious` what learning about it is worth."""
     change_rate, recall, false_rate = beliefs_of(table, page, now)
     believe(core, page, change_rate, recall, false_rate)
     record = page_at(core, page)
-    record.request_rate = setting.weight[page] * interest_of(table, page, now)
+    weight = setting.weight[page]
+    if curious:
+        record.request_rate = weight * interest_of(table, page, now, weight, float(control_at(core).price))
     if setting.siblings.on or setting.hearing.weighs:
         age = age_of(setting.siblings, page, field.current[page], now)
         if setting.signals[page] > 0 and setting.hearing.weighs:
@@ -83,13 +86,13 @@ def _fetch(core: int, table: Table, field: Field, setting: Setting, page: int, n
     if setting.learns:
         _check(table, field, setting, page, current, now, changed)
         _learn(table, setting, page, current, now, changed)
-        _believe(core, table, field, setting, page, now)
+        _believe(core, table, field, setting, page, now, True)
     setting.signals[page] = 0
     heard_out(setting.hearing, page, changed)
     crawl(core, page, now)
     if setting.siblings.on and changed:
         for _ in range(TOLD_OF_A_CHANGE):
-            _believe_anew(core, table, field, setting, next_sibling(setting.siblings, page), now)
+            _believe_anew(core, table, field, setting, next_sibling(setting.siblings, page), now, False)
 
 
 @compiled
@@ -116,10 +119,12 @@ def _learn(table: Table, setting: Setting, page: int, current: float, now: float
 
 
 @compiled
-def _believe_anew(core: int, table: Table, field: Field, setting: Setting, page: int, now: float) -> None:
+def _believe_anew(
+    core: int, table: Table, field: Field, setting: Setting, page: int, now: float, curious: bool
+) -> None:
     if is_gone(field, page, field.current[page]):
         return  # a visit found that out
-    _believe(core, table, field, setting, page, now)
+    _believe(core, table, field, setting, page, now, curious)
     replace(core, page, now)
 
 
@@ -132,12 +137,12 @@ def _hear(core: int, table: Table, field: Field, setting: Setting, heard: int, n
         arrived = max(setting.signal_time[heard], setting.start)
         if setting.hearing.weighs:
             table.pages[page].heard += hear(setting.hearing, heard, page, arrived - field.current[page])
-            _believe_anew(core, table, field, setting, page, arrived)
+            _believe_anew(core, table, field, setting, page, arrived, True)
         else:
             table.pages[page].heard += 1.0
             signal(core, page, arrived, 1)
             if setting.learns:
-                _believe_anew(core, table, field, setting, page, arrived)
+                _believe_anew(core, table, field, setting, page, arrived, True)
         heard += 1
     return heard
 
@@ -146,7 +151,7 @@ def _hear(core: int, table: Table, field: Field, setting: Setting, heard: int, n
 def _look_round(core: int, table: Table, field: Field, setting: Setting, now: float) -> None:
     """A few pages, in turn, learn what the others have taught their groups; all at once would make the price ring."""
     for _ in range(int(table.control[GLANCES])):
-        _believe_anew(core, table, field, setting, glance(table), now)
+        _believe_anew(core, table, field, setting, glance(table), now, True)
 
 
 @compiled

@@ -75,7 +75,9 @@ def _is_always_a_number(make: Callable[[], Estimator]) -> None:
                 for later in (0.0, 1e12):
                     fresh = estimator.fresh_probability(0, later, signals)
                     _check_beliefs(estimator.beliefs(0, later), fresh, what)
-                    assert estimator.interest(0) >= 1.0, f"{what}: a crawl is worth less than its fresh requests"
+                    for price in extremes:
+                        worth = estimator.interest(0, 1e-6, price)
+                        assert 1.0 <= worth < math.inf, f"{what}: a crawl is worth {worth} times its fresh requests"
 
 
 def _evidence(seed: int) -> list[tuple[int, float, int, bool]]:
