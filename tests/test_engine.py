@@ -3,7 +3,7 @@ import math
 import pytest
 
 from afresh.engine import Engine
-from afresh.estimate import Activity, Grid
+from afresh.estimate import Activity, Grid, Learner
 from afresh.frontier import Hosts, Politeness
 from afresh.schedule import Few, Greedy, Plain, Scheduler
 from afresh.types import Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
@@ -312,3 +312,27 @@ def test_what_is_said_of_all_pages_is_the_weighted_mean_of_what_is_said_of_each(
     left = {"a": 1.0, "c": 3.0, "d": 4.0, "e": 5.0}
     wanted = sum(rate * machine.fresh_probability(f"http://{name}.example/", 10.0) for name, rate in left.items())
     assert machine.expected_freshness == pytest.approx(wanted / sum(left.values()))
+
+
+def valued_after_a_while(curiosity: float) -> tuple[float, float]:
+    """The most and the least that crawls are worth after a while, as multiples of fresh requests."""
+    estimator = Learner(typical_rate=0.05, memory=math.inf, curiosity=curiosity)
+    machine = Engine(scheduler=MACHINES[kind](2.0), estimator=estimator, hosts=Hosts(NO_GAPS))
+    for number in range(40):
+        machine.add(page(str(number), importance=0.01 * (number + 1)), 0.0)
+    for step in range(1, 160):
+        now = step / 2.0
+        machine.observe(Signal(page(str(step * 7 % 40)).url, now, "feed"))
+        order = machine.next(now)
+        if isinstance(order, Order):
+            carry_out(machine, order, Outcome.CHANGED if step % 3 else Outcome.UNCHANGED, now)
+    wanted = {slot: tracked.told for slot, tracked in machine._tracked.items() if tracked.told is not None}
+    more = [told[0] / machine.estimator.beliefs(slot, 80.0).request_rate for slot, told in wanted.items()]
+    return max(more), min(more)
+
+
+def test_what_a_crawl_teaches_is_part_of_its_worth() -> None:
+    most, least = valued_after_a_while(16.0)
+    assert most > 1.2
+    assert least == pytest.approx(1.0)
+    assert valued_after_a_while(0.0) == pytest.approx((1.0, 1.0))
