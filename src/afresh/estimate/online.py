@@ -285,11 +285,11 @@ def glance(table: Table) -> int:
         sums = table.groups[record.group].sums
         sums[0] += 1.0
         sums[1] += alpha
-        sums[2] += math.log(alpha) + digamma(shape) - math.log(shape)
+        sums[2] += math.log(alpha / shape) + digamma(shape)
         if record.heard > 0.0:
             sums[3] += 1.0
             sums[4] += b
-            sums[5] += math.log(b) + digamma(signal_shape) - math.log(signal_shape)
+            sums[5] += math.log(b / signal_shape) + digamma(signal_shape)
     table.control[HAND] = page + 1
     if page + 1 >= used:
         table.control[HAND] = 0.0
