@@ -120,3 +120,18 @@ def test_a_page_that_is_worth_its_crawls_anyway_comes_up_a_little_sooner() -> No
     price, rate, signal_rate, weight = 0.5, 0.5, 0.4, 0.7
     sooner = due(interest(price, 5.0, rate, signal_rate, weight, **ROUGHLY), price, rate, signal_rate, weight)
     assert 0.3 * due(1.0, price, rate, signal_rate, weight) < sooner < due(1.0, price, rate, signal_rate, weight)
+
+
+@pytest.mark.parametrize(
+    ("price", "shape", "ahead"),
+    [(0.8, 0.7, 40.0), (1.5, 0.7, 40.0), (1.5, 2.0, 160.0), (2.5, 0.7, 10.0), (2.5, 2.0, 40.0)],
+)
+def test_the_moment_is_that_of_the_best_interval(price: float, shape: float, ahead: float) -> None:
+    rate, known = 0.5, {"mean_rate": 0.5, "shape": shape, "signal_shape": 1.0, "together": 0.0}
+    worth = ahead * value_of_knowing(price, rate, 0.0, 0.5, **known)
+    moments = np.geomspace(0.05, 40.0, 600)
+    taught = np.array([worth * told(elapsed, rate, shape) for elapsed in moments])
+    gained = (-np.expm1(-rate * moments) / rate + taught - price) / moments
+    best = moments[np.argmax(gained)]
+    assert best < 0.6 * due(1.0, price, rate, 0.0, 0.5)  # it matters
+    assert due(interest(price, ahead, rate, 0.0, 0.5, **known), price, rate, 0.0, 0.5) == pytest.approx(best, rel=0.06)

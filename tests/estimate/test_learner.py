@@ -96,3 +96,17 @@ def test_groups_are_bounded() -> None:
     learner.add(0, now=0.0, kin=("one more host",))
     assert len(learner.table.groups) == MOST_GROUPS * LOUDNESSES
     assert learner.beliefs(0, 1.0).change_rate > 0
+
+
+def test_a_new_path_pattern_starts_from_its_host() -> None:
+    learner, rng = Learner(typical_rate=1 / DAY), np.random.default_rng(4)
+    for slot in range(60):
+        host, rate = ("often.example", 4 / DAY) if slot % 2 else ("seldom.example", 0.1 / DAY)
+        learner.add(slot, now=0.0, kin=(host, f"{host}/news"))
+        crawl(learner, rng, slot, rate, 30, DAY / 2)
+    learner.add(60, now=0.0, kin=("often.example", "often.example/new"))
+    learner.add(61, now=0.0, kin=("seldom.example", "seldom.example/new"))
+    crawl(learner, rng, 0, 0.1 / DAY, 200, DAY / 2)  # time passes, and groups settle
+    often, seldom = (learner.beliefs(slot, 1.0).change_rate * DAY for slot in (60, 61))
+    assert often > 2.0
+    assert seldom < 0.3
