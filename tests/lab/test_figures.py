@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 
+from afresh.estimate.online import DEFAULT_CURIOSITY
 from afresh.lab import EXPERIMENTS, Result, experiment, run
 from afresh.lab.fig5 import heavy_tailed_world
+from afresh.lab.learning import draw_world
 from afresh.lab.run import row_of
+from afresh.lab.trials import BUDGET
+from afresh.sim.field import close
+from afresh.sim.learned import replay_learned
 from afresh.sim.simulate import simulate
 from afresh.sim.world import paper_world
 
@@ -144,6 +149,22 @@ def test_learning_comes_close_to_knowing_and_stays_above_uniform_visits() -> Non
     assert shares["learns, 20 crawls"] > 0.88
     assert shares["learns, 100 crawls"] > shares["learns, 20 crawls"] - 0.01
     assert shares["learns, 20 crawls"] > shares["uniform, 20 crawls"] + 0.02
+
+
+def test_exploring_pays_afterwards() -> None:
+    after, end = 100.0, 200.0  # ten crawls a page with exploring, and ten without
+    gained = []
+    for seed in range(3):
+        _, history, heard = draw_world(1000, seed, end * BUDGET / 1000)
+        fresh = []
+        for curiosity in (DEFAULT_CURIOSITY, 0.0):
+            field, _ = replay_learned(
+                history, budget=BUDGET, score_from=after, heard=heard, explore_until=after, curiosity=curiosity
+            )
+            close(field)
+            fresh.append(history.weight @ field.fresh_time / history.weight.sum() / (end - after))
+        gained.append(fresh[0] - fresh[1])
+    assert np.mean(gained) > 0.002  # of 0.39 that knowing all rates would give
 
 
 def test_the_naive_error_stays_and_ours_falls_with_the_crawls() -> None:
