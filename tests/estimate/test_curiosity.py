@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.estimate.curiosity import MOST_INTEREST, horizon, interest, spread, told, value_of_knowing
+from afresh.estimate.curiosity import MOST_INTEREST, Doubt, horizon, interest, spread, told, value_of_knowing
 from afresh.value.kernels import page_threshold, page_value
+from afresh.value.mistaken import Rates
 
-# What is known of a page: silent rate and weight that it is scheduled by, its mean rate, how sure that is.
-ROUGHLY = {"mean_rate": 0.5, "shape": 0.8, "signal_shape": 0.8, "together": -0.2}
-WELL = {"mean_rate": 0.5, "shape": 50.0, "signal_shape": 50.0, "together": -0.2}
+ROUGHLY = Doubt(mean_rate=0.5, shape=0.8, signal_shape=0.8, together=-0.2)
+WELL = Doubt(mean_rate=0.5, shape=50.0, signal_shape=50.0, together=-0.2)
 
 
 def test_spread_is_the_root_of_the_trigamma_function() -> None:
@@ -66,15 +66,14 @@ def test_interest_is_always_a_number_and_never_less_than_one(
     together: float,
     ahead: float,
 ) -> None:
-    known = (price, rate, signal_rate, weight, rate, shape, signal_shape, together)
-    assert 0.0 <= value_of_knowing(*known) < math.inf
-    assert 1.0 <= interest(price, ahead, *known[1:]) <= MOST_INTEREST
+    believed, doubt = Rates(rate, signal_rate, weight), Doubt(rate, shape, signal_shape, together)
+    assert 0.0 <= value_of_knowing(price, believed, doubt) < math.inf
+    assert 1.0 <= interest(price, ahead, believed, doubt) <= MOST_INTEREST
 
 
 def test_the_less_is_known_the_more_knowing_is_worth() -> None:
     worth = [
-        value_of_knowing(1.0, 0.5, 0.5, 0.7, mean_rate=0.5, shape=shape, signal_shape=shape, together=0.0)
-        for shape in (0.5, 2.0, 8.0, 50.0)
+        value_of_knowing(1.0, Rates(0.5, 0.5, 0.7), Doubt(0.5, shape, shape, 0.0)) for shape in (0.5, 2.0, 8.0, 50.0)
     ]
     assert worth == sorted(worth, reverse=True)
     assert worth[0] > 20 * worth[-1] > 0
@@ -93,7 +92,7 @@ def brute_force(price: float, rate: float, mean_rate: float, shape: float) -> fl
 @pytest.mark.parametrize("shape", [1.0, 4.0, 20.0])
 def test_four_points_stand_for_all_that_a_page_may_be(price: float, rate: float, shape: float) -> None:
     exact = brute_force(price, rate, rate, shape)
-    rough = value_of_knowing(price, rate, 0.0, 0.5, mean_rate=rate, shape=shape, signal_shape=1.0, together=0.0)
+    rough = value_of_knowing(price, Rates(rate, 0.0, 0.5), Doubt(rate, shape, 1.0, 0.0))
     assert 0.3 * exact - 0.002 < rough < 3.0 * exact + 0.01
 
 
@@ -105,20 +104,23 @@ def due(factor: float, price: float, rate: float, signal_rate: float, weight: fl
 def test_a_page_that_is_not_known_well_is_crawled_at_a_telling_moment() -> None:
     price, rate, signal_rate, weight = 1.5, 0.5, 0.4, 0.7  # by these rates it is never worth a crawl: V < 1/Δ < price
     assert page_threshold(price, rate, signal_rate, weight, 0.0) == math.inf
-    known_well = interest(price, 20.0, rate, signal_rate, weight, **WELL)
+    known_well = interest(price, 20.0, Rates(rate, signal_rate, weight), WELL)
     assert known_well == 1.0
-    roughly = interest(price, 20.0, rate, signal_rate, weight, **ROUGHLY)
+    roughly = interest(price, 20.0, Rates(rate, signal_rate, weight), ROUGHLY)
     elapsed = due(roughly, price, rate, signal_rate, weight)
     assert 0.2 < rate * elapsed < 5.0  # neither at once, which tells nothing, nor when a change is certain
     assert roughly * page_value(rate * elapsed, rate, signal_rate, weight) == pytest.approx(price)
     # The longer what is learned will count, the sooner.
-    assert due(interest(price, 200.0, rate, signal_rate, weight, **ROUGHLY), price, rate, signal_rate, weight) < elapsed
-    assert interest(price, 0.0, rate, signal_rate, weight, **ROUGHLY) == 1.0
+    assert (
+        due(interest(price, 200.0, Rates(rate, signal_rate, weight), ROUGHLY), price, rate, signal_rate, weight)
+        < elapsed
+    )
+    assert interest(price, 0.0, Rates(rate, signal_rate, weight), ROUGHLY) == 1.0
 
 
 def test_a_page_that_is_worth_its_crawls_anyway_comes_up_a_little_sooner() -> None:
     price, rate, signal_rate, weight = 0.5, 0.5, 0.4, 0.7
-    sooner = due(interest(price, 5.0, rate, signal_rate, weight, **ROUGHLY), price, rate, signal_rate, weight)
+    sooner = due(interest(price, 5.0, Rates(rate, signal_rate, weight), ROUGHLY), price, rate, signal_rate, weight)
     assert 0.3 * due(1.0, price, rate, signal_rate, weight) < sooner < due(1.0, price, rate, signal_rate, weight)
 
 
@@ -127,11 +129,13 @@ def test_a_page_that_is_worth_its_crawls_anyway_comes_up_a_little_sooner() -> No
     [(0.8, 0.7, 40.0), (1.5, 0.7, 40.0), (1.5, 2.0, 160.0), (2.5, 0.7, 10.0), (2.5, 2.0, 40.0)],
 )
 def test_the_moment_is_that_of_the_best_interval(price: float, shape: float, ahead: float) -> None:
-    rate, known = 0.5, {"mean_rate": 0.5, "shape": shape, "signal_shape": 1.0, "together": 0.0}
-    worth = ahead * value_of_knowing(price, rate, 0.0, 0.5, **known)
+    rate, doubt = 0.5, Doubt(0.5, shape, 1.0, 0.0)
+    worth = ahead * value_of_knowing(price, Rates(rate, 0.0, 0.5), doubt)
     moments = np.geomspace(0.05, 40.0, 600)
     taught = np.array([worth * told(elapsed, rate, shape) for elapsed in moments])
     gained = (-np.expm1(-rate * moments) / rate + taught - price) / moments
     best = moments[np.argmax(gained)]
     assert best < 0.6 * due(1.0, price, rate, 0.0, 0.5)  # it matters
-    assert due(interest(price, ahead, rate, 0.0, 0.5, **known), price, rate, 0.0, 0.5) == pytest.approx(best, rel=0.06)
+    assert due(interest(price, ahead, Rates(rate, 0.0, 0.5), doubt), price, rate, 0.0, 0.5) == pytest.approx(
+        best, rel=0.06
+    )

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.value.kernels import page_fresh_time, page_interval, page_threshold
-from afresh.value.mistaken import NEVER, fresh_time_when_mistaken, gain_lost
+from afresh.value.mistaken import NEVER, Rates, fresh_time_when_mistaken, gain_lost
 
 RATES = st.floats(0.02, 3.0)
 WEIGHTS = st.floats(0.05, 4.0)
@@ -50,7 +50,8 @@ def simulated(
 )
 def test_it_is_what_watching_the_page_shows(page: tuple[float, float, float, float, float, float]) -> None:
     seen = simulated(np.random.default_rng(1), *page)
-    assert fresh_time_when_mistaken(*page) == pytest.approx(seen, rel=0.02)
+    x, silent_rate, signal_rate, weight, *true = page
+    assert fresh_time_when_mistaken(x, Rates(silent_rate, signal_rate, weight), *true) == pytest.approx(seen, rel=0.02)
 
 
 @settings(max_examples=200, deadline=None)
@@ -58,8 +59,8 @@ def test_it_is_what_watching_the_page_shows(page: tuple[float, float, float, flo
 def test_with_the_true_rates_it_is_the_fresh_time_of_the_schedule(
     x: float, silent_rate: float, signal_rate: float, weight: float
 ) -> None:
-    fresh = fresh_time_when_mistaken(x, silent_rate, signal_rate, weight, silent_rate, weight)
-    time = fresh_time_when_mistaken(x, silent_rate, signal_rate, weight, 0.0, 0.0)
+    fresh = fresh_time_when_mistaken(x, Rates(silent_rate, signal_rate, weight), silent_rate, weight)
+    time = fresh_time_when_mistaken(x, Rates(silent_rate, signal_rate, weight), 0.0, 0.0)
     # Many small signals are taken for a drift, which forgets that the last one goes beyond the threshold.
     exact = x * signal_rate <= 20.0 * (silent_rate + signal_rate * weight)
     assert fresh == pytest.approx(page_fresh_time(x, silent_rate, signal_rate, weight), rel=1e-5 if exact else 0.05)
@@ -71,20 +72,21 @@ def test_with_the_true_rates_it_is_the_fresh_time_of_the_schedule(
 def test_being_wrong_never_gains(
     price: float, rate: float, signal_rate: float, weight: float, true_rate: float, true_weight: float
 ) -> None:
-    x = page_threshold(price, rate, signal_rate, weight, 0.0)
+    believed = Rates(rate, signal_rate, weight)
+    x = page_threshold(price, *believed, 0.0)
     best = math.exp(-page_threshold(price, true_rate, signal_rate, true_weight, 0.0))
     if x >= NEVER:
-        assert gain_lost(price, x, math.inf, rate, signal_rate, weight, true_rate, true_weight) == best
+        assert gain_lost(price, x, math.inf, believed, true_rate, true_weight) == best
         return
-    interval = fresh_time_when_mistaken(x, rate, signal_rate, weight, 0.0, 0.0)
-    fresh = fresh_time_when_mistaken(x, rate, signal_rate, weight, true_rate, true_weight)
+    interval = fresh_time_when_mistaken(x, believed, 0.0, 0.0)
+    fresh = fresh_time_when_mistaken(x, believed, true_rate, true_weight)
     if x * signal_rate <= 20.0 * (rate + signal_rate * weight):
         assert (fresh - price) / interval <= best + 1e-6
-    lost = gain_lost(price, x, interval, rate, signal_rate, weight, true_rate, true_weight)
+    lost = gain_lost(price, x, interval, believed, true_rate, true_weight)
     assert lost == pytest.approx(max(0.0, best - (fresh - price) / interval), abs=1e-6)
-    assert gain_lost(price, x, interval, rate, signal_rate, weight, rate, weight) < 0.02
+    assert gain_lost(price, x, interval, believed, rate, weight) < 0.02
 
 
 def test_a_page_without_signals_needs_no_sum() -> None:
-    assert fresh_time_when_mistaken(2.0, 0.5, 0.0, 0.7, 0.25, 0.7) == pytest.approx(-math.expm1(-1.0) / 0.25)
-    assert fresh_time_when_mistaken(2.0, 0.5, 0.0, 0.7, 0.0, 0.0) == 4.0
+    assert fresh_time_when_mistaken(2.0, Rates(0.5, 0.0, 0.7), 0.25, 0.7) == pytest.approx(-math.expm1(-1.0) / 0.25)
+    assert fresh_time_when_mistaken(2.0, Rates(0.5, 0.0, 0.7), 0.0, 0.0) == 4.0

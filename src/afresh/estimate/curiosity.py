@@ -10,11 +10,12 @@ with which the page comes up at the right moment.
 """
 
 import math
+from typing import NamedTuple
 
 from afresh.estimate.posterior import geometric
 from afresh.value.compiled import compiled
 from afresh.value.kernels import page_threshold, page_value
-from afresh.value.mistaken import NEVER, fresh_time_when_mistaken, gain_lost
+from afresh.value.mistaken import NEVER, Rates, fresh_time_when_mistaken, gain_lost
 
 FIRST_PLAN = 20.0  # typical intervals that the first plan is made for
 NEXT_PLAN = 5.0  # each later plan ends so many times later
@@ -35,6 +36,15 @@ _MOMENTS = (
     9.0,
 )  # expected changes after a crawl, at which the next one is weighed
 _NEAR = 0.2  # the slope at a moment is taken over so much of it before and after
+
+
+class Doubt(NamedTuple):
+    """What is known of a page's α and b, besides what it is scheduled by."""
+
+    mean_rate: float  # of α
+    shape: float  # of the Gamma distribution of α
+    signal_shape: float  # and of that of b
+    together: float  # the correlation of their logarithms
 
 
 @compiled
@@ -61,38 +71,28 @@ def horizon(curiosity: float, age: float) -> float:
 
 
 @compiled
-def value_of_knowing(
-    price: float,
-    silent_rate: float,
-    signal_rate: float,
-    weight: float,
-    mean_rate: float,
-    shape: float,
-    signal_shape: float,
-    together: float,
-) -> float:
+def value_of_knowing(price: float, believed: Rates, doubt: Doubt) -> float:
     """What knowing α and b exactly would gain in a unit of time, per unit of request rate.
 
-    The page is scheduled by `silent_rate` and `weight`. What it may be instead is spread over four points, one standard
-    deviation up or down in the logarithms of α and b, which may vary `together` (their correlation).
+    The page is scheduled by what is believed. What it may be instead is spread over four points, one standard deviation
+    up or down in the logarithms of α and b.
     """
+    silent_rate, signal_rate, weight = believed
     x = page_threshold(price, silent_rate, signal_rate, weight, 0.0)
-    interval = math.inf
-    if x < NEVER:
-        interval = fresh_time_when_mistaken(x, silent_rate, signal_rate, weight, 0.0, 0.0)
-    middle, middle_weight = mean_rate * geometric(shape), weight * geometric(signal_shape)
-    up, up_weight = min(spread(shape), WIDEST), min(spread(signal_shape), WIDEST)
-    apart = math.sqrt(max(0.0, 1.0 - together * together))
+    interval = fresh_time_when_mistaken(x, believed, 0.0, 0.0) if x < NEVER else math.inf
+    middle, middle_weight = doubt.mean_rate * geometric(doubt.shape), weight * geometric(doubt.signal_shape)
+    up, up_weight = min(spread(doubt.shape), WIDEST), min(spread(doubt.signal_shape), WIDEST)
+    apart = math.sqrt(max(0.0, 1.0 - doubt.together * doubt.together))
     total = 0.0
     for first in (-1.0, 1.0):
         maybe = middle * math.exp(up * first)
         if signal_rate <= 0.0:
-            total += 2.0 * gain_lost(price, x, interval, silent_rate, signal_rate, weight, maybe, weight)
+            total += 2.0 * gain_lost(price, x, interval, believed, maybe, weight)
             continue
         for second in (-1.0, 1.0):
-            maybe_weight = middle_weight * math.exp(up_weight * (together * first + apart * second))
+            maybe_weight = middle_weight * math.exp(up_weight * (doubt.together * first + apart * second))
             maybe_weight = min(maybe_weight, MOST_WEIGHT)
-            total += gain_lost(price, x, interval, silent_rate, signal_rate, weight, maybe, maybe_weight)
+            total += gain_lost(price, x, interval, believed, maybe, maybe_weight)
     return total / 4.0
 
 
@@ -109,25 +109,17 @@ def told(elapsed: float, mean_rate: float, shape: float) -> float:
 
 
 @compiled
-def interest(
-    price: float,
-    ahead: float,
-    silent_rate: float,
-    signal_rate: float,
-    weight: float,
-    mean_rate: float,
-    shape: float,
-    signal_shape: float,
-    together: float,
-) -> float:
+def interest(price: float, ahead: float, believed: Rates, doubt: Doubt) -> float:
     """The factor on a page's request rate with which it comes up when freshness and learning are worth a crawl.
 
     `price` is that of a crawl per unit of request rate, and `ahead` the time over which what is learned counts. A crawl
     that teaches r(t) after t makes t the best interval where V + r − t·r' reaches the price, as V alone does without.
     """
-    worth = ahead * value_of_knowing(price, silent_rate, signal_rate, weight, mean_rate, shape, signal_shape, together)
+    worth = ahead * value_of_knowing(price, believed, doubt)
     if not worth >= WORTH_A_LOOK * price:
         return 1.0
+    silent_rate, signal_rate, weight = believed
+    mean_rate, shape = doubt.mean_rate, doubt.shape
     change_rate = mean_rate - signal_rate * math.expm1(-weight)
     before, value_before = 0.0, 0.0
     for moment in _MOMENTS:

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.estimate.curiosity import horizon, interest
+from afresh.estimate.curiosity import Doubt, horizon, interest
 from afresh.estimate.posterior import SUMS, add_crawl, digamma, gamma_shape, geometric, mode
 from afresh.value.compiled import compiled
+from afresh.value.mistaken import Rates
 
 Records = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -202,17 +203,8 @@ def interest_of(table: Table, page: int, now: float, request_rate: float, price:
     alpha, b, shape, signal_shape, together = mode(
         record.sums, group.shape, group.rate, group.signal_shape, group.signal_rate
     )
-    return interest(
-        price / request_rate,
-        ahead,
-        silent_rate_of(table, page, alpha, shape),
-        signal_rate_of(table, page, now),
-        b,
-        alpha,
-        shape,
-        signal_shape,
-        together,
-    )
+    believed = Rates(silent_rate_of(table, page, alpha, shape), signal_rate_of(table, page, now), b)
+    return interest(price / request_rate, ahead, believed, Doubt(alpha, shape, signal_shape, together))
 
 
 @compiled

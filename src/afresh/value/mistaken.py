@@ -6,6 +6,7 @@ could gain. Values are per unit of request rate, as in `kernels`.
 """
 
 import math
+from typing import NamedTuple
 
 from afresh.value.compiled import compiled
 from afresh.value.kernels import page_threshold
@@ -16,15 +17,22 @@ _NEGLIGIBLE = 1e-7
 NEVER = 1e6  # a staleness that no page is let come to
 
 
+class Rates(NamedTuple):
+    """A page as its schedule takes it to be, in the order of `kernels`."""
+
+    silent_rate: float
+    signal_rate: float
+    weight: float
+
+
 @compiled
-def fresh_time_when_mistaken(
-    x: float, silent_rate: float, signal_rate: float, weight: float, true_silent_rate: float, true_weight: float
-) -> float:
+def fresh_time_when_mistaken(x: float, believed: Rates, true_silent_rate: float, true_weight: float) -> float:
     """Expected fresh time between crawls at believed staleness x, if the true silent rate and weight are these.
 
     Without a true rate and weight (0 and 0) nothing ever changes, and it is the time between crawls. Term n of the sum
     is the time with n signals heard: Erlang, cut off when the threshold is reached.
     """
+    silent_rate, signal_rate, weight = believed
     drift = silent_rate + signal_rate * weight
     if not x * signal_rate <= _MANY * drift or weight <= 0.0 or signal_rate <= 0.0:
         rate = true_silent_rate - signal_rate * math.expm1(-true_weight)
@@ -54,22 +62,17 @@ def fresh_time_when_mistaken(
 
 @compiled
 def gain_lost(
-    price: float,
-    x: float,
-    interval: float,
-    silent_rate: float,
-    signal_rate: float,
-    weight: float,
-    true_silent_rate: float,
-    true_weight: float,
+    price: float, x: float, interval: float, believed: Rates, true_silent_rate: float, true_weight: float
 ) -> float:
     """How much more a page would gain in a unit of time if it were crawled by its true rates.
 
     The gain of a page is its fresh time less `price` a crawl, per time: e^{−x} at the best threshold x. It is crawled
     at believed staleness x, once in `interval`; from `NEVER` on it is not crawled at all, and gains nothing.
     """
-    best = math.exp(-page_threshold(price, true_silent_rate, signal_rate, true_weight, x if x < NEVER else 0.0))
+    best = math.exp(
+        -page_threshold(price, true_silent_rate, believed.signal_rate, true_weight, x if x < NEVER else 0.0)
+    )
     if x >= NEVER:
         return best
-    fresh = fresh_time_when_mistaken(x, silent_rate, signal_rate, weight, true_silent_rate, true_weight)
+    fresh = fresh_time_when_mistaken(x, believed, true_silent_rate, true_weight)
     return max(0.0, best - (fresh - price) / interval)
