@@ -42,7 +42,7 @@ def test_plans_begin_with_learning_and_end_with_using_it() -> None:
     assert horizon(16.0, 20.0) == pytest.approx(16.0 * 5 / 7)
     assert horizon(16.0, 70.0) == horizon(16.0, 99.0) == 0.0
     assert horizon(16.0, 100.0) > 0.0
-    assert horizon(0.0, 0.0) == 0.0
+    assert horizon(0.0, 0.0) == horizon(16.0, math.inf) == 0.0
 
 
 @settings(max_examples=100, deadline=None)

@@ -65,7 +65,7 @@ def horizon(curiosity: float, age: float) -> float:
     learning; towards its end what was learned is put to use.
     """
     end = FIRST_PLAN
-    while age >= end:
+    while end <= age < math.inf:
         end *= NEXT_PLAN
     return curiosity * max(0.0, 1.0 - age / (LEARNING * end))
 
