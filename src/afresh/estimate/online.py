@@ -102,11 +102,17 @@ def set_guess(group: Any, typical_rate: float) -> None:
 
 
 @compiled
-def posterior_of(table: Table, page: int) -> tuple[float, float, float, float]:
-    """(α, b, shape of α, shape of b) of a page."""
+def whole_posterior_of(table: Table, page: int) -> tuple[float, float, float, float, float]:
+    """(α, b, shape of α, shape of b, correlation) of a page, as `mode` finds them under its group's priors."""
     record = table.pages[page]
     group = table.groups[record.group]
-    alpha, b, shape, signal_shape, _ = mode(record.sums, group.shape, group.rate, group.signal_shape, group.signal_rate)
+    return mode(record.sums, group.shape, group.rate, group.signal_shape, group.signal_rate)
+
+
+@compiled
+def posterior_of(table: Table, page: int) -> tuple[float, float, float, float]:
+    """(α, b, shape of α, shape of b) of a page."""
+    alpha, b, shape, signal_shape, _ = whole_posterior_of(table, page)
     return alpha, b, shape, signal_shape
 
 
@@ -199,10 +205,7 @@ def interest_of(table: Table, page: int, now: float, request_rate: float, price:
         return 1.0
     if record.heard <= 0.0 or restlessness(record.surprise) > 1.0:
         return 1.0
-    group = table.groups[record.group]
-    alpha, b, shape, signal_shape, together = mode(
-        record.sums, group.shape, group.rate, group.signal_shape, group.signal_rate
-    )
+    alpha, b, shape, signal_shape, together = whole_posterior_of(table, page)
     believed = Rates(silent_rate_of(table, page, alpha, shape), signal_rate_of(table, page, now), b)
     return interest(price / request_rate, ahead, believed, Doubt(alpha, shape, signal_shape, together))
 
