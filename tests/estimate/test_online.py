@@ -65,13 +65,11 @@ def test_a_page_is_believed_to_be_what_its_whole_posterior_says(crawls: list[tup
 
 
 def kept_likelihood(sums: np.ndarray, alpha: float, b: float) -> float:
-    """What the seven sums say of (α, b), as their meaning is written down."""
-    time, heard, alone, alone_time, told, told_time, told_signals = (float(each) for each in sums)
-    total = -time * alpha - heard * b
-    if alone > 0 and alone_time > 0:
-        total += alone * np.log(-np.expm1(-alpha * alone_time / alone))
-    if told > 0 and told_time + told_signals > 0:
-        total += told * np.log(-np.expm1(-(alpha * told_time + b * told_signals) / told))
+    """What the eight sums say of (α, b), as their meaning is written down."""
+    total = -float(sums[0]) * alpha - float(sums[1]) * b
+    for count, elapsed, signals in (sums[2:5].astype(float), sums[5:8].astype(float)):
+        if count > 0 and elapsed + signals > 0:
+            total += count * np.log(-np.expm1(-(alpha * elapsed + b * signals) / count))
     return float(total)
 
 
@@ -121,6 +119,28 @@ def test_crawls_that_are_all_alike_are_kept_exactly(
             x = other * (alpha * elapsed + b * signals)
             exact = count * np.log(-np.expm1(-x))
             assert kept_likelihood(sums, other * alpha, other * b) == pytest.approx(exact, rel=1e-2, abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_time_and_signals_are_told_apart_on_a_page_that_never_is_silent(seed: int) -> None:
+    rng, alpha, b, usual = np.random.default_rng(seed), 0.4, 0.4, 1.5
+    sums, crawls = np.zeros(SUMS, np.float32), []
+    for _ in range(400):
+        elapsed = float(rng.exponential(1.5))
+        signals = 1 + int(rng.poisson(usual * elapsed))
+        changed = bool(rng.random() > np.exp(-(alpha * elapsed + b * signals)))
+        crawls.append((elapsed, signals, changed))
+        add_crawl(sums, elapsed, float(signals), changed, alpha, b)
+
+    def lost(alpha: float, b: float) -> tuple[float, float]:
+        """How much less likely these are than the truth, by the sums and by all crawls."""
+        whole = sum(np.log(-np.expm1(-(alpha * t + b * n))) if z else -(alpha * t + b * n) for t, n, z in crawls)
+        return kept_likelihood(sums, alpha, b), float(whole)
+
+    truth = np.array(lost(alpha, b))
+    for other in ((0.8, 0.25), (0.1, 0.6)):  # more by time and less by signals, or the other way round
+        kept, exact = truth - lost(*other)
+        assert kept == pytest.approx(exact, abs=1.0)
 
 
 @settings(max_examples=60, deadline=None)

@@ -5,7 +5,7 @@ from typing import Protocol
 from afresh.types import Beliefs
 
 # How what a `Learner` has learned of a page begins; the first byte counts what its sums have meant.
-BY_LEARNER = b"\x02afresh"
+BY_LEARNER = b"\x03afresh"
 
 
 class Estimator(Protocol):

@@ -70,7 +70,7 @@ class Learner:
         self._make_room(slot)
         self.table.control[MOMENT] = max(self.table.control[MOMENT], now)
         record = np.zeros(1, PAGE)
-        record["since"] = record["asked"] = now
+        record["since"] = now
         if len(learned) == len(_MARK) + PAGE.itemsize and learned.startswith(_MARK):
             record = np.frombuffer(learned, PAGE, offset=len(_MARK)).copy()
             self._restored += 1
@@ -78,9 +78,10 @@ class Learner:
         self.table.pages[slot] = record[0]
         self._pages += not self._live[slot]
         self._live[slot] = True
-        asked, requests = float(record["asked"][0]), float(record["requests"][0])
-        group = self._popular(slot)
-        self._popularity.add(group, now, since=float(record["since"][0]), requests=faded(requests, now - asked, SLOW))
+        since, requests = float(record["since"][0]), float(record["requests"][0])
+        self._popularity.add(
+            self._popular(slot), now, since=since, requests=faded(requests, now - self._asked(slot), SLOW)
+        )
         if importance is not None and self._given is None:
             self._given = np.full(len(self._live), np.nan, np.float32)
         if self._given is not None:
@@ -103,10 +104,9 @@ class Learner:
         if now is not None:
             self._fade(slot, now)
         record["burst"] += count
-        watched = float(record["asked"]) - float(record["since"])
-        count *= ordinary_share(float(record["requests"]), float(record["burst"]), watched)
+        count *= ordinary_share(float(record["requests"]), float(record["burst"]), float(record["asked"]))
         record["requests"] += count
-        self._popularity.ask(self._popular(slot), count, float(record["asked"]))
+        self._popularity.ask(self._popular(slot), count, self._asked(slot))
 
     def beliefs(self, slot: int, now: float) -> Beliefs:
         """What is believed of the page now."""
@@ -142,8 +142,8 @@ class Learner:
     def remove(self, slot: int) -> None:
         """Forget the page."""
         record = self.table.pages[slot]
-        since, asked, requests = (float(record[name]) for name in ("since", "asked", "requests"))
-        self._popularity.remove(self._popular(slot), asked, since=since, requests=requests)
+        since, requests = float(record["since"]), float(record["requests"])
+        self._popularity.remove(self._popular(slot), self._asked(slot), since=since, requests=requests)
         self.table.pages[slot] = np.zeros((), PAGE)
         self._pages -= bool(self._live[slot])
         self._live[slot] = False
@@ -201,20 +201,26 @@ class Learner:
             self._restored = 0
             sweep(self.table, 5)
 
+    def _asked(self, slot: int) -> float:
+        """When the page's counts of requests were last brought up to date."""
+        record = self.table.pages[slot]
+        return float(record["since"]) + float(record["asked"])
+
     def _fade(self, slot: int, now: float) -> None:
         record = self.table.pages[slot]
-        elapsed = now - float(record["asked"])
+        asked = np.float32(now - record["since"])  # to a few seconds, after years: the same seconds must not fade twice
+        elapsed = float(asked) - float(record["asked"])
         if elapsed > 0:
             record["requests"] = faded(float(record["requests"]), elapsed, SLOW)
             record["burst"] = faded(float(record["burst"]), elapsed, FAST)
-            record["asked"] = now
+            record["asked"] = asked
 
     def _request_rate(self, slot: int, now: float) -> float:
         given = np.nan if self._given is None else float(self._given[slot])
         if given >= 0.0:
             return given
         record = self.table.pages[slot]
-        elapsed = now - float(record["asked"])
+        elapsed = max(0.0, now - self._asked(slot))
         rate = request_rate(
             faded(float(record["requests"]), elapsed, SLOW),
             faded(float(record["burst"]), elapsed, FAST),

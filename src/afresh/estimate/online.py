@@ -1,6 +1,6 @@
 """Learning for many pages: compiled, O(1) a crawl, 64 bytes a page, with priors that groups of pages share.
 
-A page's crawls are kept as the seven sums of `posterior`, its requests as two counts that fade. Pages belong to groups
+A page's crawls are kept as the eight sums of `posterior`, its requests as two counts that fade. Pages belong to groups
 (a path pattern within a host within everything), each with Gamma priors over the silent rate α and the signal weight b,
 and within the narrowest of them to those that are as loud: pages that send many signals are not like those that send
 few.
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 PAGE = np.dtype(
     [
         ("since", "f8"),  # watched since then
-        ("asked", "f8"),  # when the counts of requests were last brought up to date
+        ("asked", "f4"),  # how long after that the counts of requests were last brought up to date
         ("sums", "f4", (SUMS,)),
         ("heard", "f4"),  # signals
         ("requests", "f4"),  # a count that fades slowly
@@ -88,7 +88,7 @@ def new_table(
     """
     control = np.array([0.0, memory, glances, typical_rate, pages, curiosity, optimism, now, 0.0, 0.0, 0.0])
     table = Table(np.zeros(pages, PAGE), np.zeros(LOUDNESSES, GROUP), control)
-    table.pages["since"] = table.pages["asked"] = now
+    table.pages["since"] = now
     for group in table.groups:
         set_guess(group, typical_rate)
     return table

@@ -1,10 +1,14 @@
-"""One page's silent rate and signal weight, from seven numbers: the compiled arithmetic of `online`.
+"""One page's silent rate and signal weight, from eight numbers: the compiled arithmetic of `online`.
 
 The likelihood of a page's crawls is that of P(changed) = 1 − exp(−x), x = α·elapsed + b·signals. An unchanged crawl
-adds −x: linear, so two sums hold all of them. A changed one adds log(1 − exp(−x)). Those without a signal are kept as
-so many crawls of one elapsed time, those with signals as so many of one elapsed time and one number of signals:
+adds −x: linear, so two sums hold all of them. A changed one adds log(1 − exp(−x)). Those that came with fewer signals
+than is usual for the page are kept as so many crawls of one elapsed time and one number of signals, and so are those
+that came with more:
 
-    −T·α − N·b + c₀·log(1 − exp(−α·t₀)) + c₁·log(1 − exp(−(α·t₁ + b·n₁)))
+    −T·α − N·b + c₀·log(1 − exp(−(α·t₀ + b·n₀))) + c₁·log(1 − exp(−(α·t₁ + b·n₁)))
+
+Two kinds are needed to tell α from b: what time explains shows where signals are few, what signals explain where they
+are many. (Crawls without any signal would do as the first kind only for a page that hardly ever sends one.)
 
 When a crawl joins, t and n become those that keep the gradient at what is believed at that moment. Plain means would
 not, and the estimate would settle beside the truth. The curve is that of a real crawl, so it still serves when belief
@@ -23,9 +27,9 @@ from afresh.value.compiled import compiled
 
 Sums = NDArray[np.float32]
 
-# Unchanged crawls: time, signals. Changed ones without a signal: how many, time; with: how many, time, signals.
-TIME, SIGNALS, ALONE, ALONE_TIME, TOLD, TOLD_TIME, TOLD_SIGNALS = range(7)
-SUMS = 7
+# Unchanged crawls: time, signals. Changed ones with few signals and those with many: how many, time, signals.
+TIME, SIGNALS, FEW, FEW_TIME, FEW_SIGNALS, MANY, MANY_TIME, MANY_SIGNALS = range(8)
+SUMS = 8
 LEAST_SHAPE, MOST_SHAPE = 0.05, 50.0
 _CERTAIN = 30.0  # x from which on a change says nothing
 _STEPS = 40
@@ -83,6 +87,15 @@ def pull_inverse(share: float) -> float:
 
 
 @compiled
+def changed_crawls(sums: Sums, place: int) -> tuple[float, float, float]:
+    """(how many, elapsed time, signals) of the changed crawls of one kind."""
+    count = np.float64(sums[place])
+    if count <= 0.0:
+        return 0.0, 0.0, 0.0
+    return count, sums[place + 1] / count, sums[place + 2] / count
+
+
+@compiled
 def mode(sums: Sums, a: float, r: float, p: float, q: float) -> tuple[float, float, float, float, float]:
     """(α, b, shape of α, shape of b, correlation) under the priors Gamma(a, r) of α and Gamma(p, q) of b.
 
@@ -91,27 +104,27 @@ def mode(sums: Sums, a: float, r: float, p: float, q: float) -> tuple[float, flo
     a change after a signal speaks for the one or the other, so it is never positive.
     """
     rate, weight = r + np.float64(sums[TIME]), q + np.float64(sums[SIGNALS])
-    c0, c1 = np.float64(sums[ALONE]), np.float64(sums[TOLD])
+    c0, t0, n0 = changed_crawls(sums, FEW)
+    c1, t1, n1 = changed_crawls(sums, MANY)
     if c0 + c1 <= 0.0:
         return a / rate, p / weight, a, p, 0.0
-    t0 = sums[ALONE_TIME] / c0 if c0 > 0.0 else 0.0
-    t1 = sums[TOLD_TIME] / c1 if c1 > 0.0 else 0.0
-    n1 = sums[TOLD_SIGNALS] / c1 if c1 > 0.0 else 0.0
-    share = a * t1 / (a * t1 + p * n1 * r / q) if t1 + n1 > 0.0 else 0.0  # of the changes that time explains, at first
-    alpha = (a + c0 + c1 * share) / (rate + 0.5 * (c0 * t0 + c1 * t1))
-    b = (p + c1 * (1.0 - share)) / (weight + 0.5 * c1 * n1)
+    # Of the changes that time explains, at first.
+    share0 = a * t0 / (a * t0 + p * n0 * r / q) if t0 + n0 > 0.0 else 0.0
+    share1 = a * t1 / (a * t1 + p * n1 * r / q) if t1 + n1 > 0.0 else 0.0
+    alpha = (a + c0 * share0 + c1 * share1) / (rate + 0.5 * (c0 * t0 + c1 * t1))
+    b = (p + c0 * (1.0 - share0) + c1 * (1.0 - share1)) / (weight + 0.5 * (c0 * n0 + c1 * n1))
     bend_a, bend_b, twist = a, p, 0.0
     for _ in range(_STEPS):
         # All in the logarithms of α and b, or rather in shares of them: near the mode the same.
-        y, u, v = alpha * t0, alpha * t1, b * n1
-        h0 = 1.0 / math.expm1(y) if y > 0.0 else 0.0
+        y, z, u, v = alpha * t0, b * n0, alpha * t1, b * n1
+        h0 = 1.0 / math.expm1(y + z) if y + z > 0.0 else 0.0
         h1 = 1.0 / math.expm1(u + v) if u + v > 0.0 else 0.0
         slope_a = a - rate * alpha + c0 * y * h0 + c1 * u * h1
-        slope_b = p - weight * b + c1 * v * h1
-        k1 = c1 * h1 * (1.0 + h1)
-        bend_a = a + c0 * y * y * h0 * (1.0 + h0) + k1 * u * u
-        bend_b = p + k1 * v * v
-        twist = k1 * u * v
+        slope_b = p - weight * b + c0 * z * h0 + c1 * v * h1
+        k0, k1 = c0 * h0 * (1.0 + h0), c1 * h1 * (1.0 + h1)
+        bend_a = a + k0 * y * y + k1 * u * u
+        bend_b = p + k0 * z * z + k1 * v * v
+        twist = k0 * y * z + k1 * u * v
         room = bend_a * bend_b - twist * twist
         step_a, step_b = (bend_b * slope_a - twist * slope_b) / room, (bend_a * slope_b - twist * slope_a) / room
         down = max(-step_a, -step_b)
@@ -125,6 +138,15 @@ def mode(sums: Sums, a: float, r: float, p: float, q: float) -> tuple[float, flo
 
 
 @compiled
+def are_many(sums: Sums, elapsed: float, signals: float) -> bool:
+    """Whether so many signals in this time are more than the page has sent before, by its sums."""
+    time = sums[TIME] + sums[FEW_TIME] + sums[MANY_TIME]
+    if time <= 0.0:
+        return signals > 0.0
+    return bool(signals * time > elapsed * (sums[SIGNALS] + sums[FEW_SIGNALS] + sums[MANY_SIGNALS]))
+
+
+@compiled
 def add_crawl(sums: Sums, elapsed: float, signals: float, changed: bool, alpha: float, b: float) -> None:
     """Add one checked interval to the sums; α and b are what is believed just before."""
     if not changed:
@@ -134,16 +156,14 @@ def add_crawl(sums: Sums, elapsed: float, signals: float, changed: bool, alpha: 
     x = max(alpha * elapsed + b * signals, 1e-9)
     if x > _CERTAIN:
         return
-    told = signals > 0.0
-    place = TOLD if told else ALONE
+    place = MANY if are_many(sums, elapsed, signals) else FEW
     before = np.float64(sums[place])
     after = before + 1.0
     by_time = pull(x)
     by_signals = by_time * b * signals / x
     by_time -= by_signals
     if before > 0.0:
-        y = alpha * sums[place + 1] / before
-        z = b * sums[TOLD_SIGNALS] / before if told else 0.0
+        y, z = alpha * sums[place + 1] / before, b * sums[place + 2] / before
         pulled = before * pull(y + z) / max(y + z, 1e-300)
         by_time += pulled * y
         by_signals += pulled * z
@@ -151,5 +171,4 @@ def add_crawl(sums: Sums, elapsed: float, signals: float, changed: bool, alpha: 
     staleness = pull_inverse(both / after)
     sums[place] = after
     sums[place + 1] = after * staleness * by_time / both / alpha
-    if told:
-        sums[TOLD_SIGNALS] = after * staleness * by_signals / both / b
+    sums[place + 2] = after * staleness * by_signals / both / b
