@@ -28,7 +28,7 @@ def _all_beliefs(table: Table, pages: np.ndarray) -> float:
 def _all_interests(table: Table, pages: np.ndarray) -> float:
     total = 0.0
     for k in range(pages.size):
-        total += interest_of(table, pages[k], 2.0, 1.0, 1.5)
+        total += interest_of(table, pages[k], 2.0, 1.0, 1.5, 0.0, 0.0, True)
     return total
 
 

@@ -270,7 +270,7 @@ class Engine:
         for _ in range(min(count, len(self._tracked))):
             while self._hand not in self._tracked:
                 self._hand = 0 if self._hand >= self._highest else self._hand + 1
-            self._believe(self._hand, now)
+            self._believe(self._hand, now, in_turn=True)
             self._state_freshness(self._hand, now)
             self._hand += 1
 
@@ -309,11 +309,16 @@ class Engine:
         """What the estimator remembers of a page, for `add` after a restart."""
         return self.estimator.learned(self._slots[url])
 
-    def _believe(self, slot: int, now: float) -> None:
+    def _believe(self, slot: int, now: float, *, in_turn: bool = False) -> None:
         """Tell the scheduler what is believed of a page, if that is anything new."""
         believed, tracked = self.estimator.beliefs(slot, now), self._tracked[slot]
         request_rate = believed.request_rate * self.estimator.interest(
-            slot, believed.request_rate, self.scheduler.price
+            slot,
+            believed.request_rate,
+            self.scheduler.price,
+            elapsed=0.0 if tracked.current is None else self._age(tracked, now),
+            signals=self._count(tracked),
+            in_turn=in_turn,
         )
         age = self._scheduled_age(tracked, believed, now)
         rates = request_rate, believed.change_rate, believed.recall, believed.false_rate

@@ -5,137 +5,177 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.estimate.curiosity import MOST_INTEREST, Doubt, horizon, interest, spread, told, value_of_knowing
+from afresh.estimate.curiosity import MOST_INTEREST, RESTART, horizon, interest, outlook, told, value_of_knowing
+from afresh.estimate.points import POINTS, SILENT_RATES, WEIGHTS
 from afresh.value.kernels import page_threshold, page_value
 from afresh.value.mistaken import Rates
 
-ROUGHLY = Doubt(mean_rate=0.5, shape=0.8, signal_shape=0.8, together=-0.2)
-WELL = Doubt(mean_rate=0.5, shape=50.0, signal_shape=50.0, together=-0.2)
+TYPICAL = 0.5
+ALPHAS, BS = TYPICAL * np.repeat(SILENT_RATES, len(WEIGHTS)), np.tile(WEIGHTS, len(SILENT_RATES))
 
 
-def test_spread_is_the_root_of_the_trigamma_function() -> None:
-    assert spread(1.0) == pytest.approx(math.pi / math.sqrt(6), rel=1e-4)
-    assert spread(0.5) == pytest.approx(math.pi / math.sqrt(2), rel=1e-4)
-    assert spread(40.0) == pytest.approx(math.sqrt(1 / 40 + 1 / 3200), rel=1e-3)
+def doubtful(spread: float, rate: float = 0.5, weight: float = 0.7) -> np.ndarray:
+    """Chances round these, with so much spread in both logarithms."""
+    away = (np.log(ALPHAS / rate) ** 2 + np.log(BS / weight) ** 2) / (2 * spread**2)
+    chance: np.ndarray = np.exp(-(away - away.min()))
+    return chance / chance.sum()
 
 
-@pytest.mark.parametrize("shape", [0.6, 2.0, 15.0])
+ROUGHLY, WELL = doubtful(1.2), doubtful(0.1)
+
+
+def factor(
+    price: float,
+    ahead: float,
+    believed: Rates,
+    chance: np.ndarray,
+    *,
+    plain_price: float | None = None,
+    elapsed: float = 0.0,
+    signals: float = 0.0,
+) -> float:
+    plain = price if plain_price is None else plain_price
+    return float(interest(price, plain, ahead, believed, chance, TYPICAL, elapsed, signals))
+
+
+@pytest.mark.parametrize("signals", [0.0, 1.0, 4.0])
 @pytest.mark.parametrize("elapsed", [0.1, 1.0, 3.0, 10.0])
-def test_a_crawl_removes_the_share_of_doubt_that_its_outcome_depends_on(shape: float, elapsed: float) -> None:
-    rates = np.random.default_rng(1).gamma(shape, 0.5 / shape, 400_000)
-    fresh = np.exp(-rates * elapsed)
-    assert told(elapsed, 0.5, shape) == pytest.approx(fresh.var() / (fresh.mean() * (1 - fresh.mean())), rel=0.03)
+def test_a_crawl_removes_the_share_of_doubt_that_its_outcome_depends_on(elapsed: float, signals: float) -> None:
+    fresh = np.exp(-(ALPHAS * elapsed + BS * signals))
+    mean = ROUGHLY @ fresh
+    share = (ROUGHLY @ fresh**2 - mean**2) / (mean * (1 - mean))
+    assert told(elapsed, outlook(ROUGHLY, TYPICAL, signals)) == pytest.approx(share, rel=1e-6, abs=1e-9)
 
 
 def test_a_crawl_tells_nothing_at_once_or_when_a_change_is_certain() -> None:
-    moments = [told(elapsed, 0.5, 20.0) for elapsed in (0.0, 1e-6, 3.0, 1e3)]
-    assert moments[0] == 0.0
+    silent = outlook(doubtful(0.5), TYPICAL, 0.0)
+    moments = [told(elapsed, silent) for elapsed in (0.0, 1e-6, 3.0, 1e4)]
+    assert moments[0] < 1e-6
     assert moments[1] < 1e-5
     assert moments[2] > 0.02
     assert moments[3] < 1e-6
 
 
 def test_plans_begin_with_learning_and_end_with_using_it() -> None:
-    assert horizon(16.0, 0.0) == 16.0
-    assert horizon(16.0, 7.0) == pytest.approx(8.0)
-    assert horizon(16.0, 14.0) == horizon(16.0, 19.9) == 0.0
-    assert horizon(16.0, 20.0) == pytest.approx(16.0 * 5 / 7)
-    assert horizon(16.0, 70.0) == horizon(16.0, 99.0) == 0.0
-    assert horizon(16.0, 100.0) > 0.0
-    assert horizon(0.0, 0.0) == horizon(16.0, math.inf) == 0.0
+    assert horizon(3.0, 0.0) == 60.0
+    assert horizon(3.0, 8.0) == pytest.approx(30.0)
+    assert horizon(3.0, 16.0) == horizon(3.0, 19.9) == 0.0
+    assert horizon(3.0, 20.0) == pytest.approx(300.0 * 3 / 4)
+    assert horizon(3.0, 80.0) == horizon(3.0, 99.0) == 0.0
+    assert horizon(3.0, 100.0) > 0.0
+    assert horizon(0.0, 0.0) == horizon(3.0, math.inf) == 0.0
 
 
 @settings(max_examples=100, deadline=None)
 @given(
     price=st.floats(0.01, 10.0),
+    cheaper=st.floats(0.03, 1.0),
     rate=st.floats(0.01, 3.0),
     signal_rate=st.one_of(st.just(0.0), st.floats(0.01, 3.0)),
     weight=st.floats(0.01, 3.0),
-    shape=st.floats(0.05, 50.0),
-    signal_shape=st.floats(0.05, 50.0),
-    together=st.floats(-1.0, 0.0),
+    spread=st.floats(0.05, 3.0),
     ahead=st.floats(0.0, 1e3),
+    elapsed=st.floats(0.0, 1e4),
+    signals=st.floats(0.0, 30.0),
 )
 def test_interest_is_always_a_number_and_never_less_than_one(
     price: float,
+    cheaper: float,
     rate: float,
     signal_rate: float,
     weight: float,
-    shape: float,
-    signal_shape: float,
-    together: float,
+    spread: float,
     ahead: float,
+    elapsed: float,
+    signals: float,
 ) -> None:
-    believed, doubt = Rates(rate, signal_rate, weight), Doubt(rate, shape, signal_shape, together)
-    assert 0.0 <= value_of_knowing(price, believed, doubt) < math.inf
-    assert 1.0 <= interest(price, ahead, believed, doubt) <= MOST_INTEREST
+    believed, chance = Rates(rate, signal_rate, weight), doubtful(spread, rate, weight)
+    assert 0.0 <= value_of_knowing(price, believed, chance, TYPICAL) < math.inf
+    found = factor(price, ahead, believed, chance, plain_price=cheaper * price, elapsed=elapsed, signals=signals)
+    assert 1.0 <= found <= MOST_INTEREST
 
 
 def test_the_less_is_known_the_more_knowing_is_worth() -> None:
-    worth = [
-        value_of_knowing(1.0, Rates(0.5, 0.5, 0.7), Doubt(0.5, shape, shape, 0.0)) for shape in (0.5, 2.0, 8.0, 50.0)
-    ]
+    believed = Rates(0.5, 0.5, 0.7)
+    worth = [value_of_knowing(1.0, believed, doubtful(spread), TYPICAL) for spread in (1.2, 0.6, 0.3, 0.1)]
     assert worth == sorted(worth, reverse=True)
     assert worth[0] > 20 * worth[-1] > 0
 
 
-def brute_force(price: float, rate: float, mean_rate: float, shape: float) -> float:
-    """What knowing the rate of a page without signals would gain, over draws of what it may be."""
-    may_be = np.random.default_rng(2).gamma(shape, mean_rate / shape, 20_000)
-    best = np.exp([-page_threshold(price, each, 0.0, 0.0, 0.0) for each in may_be])
-    time = page_threshold(price, rate, 0.0, 0.0, 0.0) / rate
-    kept = (-np.expm1(-may_be * time) / may_be - price) / time if time < math.inf else 0.0
-    return float(np.mean(best - kept))
-
-
-@pytest.mark.parametrize(("price", "rate"), [(0.5, 0.5), (1.5, 0.5), (3.0, 0.5), (0.2, 2.0)])
-@pytest.mark.parametrize("shape", [1.0, 4.0, 20.0])
-def test_four_points_stand_for_all_that_a_page_may_be(price: float, rate: float, shape: float) -> None:
-    exact = brute_force(price, rate, rate, shape)
-    rough = value_of_knowing(price, Rates(rate, 0.0, 0.5), Doubt(rate, shape, 1.0, 0.0))
-    assert 0.3 * exact - 0.002 < rough < 3.0 * exact + 0.01
-
-
-def due(factor: float, price: float, rate: float, signal_rate: float, weight: float) -> float:
+def due(multiple: float, price: float, rate: float, signal_rate: float, weight: float) -> float:
     """After how long a page comes up whose request rate is multiplied by this, if nothing is heard of it."""
-    return page_threshold(price / factor, rate, signal_rate, weight, 0.0) / rate
+    return page_threshold(price / multiple, rate, signal_rate, weight, 0.0) / rate
 
 
 def test_a_page_that_is_not_known_well_is_crawled_at_a_telling_moment() -> None:
     price, rate, signal_rate, weight = 1.5, 0.5, 0.4, 0.7  # by these rates it is never worth a crawl: V < 1/Δ < price
+    believed = Rates(rate, signal_rate, weight)
     assert page_threshold(price, rate, signal_rate, weight, 0.0) == math.inf
-    known_well = interest(price, 20.0, Rates(rate, signal_rate, weight), WELL)
-    assert known_well == 1.0
-    roughly = interest(price, 20.0, Rates(rate, signal_rate, weight), ROUGHLY)
+    assert factor(price, 20.0, believed, WELL) == 1.0
+    roughly = factor(price, 20.0, believed, ROUGHLY)
     elapsed = due(roughly, price, rate, signal_rate, weight)
     assert 0.2 < rate * elapsed < 5.0  # neither at once, which tells nothing, nor when a change is certain
     assert roughly * page_value(rate * elapsed, rate, signal_rate, weight) == pytest.approx(price)
     # The longer what is learned will count, the sooner.
-    assert (
-        due(interest(price, 200.0, Rates(rate, signal_rate, weight), ROUGHLY), price, rate, signal_rate, weight)
-        < elapsed
-    )
-    assert interest(price, 0.0, Rates(rate, signal_rate, weight), ROUGHLY) == 1.0
+    assert due(factor(price, 200.0, believed, ROUGHLY), price, rate, signal_rate, weight) < elapsed
+    assert factor(price, 0.0, believed, ROUGHLY) == 1.0
+    # And it counts more where it will be used at a lower price, as long as the page is not worth it anyway.
+    assert due(factor(price, 20.0, believed, ROUGHLY, plain_price=1.2), price, rate, signal_rate, weight) < elapsed
+
+
+def test_signals_say_when_there_is_nothing_left_to_learn_from_a_crawl() -> None:
+    price, believed = 1.5, Rates(0.5, 0.4, 0.7)
+    chance = doubtful(0.5)
+    telling = due(factor(price, 60.0, believed, chance), price, *believed)
+    at_once = factor(price, 60.0, believed, chance, elapsed=telling, signals=0.0)
+    assert at_once * page_value(0.5 * telling, *believed) == pytest.approx(price, rel=0.05)
+    # Eight signals later a change is certain, and a crawl teaches nothing.
+    assert factor(price, 60.0, believed, chance, elapsed=telling, signals=8.0) == 1.0
+
+
+def test_a_page_that_is_long_overdue_is_crawled_only_if_it_is_worth_several_prices_to_start_again() -> None:
+    price, believed = 1.5, Rates(0.5, 0.4, 0.7)
+    chance, late = doubtful(0.5), 200.0
+    best = {}
+    for ahead in (60.0, 2000.0):
+        knowing = ahead * value_of_knowing(price, believed, chance, TYPICAL)
+        silent = outlook(chance, TYPICAL, 0.0)
+        moments = np.geomspace(0.1, 20.0, 200)
+        taught = np.array([told(elapsed, silent) for elapsed in moments])
+        slope = np.gradient(taught, moments)
+        values = np.array([page_value(0.5 * elapsed, *believed) for elapsed in moments])
+        best[ahead] = float((values + knowing * (taught - moments * slope)).max())
+    assert price < best[60.0] < RESTART * price < best[2000.0]
+    assert factor(price, 60.0, believed, chance, elapsed=late) == 1.0
+    again = factor(price, 2000.0, believed, chance, elapsed=late)
+    assert again > 1.0
+    assert again * page_value(0.5 * late, *believed) == pytest.approx(price)
 
 
 def test_a_page_that_is_worth_its_crawls_anyway_comes_up_a_little_sooner() -> None:
     price, rate, signal_rate, weight = 0.5, 0.5, 0.4, 0.7
-    sooner = due(interest(price, 5.0, Rates(rate, signal_rate, weight), ROUGHLY), price, rate, signal_rate, weight)
+    sooner = due(factor(price, 5.0, Rates(rate, signal_rate, weight), ROUGHLY), price, rate, signal_rate, weight)
     assert 0.3 * due(1.0, price, rate, signal_rate, weight) < sooner < due(1.0, price, rate, signal_rate, weight)
 
 
 @pytest.mark.parametrize(
-    ("price", "shape", "ahead"),
-    [(0.8, 0.7, 40.0), (1.5, 0.7, 40.0), (1.5, 2.0, 160.0), (2.5, 0.7, 10.0), (2.5, 2.0, 40.0)],
+    ("price", "spread", "ahead"),
+    [(0.8, 1.2, 40.0), (1.5, 1.2, 40.0), (1.5, 0.6, 160.0), (2.5, 1.2, 60.0), (2.5, 0.6, 800.0)],
 )
-def test_the_moment_is_that_of_the_best_interval(price: float, shape: float, ahead: float) -> None:
-    rate, doubt = 0.5, Doubt(0.5, shape, 1.0, 0.0)
-    worth = ahead * value_of_knowing(price, Rates(rate, 0.0, 0.5), doubt)
+def test_the_moment_is_that_of_the_best_interval(price: float, spread: float, ahead: float) -> None:
+    believed, chance = Rates(0.5, 0.0, 0.5), doubtful(spread)
+    worth = ahead * value_of_knowing(price, believed, chance, TYPICAL)
     moments = np.geomspace(0.05, 40.0, 600)
-    taught = np.array([worth * told(elapsed, rate, shape) for elapsed in moments])
-    gained = (-np.expm1(-rate * moments) / rate + taught - price) / moments
+    silent = outlook(chance, TYPICAL, 0.0)
+    taught = np.array([worth * told(elapsed, silent) for elapsed in moments])
+    gained = (-np.expm1(-0.5 * moments) / 0.5 + taught - price) / moments
     best = moments[np.argmax(gained)]
-    assert best < 0.6 * due(1.0, price, rate, 0.0, 0.5)  # it matters
-    assert due(interest(price, ahead, Rates(rate, 0.0, 0.5), doubt), price, rate, 0.0, 0.5) == pytest.approx(
-        best, rel=0.06
-    )
+    assert best < 0.6 * due(1.0, price, 0.5, 0.0, 0.5)  # it matters
+    assert due(factor(price, ahead, believed, chance), price, 0.5, 0.0, 0.5) == pytest.approx(best, rel=0.06)
+
+
+def test_every_point_counts_once() -> None:
+    assert len(ALPHAS) == len(BS) == POINTS
+    whole = outlook(ROUGHLY, TYPICAL, 0.0)
+    assert whole.once.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(whole.once, whole.twice)

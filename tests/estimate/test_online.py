@@ -6,9 +6,12 @@ from hypothesis import strategies as st
 from afresh.estimate import fit_change
 from afresh.estimate.online import (
     GLANCES,
+    LOUDNESSES,
     PAGE,
+    PLAIN_PRICE,
     Table,
     beliefs_of,
+    chances_of,
     fresh_probability_of,
     glance,
     interest_of,
@@ -18,7 +21,9 @@ from afresh.estimate.online import (
     posterior_of,
     sweep,
 )
+from afresh.estimate.points import SILENT_RATES, WEIGHTS
 from afresh.estimate.posterior import SUMS, add_crawl, digamma, gamma_shape, mode, pull, pull_inverse
+from afresh.value import optimum
 
 CRAWLS = st.lists(
     st.tuples(st.floats(0.01, 30.0), st.integers(0, 6), st.booleans()),
@@ -150,9 +155,8 @@ def test_time_and_signals_are_told_apart_on_a_page_that_never_is_silent(seed: in
 )
 def test_newton_finds_the_maximum(sums: list[float], prior: tuple[float, float, float, float]) -> None:
     kept = np.array(sums, np.float32)
-    alpha, b, shape, signal_shape, together = mode(kept, *prior)
+    alpha, b, shape, signal_shape = mode(kept, *prior)
     assert min(alpha, b, shape, signal_shape) > 0
-    assert -1 < together <= 0
 
     def density(alpha: float, b: float) -> float:
         total = prior[0] * np.log(alpha) - prior[1] * alpha + prior[2] * np.log(b) - prior[3] * b
@@ -262,30 +266,88 @@ def test_any_batching_learns_the_same(crawls: list[tuple[float, int, bool]], cut
         assert other.groups.tobytes() == one.groups.tobytes()
 
 
+def weighed(table: Table, page: int, now: float, request_rate: float, price: float, *, in_turn: bool = False) -> float:
+    return float(interest_of(table, page, now, request_rate, price, 0.0, 0.0, in_turn))
+
+
 def test_crawls_of_pages_that_are_not_known_yet_are_worth_more() -> None:
     table = new_table(3, typical_rate=0.1, now=0.0, memory=np.inf)
     table.pages["heard"][:2] = 20
     for _ in range(300):
         learn_crawl(table, 1, 2.0, 1.0, bool(_ % 2))
-    unknown, known, silent = (interest_of(table, page, 40.0, 0.1, 0.4) for page in range(3))
+    unknown, known, silent = (weighed(table, page, 40.0, 0.1, 0.4) for page in range(3))
     assert unknown > 1.5
     assert known < 1.1
     assert silent == 1.0  # nothing was heard of it
     # What is learned is worth nothing towards the end of a plan, nor if it is forgotten before it can be used.
-    assert interest_of(table, 0, 150.0, 0.1, 0.4) == 1.0
+    assert weighed(table, 0, 170.0, 0.1, 0.4) == 1.0
     forgetful = new_table(1, typical_rate=0.1, now=0.0, memory=0.1)
     forgetful.pages["heard"][:] = 20
-    assert interest_of(forgetful, 0, 40.0, 0.1, 0.4) == 1.0
+    assert weighed(forgetful, 0, 40.0, 0.1, 0.4) == 1.0
     # Nor is a page that nobody asks for, or before there is a price.
-    assert interest_of(table, 0, 40.0, 0.0, 0.4) == interest_of(table, 0, 40.0, 0.1, 0.0) == 1.0
+    assert weighed(table, 0, 40.0, 0.0, 0.4) == weighed(table, 0, 40.0, 0.1, 0.0) == 1.0
 
 
 def test_a_page_that_flaps_teaches_nothing() -> None:
     table = new_table(1, typical_rate=0.1, now=0.0)
     table.pages["heard"][0] = 20
-    assert interest_of(table, 0, 40.0, 0.1, 0.4) > 1.0
+    assert weighed(table, 0, 40.0, 0.1, 0.4) > 1.0
     table.pages["surprise"][0] = 64 * 25
-    assert interest_of(table, 0, 40.0, 0.1, 0.4) == 1.0
+    assert weighed(table, 0, 40.0, 0.1, 0.4) == 1.0
+
+
+def test_what_pages_turned_out_to_be_is_what_others_are_thought_to_be() -> None:
+    rng, alpha, b = np.random.default_rng(5), 0.2, 0.8
+    table = new_table(300, typical_rate=0.1, now=0.0, memory=np.inf)
+    table.pages["heard"] = 20
+    for page in range(299):
+        for _ in range(25):
+            elapsed = float(rng.exponential(4.0))
+            signals = float(rng.poisson(0.3 * elapsed))
+            learn_crawl(table, page, elapsed, signals, bool(rng.random() > np.exp(-(alpha * elapsed + b * signals))))
+    before = chances_of(table, 299)
+    for _ in range(12):
+        for page in range(300):
+            weighed(table, page, 40.0, 0.1, 0.4, in_turn=True)
+    after = chances_of(table, 299)
+    assert after.sum() == pytest.approx(1.0)
+    for axis, values, truth in ((1, 0.1 * SILENT_RATES, alpha), (0, WEIGHTS, b)):
+        apart = np.abs(np.log(values / truth))
+        off_before, off_after = (each.reshape(len(SILENT_RATES), -1).sum(axis) @ apart for each in (before, after))
+        assert off_after < 0.45
+        assert off_after < 0.5 * off_before
+    # All alike, and known by now: there is nothing left to learn about the one that was never crawled.
+    assert weighed(table, 299, 40.0, 0.1, 0.4) < 1.05
+
+
+def test_a_group_that_is_unlike_the_others_tilts_the_points() -> None:
+    table = new_table(2, typical_rate=0.1, now=0.0)
+    groups = np.concatenate([table.groups, table.groups])
+    groups["shape"][LOUDNESSES:], groups["rate"][LOUDNESSES:] = 8.0, 8.0 / 0.02  # α is about 0.02
+    table = table._replace(groups=groups)
+    table.pages["group"] = 2, LOUDNESSES + 2
+    by_rate = [chances_of(table, page).reshape(len(SILENT_RATES), -1).sum(1) for page in range(2)]
+    tilted = by_rate[0] * (0.1 * SILENT_RATES) ** 7.5 * np.exp(-(400.0 - 5.0) * 0.1 * SILENT_RATES)
+    np.testing.assert_allclose(by_rate[1], tilted / tilted.sum(), atol=1e-12)
+    assert by_rate[1] @ (0.1 * SILENT_RATES) == pytest.approx(0.02, rel=0.1)
+
+
+def test_the_plain_price_is_the_one_at_which_pages_ask_for_the_crawls_there_are() -> None:
+    rng, pages = np.random.default_rng(6), 400
+    table = new_table(pages, typical_rate=0.1, now=0.0, memory=np.inf)
+    request_rate = rng.uniform(0.1, 1.0, pages)
+    for page in range(pages):
+        for k in range(200):  # α is about a fifth, no signals
+            learn_crawl(table, page, 3.0, 0.0, k % 20 < 9)
+    assert table.control[PLAIN_PRICE] == 0.0
+    for _ in range(30):
+        for page in rng.permutation(pages):
+            weighed(table, int(page), 40.0, request_rate[page], 100.0, in_turn=True)
+    change_rate = np.array([beliefs_of(table, page, 40.0)[0] for page in range(pages)])
+    wanted = optimum(request_rate=request_rate, change_rate=change_rate, budget=0.1 * pages).price
+    assert table.control[PLAIN_PRICE] == pytest.approx(max(wanted, 100.0 / 30), rel=0.15)
+    weighed(table, 0, 40.0, request_rate[0], 0.5 * wanted, in_turn=True)
+    assert table.control[PLAIN_PRICE] <= 0.5 * wanted  # exploring never makes a crawl cheaper
 
 
 def test_pages_that_are_as_loud_share_what_they_learn() -> None:

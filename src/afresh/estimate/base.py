@@ -40,8 +40,20 @@ class Estimator(Protocol):
     def fresh_probability(self, slot: int, elapsed: float, signals: float) -> float:
         """How likely a copy that is `elapsed` old and has heard `signals` is to be current."""
 
-    def interest(self, slot: int, request_rate: float, price: float) -> float:
-        """What a crawl is worth at this price, against one from which nothing can be learned: at least 1."""
+    def interest(
+        self,
+        slot: int,
+        request_rate: float,
+        price: float,
+        *,
+        elapsed: float = ...,
+        signals: float = ...,
+        in_turn: bool = ...,
+    ) -> float:
+        """What a crawl is worth at this price, against one from which nothing can be learned: at least 1.
+
+        The copy is `elapsed` old and has heard `signals`; `in_turn`: all pages are asked about one after another.
+        """
 
     def learned(self, slot: int) -> bytes:
         """All that was learned of the page, for `add` after a restart; at most a few hundred bytes."""

@@ -165,7 +165,16 @@ class Grid:
         fresh = float(posterior @ np.exp(-self.rates * elapsed - self._signal_weight * signals))
         return min(fresh, 1.0)
 
-    def interest(self, slot: int, request_rate: float, price: float) -> float:
+    def interest(
+        self,
+        slot: int,
+        request_rate: float,
+        price: float,
+        *,
+        elapsed: float = 0.0,
+        signals: float = 0.0,
+        in_turn: bool = False,
+    ) -> float:
         """Every crawl counts the same: the harmonic mean is curious enough."""
         return 1.0
 

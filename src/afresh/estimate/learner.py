@@ -125,9 +125,19 @@ class Learner:
         """How likely a copy of this age is to be current, over all rates that the page may have."""
         return float(fresh_probability_of(self.table, slot, max(elapsed, 0.0), float(signals)))
 
-    def interest(self, slot: int, request_rate: float, price: float) -> float:
+    def interest(
+        self,
+        slot: int,
+        request_rate: float,
+        price: float,
+        *,
+        elapsed: float = 0.0,
+        signals: float = 0.0,
+        in_turn: bool = False,
+    ) -> float:
         """What a crawl of the page is worth, against one from which nothing can be learned, when it costs `price`."""
-        return float(interest_of(self.table, slot, self._now, request_rate, price))
+        elapsed, signals = min(max(float(elapsed), 0.0), 1e15), min(max(float(signals), 0.0), 1e9)
+        return float(interest_of(self.table, slot, self._now, request_rate, price, elapsed, signals, in_turn))
 
     def flapping(self, slot: int) -> bool:
         """Whether the page seems to differ at every fetch."""

@@ -3,7 +3,7 @@
 A page's crawls are kept as the eight sums of `posterior`, its requests as two counts that fade. Pages belong to groups
 (a path pattern within a host within everything), each with Gamma priors over the silent rate α and the signal weight b,
 and within the narrowest of them to those that are as loud: pages that send many signals are not like those that send
-few.
+few. What a crawl would teach is weighed with a finer prior, of any shape (`points`), that pages as loud share.
 At every crawl a few other pages are glanced at in turn; after a whole turn each group's priors become what its members
 turned out to be, with some pages' worth of its parent's (empirical Bayes, by expectation and maximisation). Nothing
 jumps: a schedule whose beliefs all change at the same moment would ring.
@@ -15,10 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.estimate.curiosity import Doubt, horizon, interest
+from afresh.estimate.curiosity import horizon, interest
+from afresh.estimate.points import POINTS, Tilt, guessed, weigh_points
 from afresh.estimate.posterior import SUMS, add_crawl, digamma, gamma_shape, geometric, mode
 from afresh.value.compiled import compiled
-from afresh.value.mistaken import Rates
+from afresh.value.kernels import page_threshold
+from afresh.value.mistaken import NEVER, Rates, fresh_time_when_mistaken
 
 Records = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -53,15 +55,23 @@ GUESS_PAGES = 2.0  # how many pages' worth the first guess weighs
 PARENT_PAGES = 5.0  # and a parent's prior, in a group
 DEFAULT_MEMORY = 150 * 86400.0  # seconds; pages change their ways
 DEFAULT_OPTIMISM = 0.5  # 0: the arithmetic mean of α, 1: the geometric one, between: their weighted mean in logarithms
-DEFAULT_CURIOSITY = 16.0  # typical intervals over which what is learned counts, at the start of a plan
+DEFAULT_CURIOSITY = 3.0  # lengths of a plan for which what is learned counts, at its start
 LOUDNESSES = 4  # groups of one kin: nothing heard yet, quiet, ordinary, loud
 QUIET, LOUD = 0.7, 1.3  # times the average signal rate
 FLAPPING = 20.0  # nats: real bursts reach ten or so, a page that differs at every fetch any number
+_GUESSED = guessed(GUESS_SHAPE, GUESS_WEIGHT)
 SHORTEST_WATCH = 0.02  # typical intervals: a first signal right after the start does not mean signals without end
 
+PRICE_STEP, MOST_STEP = 3.0, 0.1  # how fast the plain price follows: by a turn of all pages e³ times, by one page e^0.1
+MOST_DEARER = 30.0  # exploring does not make a crawl dearer than this
+MOST_WANTED = 20.0  # times the average crawl rate: no page counts for more in the plain price
+
 # Indices of `control`. The moment is the latest one that was named; the average signal rate is that of the pages that
-# were heard of, in the last whole turn, and the two after it are its sum and count in this one.
+# were heard of, in the last whole turn, and the two after it are its sum and count in this one. The crawl rate is that
+# of a page in the last whole turn, and what follows it the moment when that ended. The plain price is what a crawl
+# would cost if nobody explored; the last is how many pages were weighed in turn since the points' priors were settled.
 HAND, MEMORY, GLANCES, GUESS_RATE, USED, CURIOSITY, OPTIMISM, MOMENT, AVERAGE, RATES, HEARD_OF = range(11)
+CRAWL_RATE, TURNED, PLAIN_PRICE, WEIGHED = range(11, 15)
 
 
 class Table(NamedTuple):
@@ -70,6 +80,8 @@ class Table(NamedTuple):
     pages: Records
     groups: Records
     control: Floats
+    prior: Floats  # of the points, by loudness, in logarithms
+    found: Floats  # what pages turned out to be, by loudness, since that was settled
 
 
 def new_table(
@@ -86,8 +98,10 @@ def new_table(
 
     What was seen long ago counts less: a page's evidence fades with `memory` seconds of its crawls.
     """
-    control = np.array([0.0, memory, glances, typical_rate, pages, curiosity, optimism, now, 0.0, 0.0, 0.0])
-    table = Table(np.zeros(pages, PAGE), np.zeros(LOUDNESSES, GROUP), control)
+    control = np.array([0.0, memory, glances, typical_rate, pages, curiosity, optimism, now] + 7 * [0.0])
+    control[CRAWL_RATE], control[TURNED] = typical_rate, now
+    prior = np.tile(_GUESSED, (LOUDNESSES, 1))
+    table = Table(np.zeros(pages, PAGE), np.zeros(LOUDNESSES, GROUP), control, prior, np.zeros((LOUDNESSES, POINTS)))
     table.pages["since"] = now
     for group in table.groups:
         set_guess(group, typical_rate)
@@ -102,18 +116,28 @@ def set_guess(group: Any, typical_rate: float) -> None:
 
 
 @compiled
-def whole_posterior_of(table: Table, page: int) -> tuple[float, float, float, float, float]:
-    """(α, b, shape of α, shape of b, correlation) of a page, as `mode` finds them under its group's priors."""
+def posterior_of(table: Table, page: int) -> tuple[float, float, float, float]:
+    """(α, b, shape of α, shape of b) of a page, as `mode` finds them under its group's priors."""
     record = table.pages[page]
     group = table.groups[record.group]
     return mode(record.sums, group.shape, group.rate, group.signal_shape, group.signal_rate)
 
 
 @compiled
-def posterior_of(table: Table, page: int) -> tuple[float, float, float, float]:
-    """(α, b, shape of α, shape of b) of a page."""
-    alpha, b, shape, signal_shape, _ = whole_posterior_of(table, page)
-    return alpha, b, shape, signal_shape
+def chances_of(table: Table, page: int) -> Floats:
+    """How likely the page is to be each of the points."""
+    record = table.pages[page]
+    loudness = record.group % LOUDNESSES
+    own, all_pages = table.groups[record.group], table.groups[loudness]
+    tilt = Tilt(
+        own.shape - all_pages.shape,
+        own.rate - all_pages.rate,
+        own.signal_shape - all_pages.signal_shape,
+        own.signal_rate - all_pages.signal_rate,
+    )
+    chance = np.empty(POINTS)
+    weigh_points(record.sums, float(table.control[GUESS_RATE]), table.prior[loudness], tilt, chance)
+    return chance
 
 
 @compiled
@@ -192,22 +216,70 @@ def fresh_probability_of(table: Table, page: int, elapsed: float, signals: float
 
 
 @compiled
-def interest_of(table: Table, page: int, now: float, request_rate: float, price: float) -> float:
+def _follow_price(table: Table, believed: Rates, request_rate: float, price: float) -> None:
+    """Move the plain price towards the one at which pages, as they are believed to be, ask for the crawls there are."""
+    control = table.control
+    plain = control[PLAIN_PRICE] if control[PLAIN_PRICE] > 0.0 else price
+    wanted = 0.0
+    x = page_threshold(plain / request_rate, believed.silent_rate, believed.signal_rate, believed.weight, 0.0)
+    if x < NEVER:
+        wanted = min(1.0 / (fresh_time_when_mistaken(x, believed, 0.0, 0.0) * control[CRAWL_RATE]), MOST_WANTED)
+    plain *= math.exp(min(PRICE_STEP / max(control[USED], 1.0), MOST_STEP) * (wanted - 1.0))
+    control[PLAIN_PRICE] = min(max(plain, price / MOST_DEARER), price)
+
+
+@compiled
+def _settle_points(table: Table) -> None:
+    """Let the points' priors become what pages turned out to be, with some pages' worth of those of all loudnesses."""
+    whole = GUESS_PAGES * np.exp(_GUESSED)
+    for loudness in range(LOUDNESSES):
+        whole += table.found[loudness]
+    whole /= whole.sum()
+    for loudness in range(LOUDNESSES):
+        own = table.found[loudness] + PARENT_PAGES * whole
+        table.prior[loudness] = np.log(own / own.sum())
+    table.found[:] = 0.0
+
+
+@compiled
+def interest_of(
+    table: Table,
+    page: int,
+    now: float,
+    request_rate: float,
+    price: float,
+    elapsed: float,
+    signals: float,
+    in_turn: bool,
+) -> float:
     """What a crawl of this page is worth, against one from which nothing can be learned, at a price of a crawl.
 
-    What is learned does not count for longer than it is remembered, and a page that differs at every fetch teaches
-    nothing. Where no signal was ever heard there is one rate to learn and not two, and optimism is enough.
+    The copy is `elapsed` old and has heard `signals`. If `in_turn` all pages are asked about one after another, and
+    this one counts for what pages are like. What is learned does not count for longer than it is remembered, and a page
+    that differs at every fetch teaches nothing. Where no signal was ever heard there is one rate to learn and not two,
+    and optimism is enough.
     """
     record, control = table.pages[page], table.control
+    if not (control[CURIOSITY] > 0.0 and 0.0 < request_rate < math.inf and 0.0 < price < math.inf):
+        return 1.0
+    alpha, b, shape, _ = posterior_of(table, page)
+    believed = Rates(silent_rate_of(table, page, alpha, shape), signal_rate_of(table, page, now), b)
+    teaches = record.heard > 0.0 and restlessness(record.surprise) <= 1.0
+    if in_turn:
+        _follow_price(table, believed, request_rate, price)
+        if teaches and record.observations > 0:
+            table.found[record.group % LOUDNESSES] += chances_of(table, page)
+        control[WEIGHED] += 1.0
+        if control[WEIGHED] >= control[USED]:
+            control[WEIGHED] = 0.0
+            _settle_points(table)
     ahead = horizon(control[CURIOSITY], max(0.0, now - record.since) * control[GUESS_RATE]) / control[GUESS_RATE]
     ahead = min(ahead, control[MEMORY])
-    if not (ahead > 0.0 and 0.0 < request_rate < math.inf and 0.0 < price < math.inf):
+    if not (teaches and ahead > 0.0):
         return 1.0
-    if record.heard <= 0.0 or restlessness(record.surprise) > 1.0:
-        return 1.0
-    alpha, b, shape, signal_shape, together = whole_posterior_of(table, page)
-    believed = Rates(silent_rate_of(table, page, alpha, shape), signal_rate_of(table, page, now), b)
-    return interest(price / request_rate, ahead, believed, Doubt(alpha, shape, signal_shape, together))
+    plain = control[PLAIN_PRICE] if control[PLAIN_PRICE] > 0.0 else price
+    chance, typical = chances_of(table, page), float(control[GUESS_RATE])
+    return interest(price / request_rate, plain / request_rate, ahead, believed, chance, typical, elapsed, signals)
 
 
 @compiled
@@ -247,6 +319,9 @@ def settle_groups(table: Table) -> None:
     if control[HEARD_OF] > 0.0:
         control[AVERAGE] = control[RATES] / control[HEARD_OF]
     control[RATES] = control[HEARD_OF] = 0.0
+    if control[MOMENT] > control[TURNED] and control[GLANCES] > 0.0:
+        control[CRAWL_RATE] = 1.0 / (control[GLANCES] * (control[MOMENT] - control[TURNED]))
+    control[TURNED] = control[MOMENT]
 
 
 @compiled

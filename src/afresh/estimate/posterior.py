@@ -96,18 +96,17 @@ def changed_crawls(sums: Sums, place: int) -> tuple[float, float, float]:
 
 
 @compiled
-def mode(sums: Sums, a: float, r: float, p: float, q: float) -> tuple[float, float, float, float, float]:
-    """(α, b, shape of α, shape of b, correlation) under the priors Gamma(a, r) of α and Gamma(p, q) of b.
+def mode(sums: Sums, a: float, r: float, p: float, q: float) -> tuple[float, float, float, float]:
+    """(α, b, shape of α, shape of b) under the priors Gamma(a, r) of α and Gamma(p, q) of b.
 
     The mode is taken in the logarithms, where a Gamma density has it at its mean; the shapes are those of the Gamma
-    distributions of the same spread, each with the other parameter unknown. The correlation is that of the logarithms:
-    a change after a signal speaks for the one or the other, so it is never positive.
+    distributions of the same spread, each with the other parameter unknown.
     """
     rate, weight = r + np.float64(sums[TIME]), q + np.float64(sums[SIGNALS])
     c0, t0, n0 = changed_crawls(sums, FEW)
     c1, t1, n1 = changed_crawls(sums, MANY)
     if c0 + c1 <= 0.0:
-        return a / rate, p / weight, a, p, 0.0
+        return a / rate, p / weight, a, p
     # Of the changes that time explains, at first.
     share0 = a * t0 / (a * t0 + p * n0 * r / q) if t0 + n0 > 0.0 else 0.0
     share1 = a * t1 / (a * t1 + p * n1 * r / q) if t1 + n1 > 0.0 else 0.0
@@ -133,8 +132,7 @@ def mode(sums: Sums, a: float, r: float, p: float, q: float) -> tuple[float, flo
         b *= 1.0 + short * step_b
         if abs(step_a) < _LAST and abs(step_b) < _LAST:
             break
-    together = -twist / math.sqrt(bend_a * bend_b)
-    return alpha, b, bend_a - twist * twist / bend_b, bend_b - twist * twist / bend_a, together
+    return alpha, b, bend_a - twist * twist / bend_b, bend_b - twist * twist / bend_a
 
 
 @compiled

@@ -51,15 +51,22 @@ class Setting(NamedTuple):
     hearing: Hearing
 
 
+# What learning about a page is worth need not be weighed anew; or is, since something happened to the page, or in turn.
+INCURIOUS, CURIOUS, IN_TURN = range(3)
+
+
 @compiled
-def _believe(core: int, table: Table, field: Field, setting: Setting, page: int, now: float, curious: bool) -> None:
-    """Tell the scheduler what is believed of a page, and if `curious` what learning about it is worth."""
+def _believe(core: int, table: Table, field: Field, setting: Setting, page: int, now: float, curious: int) -> None:
+    """Tell the scheduler what is believed of a page, and if it is to be weighed what learning about it is worth."""
     change_rate, recall, false_rate = beliefs_of(table, page, now)
     believe(core, page, change_rate, recall, false_rate)
     record = page_at(core, page)
     weight = setting.weight[page]
-    if curious:
-        record.request_rate = weight * interest_of(table, page, now, weight, float(control_at(core).price))
+    if curious != INCURIOUS:
+        price, elapsed = float(control_at(core).price), max(0.0, now - field.current[page])
+        record.request_rate = weight * interest_of(
+            table, page, now, weight, price, elapsed, _count(setting, page), curious == IN_TURN
+        )
     if setting.siblings.on or setting.hearing.weighs:
         age = age_of(setting.siblings, page, field.current[page], now)
         if setting.signals[page] > 0 and setting.hearing.weighs:
@@ -86,13 +93,14 @@ def _fetch(core: int, table: Table, field: Field, setting: Setting, page: int, n
     if setting.learns:
         _check(table, field, setting, page, current, now, changed)
         _learn(table, setting, page, current, now, changed)
-        _believe(core, table, field, setting, page, now, True)
     setting.signals[page] = 0
     heard_out(setting.hearing, page, changed)
+    if setting.learns:
+        _believe(core, table, field, setting, page, now, CURIOUS)
     crawl(core, page, now)
     if setting.siblings.on and changed:
         for _ in range(TOLD_OF_A_CHANGE):
-            _believe_anew(core, table, field, setting, next_sibling(setting.siblings, page), now, False)
+            _believe_anew(core, table, field, setting, next_sibling(setting.siblings, page), now, INCURIOUS)
 
 
 @compiled
@@ -119,9 +127,7 @@ def _learn(table: Table, setting: Setting, page: int, current: float, now: float
 
 
 @compiled
-def _believe_anew(
-    core: int, table: Table, field: Field, setting: Setting, page: int, now: float, curious: bool
-) -> None:
+def _believe_anew(core: int, table: Table, field: Field, setting: Setting, page: int, now: float, curious: int) -> None:
     if is_gone(field, page, field.current[page]):
         return  # a visit found that out
     _believe(core, table, field, setting, page, now, curious)
@@ -137,12 +143,12 @@ def _hear(core: int, table: Table, field: Field, setting: Setting, heard: int, n
         arrived = max(setting.signal_time[heard], setting.start)
         if setting.hearing.weighs:
             table.pages[page].heard += hear(setting.hearing, heard, page, arrived - field.current[page])
-            _believe_anew(core, table, field, setting, page, arrived, True)
+            _believe_anew(core, table, field, setting, page, arrived, CURIOUS)
         else:
             table.pages[page].heard += 1.0
             signal(core, page, arrived, 1)
             if setting.learns:
-                _believe_anew(core, table, field, setting, page, arrived, True)
+                _believe_anew(core, table, field, setting, page, arrived, CURIOUS)
         heard += 1
     return heard
 
@@ -151,7 +157,7 @@ def _hear(core: int, table: Table, field: Field, setting: Setting, heard: int, n
 def _look_round(core: int, table: Table, field: Field, setting: Setting, now: float) -> None:
     """A few pages, in turn, learn what the others have taught their groups; all at once would make the price ring."""
     for _ in range(int(table.control[GLANCES])):
-        _believe_anew(core, table, field, setting, glance(table), now, True)
+        _believe_anew(core, table, field, setting, glance(table), now, IN_TURN)
 
 
 @compiled

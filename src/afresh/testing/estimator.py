@@ -76,8 +76,9 @@ def _is_always_a_number(make: Callable[[], Estimator]) -> None:
                     fresh = estimator.fresh_probability(0, later, signals)
                     _check_beliefs(estimator.beliefs(0, later), fresh, what)
                     for price in extremes:
-                        worth = estimator.interest(0, 1e-6, price)
-                        assert 1.0 <= worth < math.inf, f"{what}: a crawl is worth {worth} times its fresh requests"
+                        for age in (0.0, elapsed):
+                            worth = estimator.interest(0, 1e-6, price, elapsed=age, signals=signals, in_turn=age == 0.0)
+                            assert 1.0 <= worth < math.inf, f"{what}: a crawl is worth {worth} times its fresh requests"
 
 
 def _evidence(seed: int) -> list[tuple[int, float, int, bool]]:
