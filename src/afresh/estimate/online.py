@@ -62,7 +62,8 @@ FLAPPING = 20.0  # nats: real bursts reach ten or so, a page that differs at eve
 _GUESSED = guessed(GUESS_SHAPE, GUESS_WEIGHT)
 SHORTEST_WATCH = 0.02  # typical intervals: a first signal right after the start does not mean signals without end
 
-PRICE_STEP, MOST_STEP = 3.0, 0.1  # how fast the plain price follows: by a turn of all pages e³ times, by one page e^0.1
+ENOUGH = 10_000  # pages that the points' priors are settled after, and the plain price is found by
+PRICE_STEP, MOST_STEP = 3.0, 0.1  # how fast that follows: all these pages together move it by e³, one by e^0.1 at most
 MOST_DEARER = 30.0  # exploring does not make a crawl dearer than this
 MOST_WANTED = 20.0  # times the average crawl rate: no page counts for more in the plain price
 
@@ -224,8 +225,22 @@ def _follow_price(table: Table, believed: Rates, request_rate: float, price: flo
     x = page_threshold(plain / request_rate, believed.silent_rate, believed.signal_rate, believed.weight, 0.0)
     if x < NEVER:
         wanted = min(1.0 / (fresh_time_when_mistaken(x, believed, 0.0, 0.0) * control[CRAWL_RATE]), MOST_WANTED)
-    plain *= math.exp(min(PRICE_STEP / max(control[USED], 1.0), MOST_STEP) * (wanted - 1.0))
+    plain *= math.exp(min(PRICE_STEP / min(max(control[USED], 1.0), ENOUGH), MOST_STEP) * (wanted - 1.0))
     control[PLAIN_PRICE] = min(max(plain, price / MOST_DEARER), price)
+
+
+@compiled
+def _teaches(record: Any) -> bool:
+    """Whether a page's crawls say anything of its rates that is worth exploring; `interest_of` says why not."""
+    return record.heard > 0.0 and restlessness(record.surprise) <= 1.0
+
+
+@compiled
+def _show_points(table: Table, page: int) -> None:
+    """Let what a page turned out to be count for those that are as loud."""
+    record = table.pages[page]
+    if record.observations > 0 and _teaches(record):
+        table.found[record.group % LOUDNESSES] += chances_of(table, page)
 
 
 @compiled
@@ -264,18 +279,16 @@ def interest_of(
         return 1.0
     alpha, b, shape, _ = posterior_of(table, page)
     believed = Rates(silent_rate_of(table, page, alpha, shape), signal_rate_of(table, page, now), b)
-    teaches = record.heard > 0.0 and restlessness(record.surprise) <= 1.0
     if in_turn:
         _follow_price(table, believed, request_rate, price)
-        if teaches and record.observations > 0:
-            table.found[record.group % LOUDNESSES] += chances_of(table, page)
+        _show_points(table, page)
         control[WEIGHED] += 1.0
-        if control[WEIGHED] >= control[USED]:
+        if control[WEIGHED] >= min(control[USED], ENOUGH):
             control[WEIGHED] = 0.0
             _settle_points(table)
     ahead = horizon(control[CURIOSITY], max(0.0, now - record.since) * control[GUESS_RATE]) / control[GUESS_RATE]
     ahead = min(ahead, control[MEMORY])
-    if not (teaches and ahead > 0.0):
+    if not (ahead > 0.0 and _teaches(record)):
         return 1.0
     plain = control[PLAIN_PRICE] if control[PLAIN_PRICE] > 0.0 else price
     chance, typical = chances_of(table, page), float(control[GUESS_RATE])
@@ -369,10 +382,15 @@ def glance(table: Table) -> int:
 
 @compiled
 def sweep(table: Table, turns: int) -> None:
-    """Whole turns at once: after many pages were read back."""
+    """Whole turns at once: after many pages were read back. The points' priors need only some of the pages."""
+    used = int(table.control[USED])
     table.control[HAND] = 0.0
-    for _ in range(turns * int(table.control[USED])):
+    for _ in range(turns * used):
         glance(table)
+    for _ in range(turns if table.control[CURIOSITY] > 0.0 else 0):
+        for page in range(0, used, max(1, used // ENOUGH)):
+            _show_points(table, page)
+        _settle_points(table)
 
 
 @compiled
