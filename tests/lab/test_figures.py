@@ -6,7 +6,7 @@ import pytest
 from afresh.estimate.online import DEFAULT_CURIOSITY
 from afresh.lab import EXPERIMENTS, Result, experiment, run
 from afresh.lab.fig5 import heavy_tailed_world
-from afresh.lab.learning import draw_world
+from afresh.lab.learning import WINDOWS, _by_windows, _cut, _score, draw_world
 from afresh.lab.run import row_of
 from afresh.lab.trials import BUDGET
 from afresh.sim.field import close
@@ -149,6 +149,15 @@ def test_learning_comes_close_to_knowing_and_stays_above_uniform_visits() -> Non
     assert shares["learns, 20 crawls"] > 0.88
     assert shares["learns, 100 crawls"] > shares["learns, 20 crawls"] - 0.01
     assert shares["learns, 20 crawls"] > shares["uniform, 20 crawls"] + 0.02
+
+
+def test_the_windows_of_one_run_score_as_runs_that_end_there() -> None:
+    world, history, heard = draw_world(100, 4, 100.0)
+    rates = world.change_rate, world.recall, world.false_rate
+    in_one = _by_windows(history, heard, rates)
+    for (first, last), share in list(zip(WINDOWS, in_one, strict=True))[1::2]:
+        alone = _score(_cut(history, last * 100 / BUDGET), heard, first * 100 / BUDGET, rates)
+        assert share == pytest.approx(alone, rel=1e-9)
 
 
 def test_exploring_pays_afterwards() -> None:

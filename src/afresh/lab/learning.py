@@ -13,14 +13,15 @@ import numpy as np
 
 from afresh.lab.base import Experiment, Sample
 from afresh.lab.trials import BUDGET
-from afresh.sim.field import close
+from afresh.sim.field import Field, close, fresh_until
 from afresh.sim.history import Heard, History, make_history
 from afresh.sim.learned import Known, replay_learned
 from afresh.sim.peers import replay_rule
 from afresh.sim.rules import RULES
 from afresh.sim.world import World, paper_world
 
-WINDOWS = ((0.0, 1.0), (1.0, 3.0), (3.0, 10.0), (15.0, 20.0), (40.0, 50.0), (90.0, 100.0))  # crawls a page
+# In crawls a page.
+WINDOWS = ((0.0, 1.0), (1.0, 3.0), (3.0, 10.0), (15.0, 20.0), (20.0, 40.0), (40.0, 50.0), (90.0, 100.0))
 LENGTHS = (1.0, 3.0, 10.0, 30.0)
 AFTER = 10.0  # crawls a page, in which what was learned is put to use
 
@@ -70,18 +71,32 @@ def _uniform(history: History, begin: float) -> float:
     return _share(history, field.fresh_time, history.end - begin)
 
 
+def _by_windows(history: History, heard: Heard, known: Known | None = None) -> list[float]:
+    """Fresh shares in each window of one run."""
+    round_ = history.pages / BUDGET
+    fresh = {0: 0.0}  # time until so many tenths of a round
+
+    def look(now: float, field: Field) -> None:
+        fresh[round(10 * now / round_)] = _share(history, fresh_until(field, now), 1.0)
+
+    replay_learned(history, budget=BUDGET, score_from=0.0, heard=heard, known=known, watch=look)
+    return [(fresh[round(10 * b)] - fresh[round(10 * a)]) / ((b - a) * round_) for a, b in WINDOWS]
+
+
 def learn_trial(pages: int, seed: int) -> dict[str, Sample]:
     """Shares of what knowing all rates scores, in each window."""
     world, whole, heard = draw_world(pages, seed, WINDOWS[-1][1])
+    known = _by_windows(whole, heard, _known(world))
+    began = time.perf_counter()
+    learned = _by_windows(whole, heard)
+    seconds = (time.perf_counter() - began) / len(WINDOWS)
     found = {}
-    for first, last in WINDOWS:
-        round_ = pages / BUDGET
-        history, begin = _cut(whole, last * round_), first * round_
-        known = _score(history, heard, begin, _known(world))
-        for name, score in (("learns", _score), ("uniform", _uniform)):
-            began = time.perf_counter()
-            share = (score(history, heard, begin) if score is _score else _uniform(history, begin)) / known
-            found[f"{name}, {last:g} crawls"] = Sample(share, 1.0, 0.0, time.perf_counter() - began)
+    for (first, last), knows, learns in zip(WINDOWS, known, learned, strict=True):
+        history = _cut(whole, last * pages / BUDGET)
+        began = time.perf_counter()
+        uniform = _uniform(history, first * pages / BUDGET)
+        found[f"learns, {last:g} crawls"] = Sample(learns / knows, 1.0, 0.0, seconds)
+        found[f"uniform, {last:g} crawls"] = Sample(uniform / knows, 1.0, 0.0, time.perf_counter() - began)
     return found
 
 

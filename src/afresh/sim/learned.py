@@ -1,6 +1,7 @@
 """Our schedule over a history: it knows no rate, and learns from its own crawls, on the live scheduler's own table."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -205,12 +206,14 @@ def replay_learned(
     random_every: int = 0,
     sources: Sources | None = None,
     explore_until: float = math.inf,
+    watch: Callable[[float, Field], None] | None = None,
     **learning: float,
 ) -> tuple[Field, float]:
     """Run one of our policies over a history; `known` are the rates that it knows, None: it learns them.
 
     What it learns of the sources of signals, where they have any, goes to `sources`. After `explore_until` no crawl is
-    made for the sake of learning any more, though all teach.
+    made for the sake of learning any more, though all teach. `watch` is shown the field ten times in the time of a
+    visit to every page.
 
     The second result is the freshness that it stated, on average over the scored time; NaN if it does not learn.
     """
@@ -245,6 +248,8 @@ def replay_learned(
             setting = setting._replace(random_every=0)
         next_signal = run_learning(scheduler.state.core, table, field, setting, first, last, next_signal)
         now = history.start + last * step
+        if watch is not None:
+            watch(min(now, history.end), field)
         if setting.learns and score_from < now <= history.end:
             stated.append(stated_freshness(table, field, setting, now))
     return field, float(np.mean(stated)) if stated else float("nan")
