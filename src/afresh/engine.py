@@ -23,6 +23,7 @@ MOST_TOLD = 50.0  # nats that one signal may count for: e^−50 is never
 STATED = 20_000  # pages at most, looked at in turn, that tell of the whole collection
 UNKNOWN = "unknown"  # the source of signals that were heard before a restart
 ABOUT = 0.1  # an age that is off by less is right enough
+_STRIDE = (math.sqrt(5.0) - 1.0) / 2.0  # of all slots, from one that is looked at in turn to the next
 TOLD_OF_A_CHANGE = 8  # siblings, in turn, that are looked at anew when a page was found changed
 
 
@@ -41,6 +42,7 @@ class _Tracked:
     told: tuple[float, ...] | None = None  # what the scheduler was last told to believe
     assumed: float = math.inf  # the scheduler takes the copy to be as of this moment
     branches: tuple[int, ...] = ()  # of its site, where pages may change together
+    interest: float = 1.0  # what a crawl teaches makes it worth so many times more
 
 
 class Engine:
@@ -70,7 +72,7 @@ class Engine:
         self.calibration = Calibration()  # of what is said about copies, checked by every crawl
         self._slots: dict[str, int] = {}
         self._tracked: dict[int, _Tracked] = {}
-        self._hand, self._highest = 0, 0  # the slot to be looked at next, and the last one
+        self._hand, self._highest = 0, 0  # the slot that was looked at last in turn, and the highest one
         self._stating = 0.0, 0.0, 0  # fresh requests, requests and pages of this turn
         self._stated: tuple[float, float, int] | None = None  # and of the last one
         self._siblings: dict[int, deque[int]] = {}  # pages of each branch, the next one to be looked at first
@@ -139,7 +141,7 @@ class Engine:
             self._hear(slot, evidence)
         else:
             self.estimator.requested(slot, evidence.count, evidence.time)
-        self._believe(slot, evidence.time)
+        self._believe(slot, evidence.time, weigh=isinstance(evidence, Signal))
         return True
 
     def _hear(self, slot: int, signal: Signal) -> None:
@@ -242,7 +244,7 @@ class Engine:
             tracked = self._tracked[siblings[0]]
             age = self._age(tracked, now)
             if abs(now - tracked.assumed - age) > ABOUT * age:
-                self._believe(siblings[0], now)
+                self._believe(siblings[0], now, weigh=False)
             siblings.rotate(-1)
 
     def release(self, order: Order, now: float, gap: float = 0.0) -> None:
@@ -268,11 +270,20 @@ class Engine:
         """Look at some pages in turn: each is believed what its siblings have taught meanwhile, and what is said of its
         copy counts for `expected_freshness`."""
         for _ in range(min(count, len(self._tracked))):
-            while self._hand not in self._tracked:
-                self._hand = 0 if self._hand >= self._highest else self._hand + 1
-            self._believe(self._hand, now, in_turn=True)
-            self._state_freshness(self._hand, now)
-            self._hand += 1
+            slot = self._next_in_turn()
+            self._believe(slot, now, in_turn=True)
+            self._state_freshness(slot, now)
+
+    def _next_in_turn(self) -> int:
+        """The next slot in use; in strides, so that any number of them in a row are of all sites alike."""
+        count = self._highest + 1
+        stride = max(1, int(count * _STRIDE))
+        while math.gcd(stride, count) > 1:
+            stride += 1
+        self._hand = (self._hand + stride) % count
+        while self._hand not in self._tracked:
+            self._hand = (self._hand + stride) % count
+        return self._hand
 
     def _state_freshness(self, slot: int, now: float) -> None:
         tracked = self._tracked[slot]
@@ -309,17 +320,23 @@ class Engine:
         """What the estimator remembers of a page, for `add` after a restart."""
         return self.estimator.learned(self._slots[url])
 
-    def _believe(self, slot: int, now: float, *, in_turn: bool = False) -> None:
-        """Tell the scheduler what is believed of a page, if that is anything new."""
+    def _believe(self, slot: int, now: float, *, weigh: bool = True, in_turn: bool = False) -> None:
+        """Tell the scheduler what is believed of a page, if that is anything new.
+
+        What a crawl would teach is weighed anew only if something happened to the page that it depends on, or in turn;
+        a first crawl teaches nothing.
+        """
         believed, tracked = self.estimator.beliefs(slot, now), self._tracked[slot]
-        request_rate = believed.request_rate * self.estimator.interest(
-            slot,
-            believed.request_rate,
-            self.scheduler.price,
-            elapsed=0.0 if tracked.current is None else self._age(tracked, now),
-            signals=self._count(tracked),
-            in_turn=in_turn,
-        )
+        if weigh and tracked.current is not None:
+            tracked.interest = self.estimator.interest(
+                slot,
+                believed.request_rate,
+                self.scheduler.price,
+                elapsed=self._age(tracked, now),
+                signals=self._count(tracked),
+                in_turn=in_turn,
+            )
+        request_rate = believed.request_rate * tracked.interest
         age = self._scheduled_age(tracked, believed, now)
         rates = request_rate, believed.change_rate, believed.recall, believed.false_rate
         if rates != tracked.told or age is not None:

@@ -3,7 +3,7 @@ import pytest
 
 from afresh.estimate import Estimator, Grid, Learner, kin_of
 from afresh.estimate.learner import MOST_GROUPS
-from afresh.estimate.online import LOUDNESSES
+from afresh.estimate.online import CRAWL_RATE, LOUDNESSES
 from afresh.testing import check_estimator
 
 DAY = 86400.0
@@ -110,3 +110,23 @@ def test_a_new_path_pattern_starts_from_its_host() -> None:
     often, seldom = (learner.beliefs(slot, 1.0).change_rate * DAY for slot in (60, 61))
     assert often > 2.0
     assert seldom < 0.3
+
+
+def test_crawls_are_counted_by_the_calendar_and_not_by_what_was_read_back() -> None:
+    def rate(learner: Learner) -> float:
+        return float(learner.table.control[CRAWL_RATE] * DAY)
+
+    learner, pages, begin = Learner(typical_rate=1 / DAY), 40, 1.75e9
+    for slot in range(pages):
+        learner.add(slot, now=begin)
+    for day in range(3):  # one crawl a page a day
+        for slot in range(pages):
+            now = begin + DAY * (day + (slot + 1) / pages)
+            learner.crawled(slot, elapsed=DAY, signals=0, changed=slot % 2 == 0)
+            learner.beliefs(slot, now)
+            assert 0.8 < rate(learner) < 1.25
+    again = Learner(typical_rate=1 / DAY)
+    for slot in range(pages):
+        again.add(slot, now=begin + 4 * DAY + 0.01 * slot, learned=learner.learned(slot))
+        again.beliefs(slot, begin + 4 * DAY + 0.01 * slot)
+    assert 0.8 < rate(again) < 1.25

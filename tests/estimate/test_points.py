@@ -2,17 +2,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import gamma
 
-from afresh.estimate.points import POINTS, SILENT_RATES, WEIGHTS, Tilt, guessed, weigh_points
+from afresh.estimate.points import POINTS, SILENT_RATES, WEIGHTS, Gammas, guessed, weigh_points
 from afresh.estimate.posterior import SUMS, add_crawl
 
-LEVEL = Tilt(0.0, 0.0, 0.0, 0.0)
+OF_ALL = Gammas(0.8, 2.0, 0.6, 1.5)
 
 
-def weighed(sums: np.ndarray, typical_rate: float, prior: np.ndarray, tilt: Tilt = LEVEL) -> np.ndarray:
+def weighed(sums: np.ndarray, typical_rate: float, prior: np.ndarray, own: Gammas = OF_ALL) -> np.ndarray:
     chance = np.empty(POINTS)
-    weigh_points(sums, typical_rate, prior, tilt, chance)
+    weigh_points(sums, typical_rate, prior, own, OF_ALL, chance)
     return chance
+
+
+def more_likely(value: np.ndarray, shape: float, rate: float, of_all: float, rate_of_all: float) -> np.ndarray:
+    own, others = gamma(shape, scale=1 / rate), gamma(of_all, scale=1 / rate_of_all)
+    most: np.ndarray = np.minimum(own.logpdf(value) - others.logpdf(value), np.log(100.0))
+    return most
 
 
 def test_the_guess_is_a_distribution_round_the_typical_rate() -> None:
@@ -27,10 +34,10 @@ def test_the_guess_is_a_distribution_round_the_typical_rate() -> None:
 @given(
     sums=st.lists(st.floats(0.0, 50.0), min_size=SUMS, max_size=SUMS),
     typical_rate=st.floats(0.01, 1.0),
-    tilt=st.tuples(*[st.floats(-0.4, 3.0) for _ in range(4)]),
+    own=st.tuples(*[st.floats(0.05, 20.0) for _ in range(4)]),
 )
 def test_chances_are_those_of_the_formula(
-    sums: list[float], typical_rate: float, tilt: tuple[float, float, float, float]
+    sums: list[float], typical_rate: float, own: tuple[float, float, float, float]
 ) -> None:
     kept, prior = np.array(sums, np.float32), guessed(0.5, 0.5)
     alpha, b = typical_rate * np.repeat(SILENT_RATES, len(WEIGHTS)), np.tile(WEIGHTS, len(SILENT_RATES))
@@ -39,9 +46,10 @@ def test_chances_are_those_of_the_formula(
         if count > 0:
             x = (alpha * elapsed + b * signals) / count
             likely += count * np.log(np.maximum(-np.expm1(-x), 1e-12))
-    likely += tilt[0] * np.log(alpha) - tilt[1] * alpha + tilt[2] * np.log(b) - tilt[3] * b
+    likely += more_likely(alpha, own[0], own[1], OF_ALL.shape, OF_ALL.rate)
+    likely += more_likely(b, own[2], own[3], OF_ALL.signal_shape, OF_ALL.signal_rate)
     expected = np.exp(likely - likely.max())
-    np.testing.assert_allclose(weighed(kept, typical_rate, prior, Tilt(*tilt)), expected / expected.sum(), atol=1e-6)
+    np.testing.assert_allclose(weighed(kept, typical_rate, prior, Gammas(*own)), expected / expected.sum(), atol=1e-6)
 
 
 def test_many_crawls_leave_little_doubt() -> None:

@@ -55,8 +55,8 @@ class Outlook(NamedTuple):
 def horizon(curiosity: float, age: float) -> float:
     """How far ahead what is learned counts, `age` after the page was first seen; all in typical intervals.
 
-    Plans are made for 20 typical intervals, then 100, 500, and so on. What is learned at the start of one counts for
-    `curiosity` times its length; towards its end what was learned is put to use.
+    Plans are made for 20 typical intervals, then 100, 500, and so on. What is learned counts for `curiosity` times the
+    length of the plan, and less and less as it goes on; towards its end what was learned is put to use.
     """
     end = FIRST_PLAN
     while end <= age < math.inf:

@@ -12,6 +12,7 @@ from afresh.estimate.online import (
     LOUDNESSES,
     MOMENT,
     PAGE,
+    TURNED,
     USED,
     beliefs_of,
     fresh_probability_of,
@@ -68,7 +69,10 @@ class Learner:
     ) -> None:
         """Start to learn about a page, or go on from what `learned` of it before; `kin` names its groups."""
         self._make_room(slot)
-        self.table.control[MOMENT] = max(self.table.control[MOMENT], now)
+        control = self.table.control
+        if self._pages == 0 and control[MOMENT] < now:
+            control[TURNED] = now  # the first turn begins
+        control[MOMENT] = max(control[MOMENT], now)
         record = np.zeros(1, PAGE)
         record["since"] = now
         if len(learned) == len(_MARK) + PAGE.itemsize and learned.startswith(_MARK):

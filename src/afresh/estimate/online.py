@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.estimate.curiosity import horizon, interest
-from afresh.estimate.points import POINTS, Tilt, guessed, weigh_points
+from afresh.estimate.points import POINTS, Gammas, guessed, weigh_points
 from afresh.estimate.posterior import SUMS, add_crawl, digamma, gamma_shape, geometric, mode
 from afresh.value.compiled import compiled
 from afresh.value.kernels import page_threshold
@@ -55,7 +55,7 @@ GUESS_PAGES = 2.0  # how many pages' worth the first guess weighs
 PARENT_PAGES = 5.0  # and a parent's prior, in a group
 DEFAULT_MEMORY = 150 * 86400.0  # seconds; pages change their ways
 DEFAULT_OPTIMISM = 0.5  # 0: the arithmetic mean of α, 1: the geometric one, between: their weighted mean in logarithms
-DEFAULT_CURIOSITY = 4.0  # lengths of a plan for which what is learned counts, at its start
+DEFAULT_CURIOSITY = 4.0  # lengths of a plan for which what is learned counts, at the start of the first
 LOUDNESSES = 4  # groups of one kin: nothing heard yet, quiet, ordinary, loud
 QUIET, LOUD = 0.7, 1.3  # times the average signal rate
 FLAPPING = 20.0  # nats: real bursts reach ten or so, a page that differs at every fetch any number
@@ -129,15 +129,16 @@ def chances_of(table: Table, page: int) -> Floats:
     """How likely the page is to be each of the points."""
     record = table.pages[page]
     loudness = record.group % LOUDNESSES
-    own, all_pages = table.groups[record.group], table.groups[loudness]
-    tilt = Tilt(
-        own.shape - all_pages.shape,
-        own.rate - all_pages.rate,
-        own.signal_shape - all_pages.signal_shape,
-        own.signal_rate - all_pages.signal_rate,
-    )
+    own, as_loud = table.groups[record.group], table.groups[loudness]
     chance = np.empty(POINTS)
-    weigh_points(record.sums, float(table.control[GUESS_RATE]), table.prior[loudness], tilt, chance)
+    weigh_points(
+        record.sums,
+        float(table.control[GUESS_RATE]),
+        table.prior[loudness],
+        Gammas(own.shape, own.rate, own.signal_shape, own.signal_rate),
+        Gammas(as_loud.shape, as_loud.rate, as_loud.signal_shape, as_loud.signal_rate),
+        chance,
+    )
     return chance
 
 
@@ -222,9 +223,10 @@ def _follow_price(table: Table, believed: Rates, request_rate: float, price: flo
     control = table.control
     plain = control[PLAIN_PRICE] if control[PLAIN_PRICE] > 0.0 else price
     wanted = 0.0
-    x = page_threshold(plain / request_rate, believed.silent_rate, believed.signal_rate, believed.weight, 0.0)
-    if x < NEVER:
-        wanted = min(1.0 / (fresh_time_when_mistaken(x, believed, 0.0, 0.0) * control[CRAWL_RATE]), MOST_WANTED)
+    if request_rate > 0.0:
+        x = page_threshold(plain / request_rate, believed.silent_rate, believed.signal_rate, believed.weight, 0.0)
+        if x < NEVER:
+            wanted = min(1.0 / (fresh_time_when_mistaken(x, believed, 0.0, 0.0) * control[CRAWL_RATE]), MOST_WANTED)
     plain *= math.exp(min(PRICE_STEP / min(max(control[USED], 1.0), ENOUGH), MOST_STEP) * (wanted - 1.0))
     control[PLAIN_PRICE] = min(max(plain, price / MOST_DEARER), price)
 
@@ -275,7 +277,7 @@ def interest_of(
     and optimism is enough.
     """
     record, control = table.pages[page], table.control
-    if not (control[CURIOSITY] > 0.0 and 0.0 < request_rate < math.inf and 0.0 < price < math.inf):
+    if not (control[CURIOSITY] > 0.0 and 0.0 <= request_rate < math.inf and 0.0 < price < math.inf):
         return 1.0
     alpha, b, shape, _ = posterior_of(table, page)
     believed = Rates(silent_rate_of(table, page, alpha, shape), signal_rate_of(table, page, now), b)
@@ -288,7 +290,7 @@ def interest_of(
             _settle_points(table)
     ahead = horizon(control[CURIOSITY], max(0.0, now - record.since) * control[GUESS_RATE]) / control[GUESS_RATE]
     ahead = min(ahead, control[MEMORY])
-    if not (ahead > 0.0 and _teaches(record)):
+    if not (ahead > 0.0 and request_rate > 0.0 and _teaches(record)):
         return 1.0
     plain = control[PLAIN_PRICE] if control[PLAIN_PRICE] > 0.0 else price
     chance, typical = chances_of(table, page), float(control[GUESS_RATE])
@@ -383,10 +385,11 @@ def glance(table: Table) -> int:
 @compiled
 def sweep(table: Table, turns: int) -> None:
     """Whole turns at once: after many pages were read back. The points' priors need only some of the pages."""
-    used = int(table.control[USED])
+    used, crawl_rate = int(table.control[USED]), table.control[CRAWL_RATE]
     table.control[HAND] = 0.0
     for _ in range(turns * used):
         glance(table)
+    table.control[CRAWL_RATE] = crawl_rate  # these turns took no time and no crawls
     for _ in range(turns if table.control[CURIOSITY] > 0.0 else 0):
         for page in range(0, used, max(1, used // ENOUGH)):
             _show_points(table, page)

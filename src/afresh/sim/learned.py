@@ -64,9 +64,9 @@ def _believe(core: int, table: Table, field: Field, setting: Setting, page: int,
     record = page_at(core, page)
     weight = setting.weight[page]
     if curious != INCURIOUS:
-        price, elapsed = float(control_at(core).price), max(0.0, now - field.current[page])
+        price, elapsed = float(control_at(core).price), age_of(setting.siblings, page, field.current[page], now)
         record.request_rate = weight * interest_of(
-            table, page, now, weight, price, elapsed, _count(setting, page), curious == IN_TURN
+            table, page, now, weight, price, max(elapsed, 0.0), _count(setting, page), curious == IN_TURN
         )
     if setting.siblings.on or setting.hearing.weighs:
         age = age_of(setting.siblings, page, field.current[page], now)
