@@ -336,3 +336,58 @@ def test_what_a_crawl_teaches_is_part_of_its_worth() -> None:
     assert most > 1.2
     assert least == pytest.approx(1.0)
     assert valued_after_a_while(0.0) == pytest.approx((1.0, 1.0))
+
+
+class Listening(Learner):
+    """Notes what it is asked to weigh."""
+
+    def __init__(self) -> None:
+        super().__init__(typical_rate=0.1)
+        self.asked: list[tuple[int, float, float, bool]] = []
+
+    def interest(
+        self,
+        slot: int,
+        request_rate: float,
+        price: float,
+        *,
+        elapsed: float = 0.0,
+        signals: float = 0.0,
+        in_turn: bool = False,
+    ) -> float:
+        self.asked.append((slot, elapsed, signals, in_turn))
+        return 2.0
+
+
+def test_what_a_crawl_would_teach_is_weighed_for_the_copy_as_it_is() -> None:
+    estimator = Listening()
+    machine = Engine(scheduler=MACHINES[kind](1.0), estimator=estimator, hosts=Hosts(NO_GAPS))
+    machine.add(page("a"), 0.0)
+    machine.look_round(1.0, 1)
+    assert estimator.asked == [], "a first crawl teaches nothing"
+    order = machine.next(2.0)
+    assert isinstance(order, Order)
+    carry_out(machine, order, Outcome.CHANGED, 2.0)
+    assert estimator.asked == [(0, 0.0, 0.0, False)]
+    machine.observe(Signal(page("a").url, 5.0, "feed"))
+    assert estimator.asked[1:] == [(0, 3.0, 1.0, False)]
+    machine.observe(Request(page("a").url, 6.0))
+    assert len(estimator.asked) == 2, "a request changes nothing of what there is to learn"
+    machine.look_round(7.0, 1)
+    assert estimator.asked[2:] == [(0, 5.0, 1.0, True)]
+    told = machine._tracked[0].told
+    assert told is not None
+    assert told[0] == pytest.approx(2.0 * estimator.beliefs(0, 7.0).request_rate)
+
+
+def test_pages_that_are_looked_at_in_a_row_are_of_all_sites_and_none_is_left_out() -> None:
+    estimator = Listening()
+    machine = Engine(scheduler=MACHINES[kind](1.0), estimator=estimator, hosts=Hosts(NO_GAPS))
+    for number in range(60):
+        machine.add(page(str(number)), 0.0, current=0.0)
+    estimator.asked.clear()
+    machine.look_round(1.0, 60)
+    slots = [asked[0] for asked in estimator.asked]
+    assert sorted(slots) == list(range(60))
+    for first in range(0, 60, 12):
+        assert {slot // 20 for slot in slots[first : first + 12]} == {0, 1, 2}
