@@ -8,6 +8,7 @@ import time
 import numpy as np
 
 from afresh.estimate import Grid
+from afresh.estimate.curiosity import Copy
 from afresh.estimate.online import PAGE, Table, beliefs_of, interest_of, new_table, observe_many
 from afresh.value.compiled import compiled
 
@@ -28,7 +29,7 @@ def _all_beliefs(table: Table, pages: np.ndarray) -> float:
 def _all_interests(table: Table, pages: np.ndarray) -> float:
     total = 0.0
     for k in range(pages.size):
-        total += interest_of(table, pages[k], 2.0, 1.0, 1.5, 0.0, 0.0, True)
+        total += interest_of(table, pages[k], 2.0, 1.0, 1.5, Copy(0.0, 0.0), True)
     return total
 
 

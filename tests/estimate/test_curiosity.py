@@ -5,7 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.estimate.curiosity import MOST_INTEREST, RESTART, horizon, interest, outlook, told, value_of_knowing
+from afresh.estimate.curiosity import (
+    MOST_INTEREST,
+    RESTART,
+    Copy,
+    Outlook,
+    Prices,
+    horizon,
+    interest,
+    outlook,
+    told,
+)
+from afresh.estimate.curiosity import value_of_knowing as filling_value_of_knowing
 from afresh.estimate.points import POINTS, SILENT_RATES, WEIGHTS
 from afresh.value.kernels import page_threshold, page_value
 from afresh.value.mistaken import Rates
@@ -35,20 +46,56 @@ def factor(
     signals: float = 0.0,
 ) -> float:
     plain = price if plain_price is None else plain_price
-    return float(interest(price, plain, ahead, believed, chance, TYPICAL, elapsed, signals))
+    return float(interest(Prices(price, plain), ahead, believed, chance.copy(), TYPICAL, Copy(elapsed, signals)))
+
+
+def knowing_and_outlook(
+    price: float, believed: Rates, chance: np.ndarray, signals: float = 0.0
+) -> tuple[float, Outlook]:
+    gains = np.empty(POINTS)
+    value = filling_value_of_knowing(price, believed, chance, TYPICAL, gains)
+    return float(value), outlook(chance, gains, TYPICAL, signals)
+
+
+def value_of_knowing(price: float, believed: Rates, chance: np.ndarray) -> float:
+    return knowing_and_outlook(price, believed, chance)[0]
 
 
 @pytest.mark.parametrize("signals", [0.0, 1.0, 4.0])
 @pytest.mark.parametrize("elapsed", [0.1, 1.0, 3.0, 10.0])
-def test_a_crawl_removes_the_share_of_doubt_that_its_outcome_depends_on(elapsed: float, signals: float) -> None:
+def test_a_crawl_removes_what_is_doubtful_about_the_gain_before_its_outcome_is_known(
+    elapsed: float, signals: float
+) -> None:
+    price, believed = 1.0, Rates(0.5, 0.4, 0.7)
+    gain = np.exp([-page_threshold(price, alpha, 0.4, b, 0.0) for alpha, b in zip(ALPHAS, BS, strict=True)])
+    mean = ROUGHLY @ gain
+    doubt, left = ROUGHLY @ (gain - mean) ** 2, 0.0
     fresh = np.exp(-(ALPHAS * elapsed + BS * signals))
-    mean = ROUGHLY @ fresh
-    share = (ROUGHLY @ fresh**2 - mean**2) / (mean * (1 - mean))
-    assert told(elapsed, outlook(ROUGHLY, TYPICAL, signals)) == pytest.approx(share, rel=1e-6, abs=1e-9)
+    for likely in (fresh, 1 - fresh):
+        after = ROUGHLY * likely
+        left += after @ (gain - after @ gain / after.sum()) ** 2
+    _, ahead = knowing_and_outlook(price, believed, ROUGHLY, signals)
+    assert told(elapsed, ahead) == pytest.approx(1 - left / doubt, rel=1e-6, abs=1e-9)
+    assert ahead.gain == pytest.approx(mean)
+
+
+def test_what_is_doubtful_but_makes_no_difference_is_not_worth_learning() -> None:
+    # Two kinds of pages, both so restless that no crawl of them pays; and two of which one does.
+    both_hopeless, one_hopeful = np.zeros(POINTS), np.zeros(POINTS)
+    rate = {k: TYPICAL * SILENT_RATES[k // len(WEIGHTS)] for k in range(POINTS)}
+    slow, fast, faster = (min(rate, key=lambda k: abs(rate[k] - wanted)) for wanted in (0.1, 3.0, 12.0))
+    both_hopeless[[fast, faster]] = one_hopeful[[slow, fast]] = 0.5
+    hopeless, hopeful = (
+        knowing_and_outlook(1.0, Rates(2.0, 0.0, 0.5), chance) for chance in (both_hopeless, one_hopeful)
+    )
+    assert hopeless[0] == 0.0
+    assert told(0.2, hopeless[1]) == 0.0
+    assert hopeful[0] > 0.1
+    assert told(0.5, hopeful[1]) > 0.2
 
 
 def test_a_crawl_tells_nothing_at_once_or_when_a_change_is_certain() -> None:
-    silent = outlook(doubtful(0.5), TYPICAL, 0.0)
+    _, silent = knowing_and_outlook(1.0, Rates(0.5, 0.4, 0.7), doubtful(0.5))
     moments = [told(elapsed, silent) for elapsed in (0.0, 1e-6, 3.0, 1e4)]
     assert moments[0] < 1e-6
     assert moments[1] < 1e-5
@@ -57,13 +104,14 @@ def test_a_crawl_tells_nothing_at_once_or_when_a_change_is_certain() -> None:
 
 
 def test_plans_begin_with_learning_and_end_with_using_it() -> None:
-    assert horizon(3.0, 0.0) == 60.0
-    assert horizon(3.0, 8.0) == pytest.approx(30.0)
-    assert horizon(3.0, 16.0) == horizon(3.0, 19.9) == 0.0
-    assert horizon(3.0, 20.0) == pytest.approx(300.0 * 3 / 4)
-    assert horizon(3.0, 80.0) == horizon(3.0, 99.0) == 0.0
-    assert horizon(3.0, 100.0) > 0.0
-    assert horizon(0.0, 0.0) == horizon(3.0, math.inf) == 0.0
+    assert horizon(3.0, 0.0, 20.0) == 60.0
+    assert horizon(3.0, 8.0, 20.0) == pytest.approx(30.0)
+    assert horizon(3.0, 16.0, 20.0) == horizon(3.0, 19.9, 20.0) == 0.0
+    assert horizon(3.0, 20.0, 20.0) == pytest.approx(300.0 * 3 / 4)
+    assert horizon(3.0, 80.0, 20.0) == horizon(3.0, 99.0, 20.0) == 0.0
+    assert horizon(3.0, 100.0, 20.0) > 0.0
+    assert horizon(3.0, 2.0, 5.0) == pytest.approx(7.5)
+    assert horizon(0.0, 0.0, 20.0) == horizon(3.0, math.inf, 20.0) == horizon(3.0, 1.0, 0.0) == 0.0
 
 
 @settings(max_examples=100, deadline=None)
@@ -90,14 +138,14 @@ def test_interest_is_always_a_number_and_never_less_than_one(
     signals: float,
 ) -> None:
     believed, chance = Rates(rate, signal_rate, weight), doubtful(spread, rate, weight)
-    assert 0.0 <= value_of_knowing(price, believed, chance, TYPICAL) < math.inf
+    assert 0.0 <= value_of_knowing(price, believed, chance) < math.inf
     found = factor(price, ahead, believed, chance, plain_price=cheaper * price, elapsed=elapsed, signals=signals)
     assert 1.0 <= found <= MOST_INTEREST
 
 
 def test_the_less_is_known_the_more_knowing_is_worth() -> None:
     believed = Rates(0.5, 0.5, 0.7)
-    worth = [value_of_knowing(1.0, believed, doubtful(spread), TYPICAL) for spread in (1.2, 0.6, 0.3, 0.1)]
+    worth = [value_of_knowing(1.0, believed, doubtful(spread)) for spread in (1.2, 0.6, 0.3, 0.1)]
     assert worth == sorted(worth, reverse=True)
     assert worth[0] > 20 * worth[-1] > 0
 
@@ -138,8 +186,8 @@ def test_a_page_that_is_long_overdue_is_crawled_only_if_it_is_worth_several_pric
     chance, late = doubtful(0.5), 200.0
     best = {}
     for ahead in (60.0, 2000.0):
-        knowing = ahead * value_of_knowing(price, believed, chance, TYPICAL)
-        silent = outlook(chance, TYPICAL, 0.0)
+        knowing = ahead * value_of_knowing(price, believed, chance)
+        silent = knowing_and_outlook(price, believed, chance)[1]
         moments = np.geomspace(0.1, 20.0, 200)
         taught = np.array([told(elapsed, silent) for elapsed in moments])
         slope = np.gradient(taught, moments)
@@ -164,9 +212,9 @@ def test_a_page_that_is_worth_its_crawls_anyway_comes_up_a_little_sooner() -> No
 )
 def test_the_moment_is_that_of_the_best_interval(price: float, spread: float, ahead: float) -> None:
     believed, chance = Rates(0.5, 0.0, 0.5), doubtful(spread)
-    worth = ahead * value_of_knowing(price, believed, chance, TYPICAL)
+    worth = ahead * value_of_knowing(price, believed, chance)
     moments = np.geomspace(0.05, 40.0, 600)
-    silent = outlook(chance, TYPICAL, 0.0)
+    silent = knowing_and_outlook(price, believed, chance)[1]
     taught = np.array([worth * told(elapsed, silent) for elapsed in moments])
     gained = (-np.expm1(-0.5 * moments) / 0.5 + taught - price) / moments
     best = moments[np.argmax(gained)]
@@ -176,6 +224,9 @@ def test_the_moment_is_that_of_the_best_interval(price: float, spread: float, ah
 
 def test_every_point_counts_once() -> None:
     assert len(ALPHAS) == len(BS) == POINTS
-    whole = outlook(ROUGHLY, TYPICAL, 0.0)
-    assert whole.once.sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(whole.once, whole.twice)
+    gains = np.linspace(0.0, 1.0, POINTS)
+    whole = outlook(ROUGHLY, gains, TYPICAL, 0.0)
+    assert whole.fresh.sum() == pytest.approx(1.0)
+    assert whole.fresh_gain.sum() == pytest.approx(whole.gain)
+    assert whole.gain == pytest.approx(ROUGHLY @ gains)
+    assert whole.variance == pytest.approx(ROUGHLY @ gains**2 - whole.gain**2)

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.estimate import fit_change
+from afresh.estimate.curiosity import Copy
 from afresh.estimate.online import (
     GLANCES,
     LOUDNESSES,
@@ -267,23 +268,26 @@ def test_any_batching_learns_the_same(crawls: list[tuple[float, int, bool]], cut
 
 
 def weighed(table: Table, page: int, now: float, request_rate: float, price: float, *, in_turn: bool = False) -> float:
-    return float(interest_of(table, page, now, request_rate, price, 0.0, 0.0, in_turn))
+    return float(interest_of(table, page, now, request_rate, price, Copy(0.0, 0.0), in_turn))
 
 
 def test_crawls_of_pages_that_are_not_known_yet_are_worth_more() -> None:
     table = new_table(3, typical_rate=0.1, now=0.0, memory=np.inf)
     table.pages["heard"][:2] = 20
-    for _ in range(300):
-        learn_crawl(table, 1, 2.0, 1.0, bool(_ % 2))
-    unknown, known, silent = (weighed(table, page, 40.0, 0.1, 0.4) for page in range(3))
+    rng = np.random.default_rng(9)
+    for _ in range(1000):
+        elapsed = float(rng.exponential(3.0))
+        signals = float(rng.poisson(0.5 * elapsed))
+        learn_crawl(table, 1, elapsed, signals, bool(rng.random() > np.exp(-(0.1 * elapsed + 0.8 * signals))))
+    unknown, known, silent = (weighed(table, page, 40.0, 0.1, 0.1) for page in range(3))
     assert unknown > 1.5
     assert known < 1.1
     assert silent == 1.0  # nothing was heard of it
     # What is learned is worth nothing towards the end of a plan, nor if it is forgotten before it can be used.
-    assert weighed(table, 0, 170.0, 0.1, 0.4) == 1.0
+    assert weighed(table, 0, 170.0, 0.1, 0.1) == 1.0
     forgetful = new_table(1, typical_rate=0.1, now=0.0, memory=0.1)
     forgetful.pages["heard"][:] = 20
-    assert weighed(forgetful, 0, 40.0, 0.1, 0.4) == 1.0
+    assert weighed(forgetful, 0, 40.0, 0.1, 0.1) == 1.0
     # Nor is a page that nobody asks for, or before there is a price.
     assert weighed(table, 0, 40.0, 0.0, 0.4) == weighed(table, 0, 40.0, 0.1, 0.0) == 1.0
 
@@ -291,9 +295,9 @@ def test_crawls_of_pages_that_are_not_known_yet_are_worth_more() -> None:
 def test_a_page_that_flaps_teaches_nothing() -> None:
     table = new_table(1, typical_rate=0.1, now=0.0)
     table.pages["heard"][0] = 20
-    assert weighed(table, 0, 40.0, 0.1, 0.4) > 1.0
+    assert weighed(table, 0, 40.0, 0.1, 0.1) > 1.0
     table.pages["surprise"][0] = 64 * 25
-    assert weighed(table, 0, 40.0, 0.1, 0.4) == 1.0
+    assert weighed(table, 0, 40.0, 0.1, 0.1) == 1.0
 
 
 def test_what_pages_turned_out_to_be_is_what_others_are_thought_to_be() -> None:
@@ -321,6 +325,20 @@ def test_what_pages_turned_out_to_be_is_what_others_are_thought_to_be() -> None:
             assert off[1] < 0.5 * off[0]
     # All alike, and known by now: there is nothing left to learn about the one that was never crawled.
     assert weighed(table, 299, 40.0, 0.1, 0.4) < 1.05
+
+
+@pytest.mark.parametrize(("pages", "enough"), [(60, 60), (150, 100), (600, 200)])
+def test_what_pages_are_like_is_settled_after_a_third_of_them_unless_these_are_few(pages: int, enough: int) -> None:
+    table = new_table(pages, typical_rate=0.1, now=0.0)
+    table.pages["heard"] = 20
+    for page in range(pages):
+        learn_crawl(table, page, 10.0, 1.0, False)
+    before = table.prior.copy()
+    for page in range(enough):
+        assert np.array_equal(table.prior, before)
+        weighed(table, page, 40.0, 0.1, 0.1, in_turn=True)
+    assert not np.array_equal(table.prior, before)
+    assert table.found.sum() == 0.0
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.5, 1.0])

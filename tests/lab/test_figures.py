@@ -3,14 +3,10 @@
 import numpy as np
 import pytest
 
-from afresh.estimate.online import DEFAULT_CURIOSITY
 from afresh.lab import EXPERIMENTS, Result, experiment, run
 from afresh.lab.fig5 import heavy_tailed_world
-from afresh.lab.learning import WINDOWS, _by_windows, _cut, _score, draw_world
+from afresh.lab.learning import explore_trial
 from afresh.lab.run import row_of
-from afresh.lab.trials import BUDGET
-from afresh.sim.field import close
-from afresh.sim.learned import replay_learned
 from afresh.sim.simulate import simulate
 from afresh.sim.world import paper_world
 
@@ -151,29 +147,22 @@ def test_learning_comes_close_to_knowing_and_stays_above_uniform_visits() -> Non
     assert shares["learns, 20 crawls"] > shares["uniform, 20 crawls"] + 0.02
 
 
-def test_the_windows_of_one_run_score_as_runs_that_end_there() -> None:
-    world, history, heard = draw_world(100, 4, 100.0)
-    rates = world.change_rate, world.recall, world.false_rate
-    in_one = _by_windows(history, heard, rates)
-    for (first, last), share in list(zip(WINDOWS, in_one, strict=True))[1::2]:
-        alone = _score(_cut(history, last * 100 / BUDGET), heard, first * 100 / BUDGET, rates)
-        assert share == pytest.approx(alone, rel=1e-9)
-
-
-def test_exploring_pays_afterwards() -> None:
-    after, end = 100.0, 200.0  # ten crawls a page with exploring, and ten without
-    gained = []
-    for seed in range(3):
-        _, history, heard = draw_world(1000, seed, end * BUDGET / 1000)
-        fresh = []
-        for curiosity in (DEFAULT_CURIOSITY, 0.0):
-            field, _ = replay_learned(
-                history, budget=BUDGET, score_from=after, heard=heard, explore_until=after, curiosity=curiosity
-            )
-            close(field)
-            fresh.append(history.weight @ field.fresh_time / history.weight.sum() / (end - after))
-        gained.append(fresh[0] - fresh[1])
-    assert np.mean(gained) > 0.002  # of 0.39 that knowing all rates would give
+def test_exploring_pays_within_the_plan_and_afterwards() -> None:
+    trials = [explore_trial(1000, seed, (1.0, 3.0)) for seed in range(2)]
+    for length in (1, 3):
+        learning, none, random = (
+            np.mean([trial[f"{way}, in {length} crawls"].accuracy for trial in trials])
+            for way in ("value of learning", "none", "a tenth at random")
+        )
+        assert learning > none
+        assert learning > random + 0.005
+    trial = explore_trial(1000, 0, (10.0,))
+    later, none, random = (
+        trial[f"{way}, after 10 crawls"].accuracy
+        for way in ("value of learning, for later", "none", "a tenth at random")
+    )
+    assert later > none + 0.003
+    assert later > random
 
 
 def test_the_naive_error_stays_and_ours_falls_with_the_crawls() -> None:

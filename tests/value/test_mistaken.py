@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.value.kernels import page_fresh_time, page_interval, page_threshold
-from afresh.value.mistaken import NEVER, Rates, fresh_time_when_mistaken, gain_lost
+from afresh.value.mistaken import NEVER, Rates, best_gain, fresh_time_when_mistaken, gain_when_mistaken
 
 RATES = st.floats(0.02, 3.0)
 WEIGHTS = st.floats(0.05, 4.0)
@@ -72,19 +72,21 @@ def test_with_the_true_rates_it_is_the_fresh_time_of_the_schedule(
 def test_being_wrong_never_gains(
     price: float, rate: float, signal_rate: float, weight: float, true_rate: float, true_weight: float
 ) -> None:
-    believed = Rates(rate, signal_rate, weight)
+    believed, true = Rates(rate, signal_rate, weight), Rates(true_rate, signal_rate, true_weight)
     x = page_threshold(price, *believed, 0.0)
-    best = math.exp(-page_threshold(price, true_rate, signal_rate, true_weight, 0.0))
+    best = best_gain(price, true, 0.0)
+    assert best == pytest.approx(math.exp(-page_threshold(price, *true, 0.0)))
+    assert best_gain(price, true, min(x, 5.0)) == pytest.approx(best, abs=1e-6)
     if x >= NEVER:
-        assert gain_lost(price, x, math.inf, believed, true_rate, true_weight) == best
+        assert gain_when_mistaken(price, x, math.inf, believed, true) == 0.0
         return
     interval = fresh_time_when_mistaken(x, believed, 0.0, 0.0)
     fresh = fresh_time_when_mistaken(x, believed, true_rate, true_weight)
+    gained = gain_when_mistaken(price, x, interval, believed, true)
+    assert gained == pytest.approx((fresh - price) / interval, abs=1e-9)
     if x * signal_rate <= 20.0 * (rate + signal_rate * weight):
-        assert (fresh - price) / interval <= best + 1e-6
-    lost = gain_lost(price, x, interval, believed, true_rate, true_weight)
-    assert lost == pytest.approx(max(0.0, best - (fresh - price) / interval), abs=1e-6)
-    assert gain_lost(price, x, interval, believed, rate, weight) < 0.02
+        assert gained <= best + 1e-6
+    assert gain_when_mistaken(price, x, interval, believed, believed) == pytest.approx(math.exp(-x), abs=0.02)
 
 
 def test_a_page_without_signals_needs_no_sum() -> None:

@@ -4,9 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.estimate.base import BY_LEARNER
+from afresh.estimate.curiosity import Copy
 from afresh.estimate.online import (
     DEFAULT_CURIOSITY,
     DEFAULT_MEMORY,
+    DEFAULT_PLAN,
     GLANCES,
     GROUP,
     LOUDNESSES,
@@ -45,9 +47,10 @@ class Learner:
         typical_rate: float = 1 / 86400,
         memory: float = DEFAULT_MEMORY,
         curiosity: float = DEFAULT_CURIOSITY,
+        plan: float = DEFAULT_PLAN,
     ) -> None:
         self.typical_rate = typical_rate
-        self.table = new_table(0, typical_rate=typical_rate, now=0.0, memory=memory, curiosity=curiosity)
+        self.table = new_table(0, typical_rate=typical_rate, now=0.0, memory=memory, curiosity=curiosity, plan=plan)
         self._groups: dict[str, int] = {}
         self._room = self.table.groups  # for more groups than there are
         self._given: NDArray[np.float32] | None = None  # importance set by the operator, of each page; NaN: none
@@ -140,8 +143,8 @@ class Learner:
         in_turn: bool = False,
     ) -> float:
         """What a crawl of the page is worth, against one from which nothing can be learned, when it costs `price`."""
-        elapsed, signals = min(max(float(elapsed), 0.0), 1e15), min(max(float(signals), 0.0), 1e9)
-        return float(interest_of(self.table, slot, self._now, request_rate, price, elapsed, signals, in_turn))
+        copy = Copy(min(max(float(elapsed), 0.0), 1e15), min(max(float(signals), 0.0), 1e9))
+        return float(interest_of(self.table, slot, self._now, request_rate, price, copy, in_turn))
 
     def flapping(self, slot: int) -> bool:
         """Whether the page seems to differ at every fetch."""

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.estimate.curiosity import horizon, interest
+from afresh.estimate.curiosity import Copy, Prices, horizon, interest
 from afresh.estimate.points import POINTS, Gammas, guessed, weigh_points
-from afresh.estimate.posterior import SUMS, add_crawl, digamma, gamma_shape, geometric, mode
+from afresh.estimate.posterior import SUMS, add_crawl, gamma_shape, geometric, mean_log, mode
 from afresh.value.compiled import compiled
 from afresh.value.kernels import page_threshold
 from afresh.value.mistaken import NEVER, Rates, fresh_time_when_mistaken
@@ -55,14 +55,16 @@ GUESS_PAGES = 2.0  # how many pages' worth the first guess weighs
 PARENT_PAGES = 5.0  # and a parent's prior, in a group
 DEFAULT_MEMORY = 150 * 86400.0  # seconds; pages change their ways
 DEFAULT_OPTIMISM = 0.5  # 0: the arithmetic mean of α, 1: the geometric one, between: their weighted mean in logarithms
-DEFAULT_CURIOSITY = 4.0  # lengths of a plan for which what is learned counts, at the start of the first
+DEFAULT_PLAN = 20.0  # typical intervals that the first plan for learning is made for
+DEFAULT_CURIOSITY = 10.0  # lengths of a plan for which what is learned counts, at the start of the first
 LOUDNESSES = 4  # groups of one kin: nothing heard yet, quiet, ordinary, loud
 QUIET, LOUD = 0.7, 1.3  # times the average signal rate
 FLAPPING = 20.0  # nats: real bursts reach ten or so, a page that differs at every fetch any number
 _GUESSED = guessed(GUESS_SHAPE, GUESS_WEIGHT)
 SHORTEST_WATCH = 0.02  # typical intervals: a first signal right after the start does not mean signals without end
 
-ENOUGH = 10_000  # pages that the points' priors are settled after, and the plain price is found by
+ENOUGH = 10_000  # pages that the points' priors are settled after, and the plain price is found by; at most
+FEW_PAGES = 100  # too few to settle by, if there are others
 PRICE_STEP, MOST_STEP = 3.0, 0.1  # how fast that follows: all these pages together move it by e³, one by e^0.1 at most
 MOST_DEARER = 30.0  # exploring does not make a crawl dearer than this
 MOST_WANTED = 20.0  # times the average crawl rate: no page counts for more in the plain price
@@ -70,9 +72,10 @@ MOST_WANTED = 20.0  # times the average crawl rate: no page counts for more in t
 # Indices of `control`. The moment is the latest one that was named; the average signal rate is that of the pages that
 # were heard of, in the last whole turn, and the two after it are its sum and count in this one. The crawl rate is that
 # of a page in the last whole turn, and what follows it the moment when that ended. The plain price is what a crawl
-# would cost if nobody explored; the last is how many pages were weighed in turn since the points' priors were settled.
+# would cost if nobody explored; then come how many pages were weighed in turn since the points' priors were settled,
+# and the first plan's length.
 HAND, MEMORY, GLANCES, GUESS_RATE, USED, CURIOSITY, OPTIMISM, MOMENT, AVERAGE, RATES, HEARD_OF = range(11)
-CRAWL_RATE, TURNED, PLAIN_PRICE, WEIGHED = range(11, 15)
+CRAWL_RATE, TURNED, PLAIN_PRICE, WEIGHED, PLAN = range(11, 16)
 
 
 class Table(NamedTuple):
@@ -93,14 +96,15 @@ def new_table(
     memory: float = DEFAULT_MEMORY,
     glances: int = 2,
     curiosity: float = DEFAULT_CURIOSITY,
+    plan: float = DEFAULT_PLAN,
     optimism: float = DEFAULT_OPTIMISM,
 ) -> Table:
     """Nothing is known yet; any guess of the typical change rate within an order of magnitude or two will do.
 
     What was seen long ago counts less: a page's evidence fades with `memory` seconds of its crawls.
     """
-    control = np.array([0.0, memory, glances, typical_rate, pages, curiosity, optimism, now] + 7 * [0.0])
-    control[CRAWL_RATE], control[TURNED] = typical_rate, now
+    control = np.array([0.0, memory, glances, typical_rate, pages, curiosity, optimism, now] + 8 * [0.0])
+    control[CRAWL_RATE], control[TURNED], control[PLAN] = typical_rate, now, plan
     prior = np.tile(_GUESSED, (LOUDNESSES, 1))
     table = Table(np.zeros(pages, PAGE), np.zeros(LOUDNESSES, GROUP), control, prior, np.zeros((LOUDNESSES, POINTS)))
     table.pages["since"] = now
@@ -238,14 +242,6 @@ def _teaches(record: Any) -> bool:
 
 
 @compiled
-def _show_points(table: Table, page: int) -> None:
-    """Let what a page turned out to be count for those that are as loud."""
-    record = table.pages[page]
-    if record.observations > 0 and _teaches(record):
-        table.found[record.group % LOUDNESSES] += chances_of(table, page)
-
-
-@compiled
 def _settle_points(table: Table) -> None:
     """Let the points' priors become what pages turned out to be, with some pages' worth of those of all loudnesses."""
     whole = GUESS_PAGES * np.exp(_GUESSED)
@@ -259,42 +255,42 @@ def _settle_points(table: Table) -> None:
 
 
 @compiled
+def _enough_to_settle(used: float) -> float:
+    """After how many pages: a third of them, if that is enough to go by. One step of many does not go all the way."""
+    return min(max(used / 3.0, min(used, FEW_PAGES)), ENOUGH)
+
+
+@compiled
 def interest_of(
-    table: Table,
-    page: int,
-    now: float,
-    request_rate: float,
-    price: float,
-    elapsed: float,
-    signals: float,
-    in_turn: bool,
+    table: Table, page: int, now: float, request_rate: float, price: float, copy: Copy, in_turn: bool
 ) -> float:
     """What a crawl of this page is worth, against one from which nothing can be learned, at a price of a crawl.
 
-    The copy is `elapsed` old and has heard `signals`. If `in_turn` all pages are asked about one after another, and
-    this one counts for what pages are like. What is learned does not count for longer than it is remembered, and a page
-    that differs at every fetch teaches nothing. Where no signal was ever heard there is one rate to learn and not two,
-    and optimism is enough.
+    If `in_turn` all pages are asked about one after another, and this one counts for what pages are like. What is
+    learned does not count for longer than it is remembered, and a page that differs at every fetch teaches nothing.
+    Where no signal was ever heard there is one rate to learn and not two, and optimism is enough.
     """
     record, control = table.pages[page], table.control
     if not (control[CURIOSITY] > 0.0 and 0.0 <= request_rate < math.inf and 0.0 < price < math.inf):
         return 1.0
     alpha, b, shape, _ = posterior_of(table, page)
     believed = Rates(silent_rate_of(table, page, alpha, shape), signal_rate_of(table, page, now), b)
+    age = max(0.0, now - record.since) * control[GUESS_RATE]
+    ahead = min(horizon(control[CURIOSITY], age, control[PLAN]) / control[GUESS_RATE], control[MEMORY])
+    chance = chances_of(table, page) if _teaches(record) and (in_turn or ahead > 0.0) else np.empty(0)
     if in_turn:
         _follow_price(table, believed, request_rate, price)
-        _show_points(table, page)
+        if record.observations > 0 and chance.size > 0:
+            table.found[record.group % LOUDNESSES] += chance
         control[WEIGHED] += 1.0
-        if control[WEIGHED] >= min(control[USED], ENOUGH):
+        if control[WEIGHED] >= _enough_to_settle(control[USED]):
             control[WEIGHED] = 0.0
             _settle_points(table)
-    ahead = horizon(control[CURIOSITY], max(0.0, now - record.since) * control[GUESS_RATE]) / control[GUESS_RATE]
-    ahead = min(ahead, control[MEMORY])
-    if not (ahead > 0.0 and request_rate > 0.0 and _teaches(record)):
+    if not (ahead > 0.0 and request_rate > 0.0 and chance.size > 0):
         return 1.0
     plain = control[PLAIN_PRICE] if control[PLAIN_PRICE] > 0.0 else price
-    chance, typical = chances_of(table, page), float(control[GUESS_RATE])
-    return interest(price / request_rate, plain / request_rate, ahead, believed, chance, typical, elapsed, signals)
+    prices = Prices(price / request_rate, plain / request_rate)
+    return interest(prices, ahead, believed, chance, float(control[GUESS_RATE]), copy)
 
 
 @compiled
@@ -311,7 +307,7 @@ def _settle_group(table: Table, number: int) -> None:
             worth = PARENT_PAGES
             shape, rate = (parent.shape, parent.rate) if half == 0 else (parent.signal_shape, parent.signal_rate)
         mean = (mean + worth * shape / rate) / (count + worth)
-        log_mean = (log_mean + worth * (digamma(shape) - math.log(rate))) / (count + worth)
+        log_mean = (log_mean + worth * mean_log(shape / rate, shape)) / (count + worth)
         found = gamma_shape(math.log(mean) - log_mean)
         if half == 0:
             group.shape, group.rate = found, found / mean
@@ -370,11 +366,11 @@ def glance(table: Table) -> int:
         sums = table.groups[record.group].sums
         sums[0] += 1.0
         sums[1] += alpha
-        sums[2] += math.log(alpha / shape) + digamma(shape)
+        sums[2] += mean_log(alpha, shape)
         if record.heard > 0.0:
             sums[3] += 1.0
             sums[4] += b
-            sums[5] += math.log(b / signal_shape) + digamma(signal_shape)
+            sums[5] += mean_log(b, signal_shape)
     table.control[HAND] = page + 1
     if page + 1 >= used:
         table.control[HAND] = 0.0
@@ -392,7 +388,9 @@ def sweep(table: Table, turns: int) -> None:
     table.control[CRAWL_RATE] = crawl_rate  # these turns took no time and no crawls
     for _ in range(turns if table.control[CURIOSITY] > 0.0 else 0):
         for page in range(0, used, max(1, used // ENOUGH)):
-            _show_points(table, page)
+            record = table.pages[page]
+            if record.observations > 0 and _teaches(record):
+                table.found[record.group % LOUDNESSES] += chances_of(table, page)
         _settle_points(table)
 
 

@@ -37,21 +37,36 @@ _LAST = 0.02  # after a step this small the next one would be as small as its sq
 
 
 @compiled
-def digamma(x: float) -> float:
-    """ψ(x), to about ten digits; for x > 0."""
+def _digamma_parts(x: float) -> tuple[float, float]:
+    """(y, d) such that ψ(x) = log(y) + d, to about ten digits; for x > 0. Mostly the logarithm need not be taken."""
     above, below = 0.0, 1.0  # 1/x + 1/(x + 1) + … as one fraction: a division takes as long as several products
     while x < 6.0:
         above = above * x + below
         below *= x
         x += 1.0
     f = 1.0 / (x * x)
-    return math.log(x) - above / below - 0.5 / x - f * (1 / 12 - f * (1 / 120 - f * (1 / 252 - f / 240)))
+    return x, -above / below - 0.5 / x - f * (1 / 12 - f * (1 / 120 - f * (1 / 252 - f / 240)))
+
+
+@compiled
+def digamma(x: float) -> float:
+    """ψ(x), for x > 0."""
+    y, rest = _digamma_parts(x)
+    return math.log(y) + rest
 
 
 @compiled
 def geometric(shape: float) -> float:
     """The geometric mean of a Gamma distribution of this shape, as a share of its mean."""
-    return math.exp(digamma(shape) - math.log(shape))
+    y, rest = _digamma_parts(shape)
+    return y / shape * math.exp(rest)
+
+
+@compiled
+def mean_log(mean: float, shape: float) -> float:
+    """The mean logarithm of a Gamma distribution."""
+    y, rest = _digamma_parts(shape)
+    return math.log(mean * y / shape) + rest
 
 
 @compiled

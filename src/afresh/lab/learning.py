@@ -2,8 +2,9 @@
 
 `learn` scores the learner, and visits to all pages alike, in windows from the first crawl to the hundredth a page, as
 shares of what knowing all rates scores there. `explore` compares the value of learning with none and with a tenth of
-the crawls at random, twice: whole short runs, which pay for what is learned and do not live to use it, and the time
-after them, in which nobody explores any more and what was learned shows.
+the crawls at random, twice: whole runs of some crawls a page, as long as the learner's plan, which pay for what is
+learned, and the time after them, in which nobody explores any more and what was learned shows. Our schedules are scored
+by expected freshness: what changes there happened to be hides small differences.
 """
 
 import time
@@ -13,7 +14,8 @@ import numpy as np
 
 from afresh.lab.base import Experiment, Sample
 from afresh.lab.trials import BUDGET
-from afresh.sim.field import Field, close, fresh_until
+from afresh.sim.expected import expected_freshness
+from afresh.sim.field import close
 from afresh.sim.history import Heard, History, make_history
 from afresh.sim.learned import Known, replay_learned
 from afresh.sim.peers import replay_rule
@@ -24,6 +26,7 @@ from afresh.sim.world import World, paper_world
 WINDOWS = ((0.0, 1.0), (1.0, 3.0), (3.0, 10.0), (15.0, 20.0), (20.0, 40.0), (40.0, 50.0), (90.0, 100.0))
 LENGTHS = (1.0, 3.0, 10.0, 30.0)
 AFTER = 10.0  # crawls a page, in which what was learned is put to use
+THRIFTY = 1.5  # the curiosity that pays within the plan; the default one aims at its end
 
 
 def draw_world(pages: int, seed: int, rounds: float) -> tuple[World, History, Heard]:
@@ -50,73 +53,67 @@ def _known(world: World) -> Known:
     return world.change_rate, world.recall, world.false_rate
 
 
-def _cut(history: History, end: float) -> History:
-    page = np.repeat(np.arange(history.pages), np.diff(history.first))
-    return make_history(page, history.times, weight=history.weight, start=history.start, end=end)
-
-
-def _share(history: History, fresh_time: np.ndarray, span: float) -> float:
-    return float(history.weight @ fresh_time / history.weight.sum() / span)
-
-
-def _score(history: History, heard: Heard, begin: float, known: Known | None = None, **learning: float) -> float:
-    field, _ = replay_learned(history, budget=BUDGET, score_from=begin, heard=heard, known=known, **learning)  # type: ignore[arg-type]
-    close(field)
-    return _share(history, field.fresh_time, history.end - begin)
-
-
-def _uniform(history: History, begin: float) -> float:
-    field = replay_rule(history, RULES["uniform"], budget=BUDGET, score_from=begin)
-    close(field)
-    return _share(history, field.fresh_time, history.end - begin)
-
-
-def _by_windows(history: History, heard: Heard, known: Known | None = None) -> list[float]:
-    """Fresh shares in each window of one run."""
+def _freshness(
+    world: World,
+    history: History,
+    heard: Heard,
+    edges: tuple[float, ...],
+    known: Known | None = None,
+    **learning: float,
+) -> np.ndarray:
+    """Expected freshness of one run of our schedule, in the windows up to these edges, in crawls a page."""
     round_ = history.pages / BUDGET
-    fresh = {0: 0.0}  # time until so many tenths of a round
+    picks = np.full(round(history.end * BUDGET) + 1, -1)
+    replay_learned(history, budget=BUDGET, score_from=0.0, heard=heard, known=known, picks=picks, **learning)  # type: ignore[arg-type]
+    return expected_freshness(world, heard, picks, step=1 / BUDGET, edges=tuple(edge * round_ for edge in edges))
 
-    def look(now: float, field: Field) -> None:
-        fresh[round(10 * now / round_)] = _share(history, fresh_until(field, now), 1.0)
 
-    replay_learned(history, budget=BUDGET, score_from=0.0, heard=heard, known=known, watch=look)
-    return [(fresh[round(10 * b)] - fresh[round(10 * a)]) / ((b - a) * round_) for a, b in WINDOWS]
+def _uniform(history: History, begin: float, end: float) -> float:
+    """What visits to all pages alike score, in a window."""
+    page = np.repeat(np.arange(history.pages), np.diff(history.first))
+    cut = make_history(page, history.times, weight=history.weight, start=history.start, end=end)
+    field = replay_rule(cut, RULES["uniform"], budget=BUDGET, score_from=begin)
+    close(field)
+    return float(history.weight @ field.fresh_time / history.weight.sum() / (end - begin))
 
 
 def learn_trial(pages: int, seed: int) -> dict[str, Sample]:
     """Shares of what knowing all rates scores, in each window."""
-    world, whole, heard = draw_world(pages, seed, WINDOWS[-1][1])
-    known = _by_windows(whole, heard, _known(world))
+    world, history, heard = draw_world(pages, seed, WINDOWS[-1][1])
+    edges = tuple(sorted({edge for window in WINDOWS for edge in window} - {0.0}))
+    known = _freshness(world, history, heard, edges, _known(world))
     began = time.perf_counter()
-    learned = _by_windows(whole, heard)
+    learned = _freshness(world, history, heard, edges)
     seconds = (time.perf_counter() - began) / len(WINDOWS)
     found = {}
-    for (first, last), knows, learns in zip(WINDOWS, known, learned, strict=True):
-        history = _cut(whole, last * pages / BUDGET)
+    for first, last in WINDOWS:
+        which = edges.index(last)
         began = time.perf_counter()
-        uniform = _uniform(history, first * pages / BUDGET)
-        found[f"learns, {last:g} crawls"] = Sample(learns / knows, 1.0, 0.0, seconds)
-        found[f"uniform, {last:g} crawls"] = Sample(uniform / knows, 1.0, 0.0, time.perf_counter() - began)
+        uniform = _uniform(history, first * pages / BUDGET, last * pages / BUDGET)
+        found[f"learns, {last:g} crawls"] = Sample(learned[which] / known[which], 1.0, 0.0, seconds)
+        found[f"uniform, {last:g} crawls"] = Sample(uniform / known[which], 1.0, 0.0, time.perf_counter() - began)
     return found
 
 
-def explore_trial(pages: int, seed: int) -> dict[str, Sample]:
+def explore_trial(pages: int, seed: int, lengths: tuple[float, ...] = LENGTHS) -> dict[str, Sample]:
     """Some crawls a page with each way of exploring, and the time after them, against knowing all rates."""
     found = {}
-    ways: dict[str, dict[str, float]] = {
-        "value of learning": {},
-        "none": {"curiosity": 0.0},
-        "a tenth at random": {"curiosity": 0.0, "random_every": 10},
-    }
-    for length in LENGTHS:
-        world, whole, heard = draw_world(pages, seed, length + AFTER)
-        turn = length * pages / BUDGET
-        for part, history, begin in (("in", _cut(whole, turn), 0.0), ("after", whole, turn)):
-            known = _score(history, heard, begin, _known(world))
-            for name, learning in ways.items():
-                began = time.perf_counter()
-                share = _score(history, heard, begin, None, explore_until=turn, **learning) / known
-                found[f"{name}, {part} {length:g} crawls"] = Sample(share, 1.0, 0.0, time.perf_counter() - began)
+    for length in lengths:
+        ways: dict[str, dict[str, float]] = {
+            "value of learning": {"curiosity": THRIFTY, "plan": length},
+            "value of learning, for later": {"plan": length},
+            "none": {"curiosity": 0.0},
+            "a tenth at random": {"curiosity": 0.0, "random_every": 10},
+        }
+        world, history, heard = draw_world(pages, seed, length + AFTER)
+        edges, turn = (length, length + AFTER), length * pages / BUDGET
+        known = _freshness(world, history, heard, edges, _known(world))
+        for name, learning in ways.items():
+            began = time.perf_counter()
+            shares = _freshness(world, history, heard, edges, explore_until=turn, **learning) / known  # type: ignore[arg-type]
+            seconds = time.perf_counter() - began
+            for part, share in zip(("in", "after"), shares, strict=True):
+                found[f"{name}, {part} {length:g} crawls"] = Sample(float(share), 1.0, 0.0, seconds)
     return found
 
 

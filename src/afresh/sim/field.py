@@ -107,19 +107,6 @@ def entries_since(field: Field, page: int, moment: float) -> int:
 
 
 @compiled
-def fresh_until(field: Field, now: float) -> Floats:
-    """How long each copy has been fresh up to now, since scoring began."""
-    fresh = field.fresh_time.copy()
-    for page in range(fresh.size):
-        old, begin = field.seen[page], max(field.current[page], field.span[0])
-        spoiled = min(now, field.ends[page])
-        if old < field.first[page + 1]:
-            spoiled = min(spoiled, field.times[old])
-        fresh[page] += max(0.0, spoiled - begin)
-    return fresh
-
-
-@compiled
 def close(field: Field) -> None:
     """The end: score what the copies have been worth since their last visit."""
     end = field.span[1]

@@ -1,12 +1,12 @@
 """Our schedule over a history: it knows no rate, and learns from its own crawls, on the live scheduler's own table."""
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh.estimate.curiosity import Copy
 from afresh.estimate.online import (
     CURIOSITY,
     DEFAULT_MEMORY,
@@ -32,8 +32,7 @@ from afresh.sim.siblings import TOLD_OF_A_CHANGE, Siblings, age_of, next_sibling
 from afresh.value.compiled import compiled
 
 _LOOKS_PER_ROUND = 10  # how often what is stated is compared, in the time of a visit to every page
-
-
+_NOT_KEPT = np.empty(0, np.int64)
 Known = tuple[NDArray[np.float64], NDArray[np.float64] | float, NDArray[np.float64] | float]  # Δ, recall, false rate
 
 
@@ -50,6 +49,7 @@ class Setting(NamedTuple):
     random_every: int  # every so many ticks a page at random is crawled, for comparison; 0: never
     siblings: Siblings
     hearing: Hearing
+    picks: NDArray[np.int64]  # the page that every tick went to, if there is room
 
 
 # What learning about a page is worth need not be weighed anew; or is, since something happened to the page, or in turn.
@@ -64,10 +64,9 @@ def _believe(core: int, table: Table, field: Field, setting: Setting, page: int,
     record = page_at(core, page)
     weight = setting.weight[page]
     if curious != INCURIOUS:
-        price, elapsed = float(control_at(core).price), age_of(setting.siblings, page, field.current[page], now)
-        record.request_rate = weight * interest_of(
-            table, page, now, weight, price, max(elapsed, 0.0), _count(setting, page), curious == IN_TURN
-        )
+        elapsed = age_of(setting.siblings, page, field.current[page], now)
+        copy, price = Copy(max(elapsed, 0.0), _count(setting, page)), float(control_at(core).price)
+        record.request_rate = weight * interest_of(table, page, now, weight, price, copy, curious == IN_TURN)
     if setting.siblings.on or setting.hearing.weighs:
         age = age_of(setting.siblings, page, field.current[page], now)
         if setting.signals[page] > 0 and setting.hearing.weighs:
@@ -175,6 +174,8 @@ def run_learning(core: int, table: Table, field: Field, setting: Setting, first:
         page = take(core, now)
         if page >= 0:
             _fetch(core, table, field, setting, page, now)
+        if tick < setting.picks.size:
+            setting.picks[tick] = page
         if setting.learns:
             _look_round(core, table, field, setting, now)
     return heard
@@ -206,14 +207,14 @@ def replay_learned(
     random_every: int = 0,
     sources: Sources | None = None,
     explore_until: float = math.inf,
-    watch: Callable[[float, Field], None] | None = None,
+    picks: NDArray[np.int64] = _NOT_KEPT,
     **learning: float,
 ) -> tuple[Field, float]:
     """Run one of our policies over a history; `known` are the rates that it knows, None: it learns them.
 
     What it learns of the sources of signals, where they have any, goes to `sources`. After `explore_until` no crawl is
-    made for the sake of learning any more, though all teach. `watch` is shown the field ten times in the time of a
-    visit to every page.
+    made for the sake of learning any more, though all teach. Which page was crawled k ticks after the start is left in
+    `picks[k]`, −1: none, as far as there is room.
 
     The second result is the freshness that it stated, on average over the scored time; NaN if it does not learn.
     """
@@ -235,7 +236,17 @@ def replay_learned(
     siblings = siblings_of(history.names if known is None else (), pages, pages * step)
     hearing = hearing_of(heard, pages, sources or Sources(), learns=known is None and policy == "greedy-ncis")
     setting = Setting(
-        known is None, weight, heard.time, heard.page, signals, history.start, step, random_every, siblings, hearing
+        known is None,
+        weight,
+        heard.time,
+        heard.page,
+        signals,
+        history.start,
+        step,
+        random_every,
+        siblings,
+        hearing,
+        picks,
     )
     ticks = int((history.end - history.start) / step) + 1
     each = max(1, pages // _LOOKS_PER_ROUND)
@@ -248,8 +259,6 @@ def replay_learned(
             setting = setting._replace(random_every=0)
         next_signal = run_learning(scheduler.state.core, table, field, setting, first, last, next_signal)
         now = history.start + last * step
-        if watch is not None:
-            watch(min(now, history.end), field)
         if setting.learns and score_from < now <= history.end:
             stated.append(stated_freshness(table, field, setting, now))
     return field, float(np.mean(stated)) if stated else float("nan")

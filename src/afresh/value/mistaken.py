@@ -61,18 +61,17 @@ def fresh_time_when_mistaken(x: float, believed: Rates, true_silent_rate: float,
 
 
 @compiled
-def gain_lost(
-    price: float, x: float, interval: float, believed: Rates, true_silent_rate: float, true_weight: float
-) -> float:
-    """How much more a page would gain in a unit of time if it were crawled by its true rates.
+def best_gain(price: float, rates: Rates, start: float) -> float:
+    """What a page gains in a unit of time if it is crawled by its true rates: fresh time less `price` a crawl.
 
-    The gain of a page is its fresh time less `price` a crawl, per time: e^{−x} at the best threshold x. It is crawled
-    at believed staleness x, once in `interval`; from `NEVER` on it is not crawled at all, and gains nothing.
+    It is e^{−x} at the best threshold x; `start` is a guess of that, 0: none.
     """
-    best = math.exp(
-        -page_threshold(price, true_silent_rate, believed.signal_rate, true_weight, x if x < NEVER else 0.0)
-    )
+    return math.exp(-page_threshold(price, rates.silent_rate, rates.signal_rate, rates.weight, start))
+
+
+@compiled
+def gain_when_mistaken(price: float, x: float, interval: float, believed: Rates, true: Rates) -> float:
+    """What it gains if it is crawled at believed staleness x, once in `interval`; from `NEVER` on not at all."""
     if x >= NEVER:
-        return best
-    fresh = fresh_time_when_mistaken(x, believed, true_silent_rate, true_weight)
-    return max(0.0, best - (fresh - price) / interval)
+        return 0.0
+    return (fresh_time_when_mistaken(x, believed, true.silent_rate, true.weight) - price) / interval
