@@ -111,7 +111,8 @@ def test_plans_begin_with_learning_and_end_with_using_it() -> None:
     assert horizon(3.0, 80.0, 20.0) == horizon(3.0, 99.0, 20.0) == 0.0
     assert horizon(3.0, 100.0, 20.0) > 0.0
     assert horizon(3.0, 2.0, 5.0) == pytest.approx(7.5)
-    assert horizon(0.0, 0.0, 20.0) == horizon(3.0, math.inf, 20.0) == horizon(3.0, 1.0, 0.0) == 0.0
+    assert horizon(0.0, 0.0, 20.0) == horizon(3.0, math.inf, 20.0) == 0.0
+    assert horizon(3.0, 1.0, 0.0) == horizon(3.0, 1.0, -1.0) == horizon(3.0, 1.0, math.inf) == 0.0
 
 
 @settings(max_examples=100, deadline=None)

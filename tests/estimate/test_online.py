@@ -327,11 +327,16 @@ def test_what_pages_turned_out_to_be_is_what_others_are_thought_to_be() -> None:
     assert weighed(table, 299, 40.0, 0.1, 0.4) < 1.05
 
 
-@pytest.mark.parametrize(("pages", "enough"), [(60, 60), (150, 100), (600, 200)])
-def test_what_pages_are_like_is_settled_after_a_third_of_them_unless_these_are_few(pages: int, enough: int) -> None:
+@pytest.mark.parametrize(
+    ("pages", "shown", "enough"), [(60, 60, 60), (150, 150, 100), (600, 600, 200), (600, 90, 600), (600, 120, 290)]
+)
+def test_what_pages_are_like_is_settled_after_a_third_of_them_unless_these_show_little(
+    pages: int, shown: int, enough: int
+) -> None:
     table = new_table(pages, typical_rate=0.1, now=0.0)
     table.pages["heard"] = 20
-    for page in range(pages):
+    first = enough - 100 if shown == 120 else 0  # the others were never crawled
+    for page in range(first, first + shown):
         learn_crawl(table, page, 10.0, 1.0, False)
     before = table.prior.copy()
     for page in range(enough):

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from afresh.sim.expected import expected_freshness
+from afresh.sim.expected import freshness_of_picks
 from afresh.sim.field import close, new_field, visit
 from afresh.sim.history import Heard, make_history
+from afresh.sim.learned import replay_learned
 from afresh.sim.world import World
 
 WORLD = World(
@@ -40,18 +41,18 @@ def happened(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, Heard]:
 
 def test_on_average_it_is_what_happens() -> None:
     rng = np.random.default_rng(3)
-    picks = np.array([-1, 0, 1, 1, -1, 3, 2, 0, 0, 3, 3, 1, -1, -1, 2, 0, 1, 3, 3, 1, 0, 2, 1, 1, 0])
+    picks = np.array([0, 1, 1, -1, 3, 2, 0, 0, 3, 3, 1, -1, -1, 2, 0, 1, 3, 3, 1, 0, 2, 1, 1, 0])
     expected, found = np.zeros(3), np.zeros(3)
     runs = 3000
     for _ in range(runs):
         page, moment, heard = happened(rng)
-        expected += expected_freshness(WORLD, heard, picks, step=STEP, edges=EDGES) / runs
+        expected += freshness_of_picks(WORLD, heard, picks, step=STEP, edges=EDGES) / runs
         begin = 0.0
         for window, end in enumerate(EDGES):
             field = new_field(make_history(page, moment, weight=WORLD.request_rate, start=0.0, end=end), begin)
             for tick, which in enumerate(picks):
-                if which >= 0 and tick * STEP <= end:
-                    visit(field, int(which), tick * STEP)
+                if which >= 0 and (tick + 1) * STEP <= end:
+                    visit(field, int(which), (tick + 1) * STEP)
             close(field)
             fresh = WORLD.request_rate @ field.fresh_time / WORLD.request_rate.sum()
             found[window] += fresh / (end - begin) / runs
@@ -60,16 +61,30 @@ def test_on_average_it_is_what_happens() -> None:
 
 
 def test_windows_add_up() -> None:
-    page, moment, heard = happened(np.random.default_rng(4))
-    picks = np.array([-1, 0, 1, 2, 3] * 5)
-    parts = expected_freshness(WORLD, heard, picks, step=STEP, edges=EDGES)
-    whole = expected_freshness(WORLD, heard, picks, step=STEP, edges=EDGES[-1:])
+    _, _, heard = happened(np.random.default_rng(4))
+    picks = np.array([0, 1, -1, 2, 3] * 5)
+    parts = freshness_of_picks(WORLD, heard, picks, step=STEP, edges=EDGES)
+    whole = freshness_of_picks(WORLD, heard, picks, step=STEP, edges=EDGES[-1:])
     assert parts @ np.diff(EDGES, prepend=0.0) / END == pytest.approx(whole[0])
-    assert page.size == moment.size > 0
 
 
 def test_without_crawls_and_signals_a_copy_is_fresh_until_its_first_change() -> None:
     quiet = World(np.ones(1), np.array([0.4]), np.zeros(1), np.zeros(1))
     nothing = Heard(np.empty(0), np.empty(0, np.int64))
-    share = expected_freshness(quiet, nothing, np.full(5, -1), step=1.0, edges=(4.0,))
+    share = freshness_of_picks(quiet, nothing, np.full(5, -1), step=1.0, edges=(4.0,))
     assert share[0] == pytest.approx(-np.expm1(-1.6) / 1.6)
+
+
+def test_a_run_leaves_the_page_of_every_tick() -> None:
+    page, moment, heard = happened(np.random.default_rng(5))
+    history = make_history(page, moment, weight=WORLD.request_rate, start=0.0, end=END)
+    for room in (24, 10):
+        picks = np.full(room, -1)
+        field, _ = replay_learned(history, budget=1 / STEP, score_from=0.0, heard=heard, picks=picks)
+        last = {int(which): (tick + 1) * STEP for tick, which in enumerate(picks) if which >= 0}
+        assert len(last) > 1
+        if room == 24:
+            assert list(field.visits) == list(np.bincount(picks[picks >= 0], minlength=4))
+            for which, then in last.items():
+                assert field.current[which] == then
+    assert replay_learned(history, budget=1 / STEP, score_from=0.0, heard=heard)[0].visits.sum() == field.visits.sum()

@@ -75,7 +75,7 @@ def horizon(curiosity: float, age: float, first_plan: float) -> float:
     Each plan ends five times as late as the one before. What is learned counts for `curiosity` times the length of the
     plan, and less and less as it goes on; towards its end what was learned is put to use.
     """
-    if not (age < math.inf and first_plan > 0.0):
+    if not (age < math.inf and 0.0 < first_plan < math.inf):
         return 0.0
     end = first_plan
     while end <= age:

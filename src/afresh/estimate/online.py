@@ -64,7 +64,7 @@ _GUESSED = guessed(GUESS_SHAPE, GUESS_WEIGHT)
 SHORTEST_WATCH = 0.02  # typical intervals: a first signal right after the start does not mean signals without end
 
 ENOUGH = 10_000  # pages that the points' priors are settled after, and the plain price is found by; at most
-FEW_PAGES = 100  # too few to settle by, if there are others
+FEW_PAGES = 100.0  # less is not enough to settle them by, as long as there are others
 PRICE_STEP, MOST_STEP = 3.0, 0.1  # how fast that follows: all these pages together move it by e³, one by e^0.1 at most
 MOST_DEARER = 30.0  # exploring does not make a crawl dearer than this
 MOST_WANTED = 20.0  # times the average crawl rate: no page counts for more in the plain price
@@ -255,9 +255,16 @@ def _settle_points(table: Table) -> None:
 
 
 @compiled
-def _enough_to_settle(used: float) -> float:
-    """After how many pages: a third of them, if that is enough to go by. One step of many does not go all the way."""
-    return min(max(used / 3.0, min(used, FEW_PAGES)), ENOUGH)
+def _settle_in_time(table: Table) -> None:
+    """Settle the points' priors after a third of the pages, if enough of them had something to show, or after all.
+
+    A step does not go all the way, so often is better; but a few pages, or none, must not stand for all.
+    """
+    control = table.control
+    used = min(control[USED], ENOUGH)
+    if control[WEIGHED] >= used or (3.0 * control[WEIGHED] >= used and table.found.sum() >= FEW_PAGES):
+        control[WEIGHED] = 0.0
+        _settle_points(table)
 
 
 @compiled
@@ -283,9 +290,7 @@ def interest_of(
         if record.observations > 0 and chance.size > 0:
             table.found[record.group % LOUDNESSES] += chance
         control[WEIGHED] += 1.0
-        if control[WEIGHED] >= _enough_to_settle(control[USED]):
-            control[WEIGHED] = 0.0
-            _settle_points(table)
+        _settle_in_time(table)
     if not (ahead > 0.0 and request_rate > 0.0 and chance.size > 0):
         return 1.0
     plain = control[PLAIN_PRICE] if control[PLAIN_PRICE] > 0.0 else price

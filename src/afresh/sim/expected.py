@@ -31,12 +31,12 @@ def _fresh_time(
 ) -> Floats:
     """Expected fresh time in each window, times request rates; the loop of `learned`, without its decisions."""
     stale, since = np.zeros(silent_rate.size), np.zeros(silent_rate.size)
-    total, heard, tick = np.zeros(edges.size), 0, 1
+    total, heard, tick = np.zeros(edges.size), 0, 0
     for window in range(edges.size):
         while True:
             crawled, told = np.inf, np.inf
             if tick < picks.size:
-                crawled = tick * step
+                crawled = (tick + 1) * step
             if heard < signal_time.size:
                 told = signal_time[heard]
             now = min(crawled, told)
@@ -65,10 +65,10 @@ def _pass(stale: Floats, since: Floats, silent_rate: float, page: int, now: floa
     return fresh * float(-math.expm1(-silent_rate * elapsed) / silent_rate if silent_rate > 0.0 else elapsed)
 
 
-def expected_freshness(world: World, heard: Heard, picks: Integers, *, step: float, edges: tuple[float, ...]) -> Floats:
+def freshness_of_picks(world: World, heard: Heard, picks: Integers, *, step: float, edges: tuple[float, ...]) -> Floats:
     """The share of requests that found a fresh copy, in the windows from 0 to the first edge, from there to the next …
 
-    All copies were fresh at 0; page `picks[k]` was crawled k steps later, −1: none. Signals must not be late.
+    All copies were fresh at 0; page `picks[k]` was crawled at (k + 1)·step, −1: none. Signals must not be late.
     """
     rates = zip(world.change_rate, world.recall, world.false_rate, strict=True)
     silent_rate, _, weight = np.array([page_rates(*page) for page in rates]).T

@@ -174,8 +174,8 @@ def run_learning(core: int, table: Table, field: Field, setting: Setting, first:
         page = take(core, now)
         if page >= 0:
             _fetch(core, table, field, setting, page, now)
-        if tick < setting.picks.size:
-            setting.picks[tick] = page
+        if tick <= setting.picks.size:
+            setting.picks[tick - 1] = page
         if setting.learns:
             _look_round(core, table, field, setting, now)
     return heard
@@ -213,8 +213,8 @@ def replay_learned(
     """Run one of our policies over a history; `known` are the rates that it knows, None: it learns them.
 
     What it learns of the sources of signals, where they have any, goes to `sources`. After `explore_until` no crawl is
-    made for the sake of learning any more, though all teach. Which page was crawled k ticks after the start is left in
-    `picks[k]`, −1: none, as far as there is room.
+    made for the sake of learning any more, though all teach. The page that each tick went to is left in `picks`, −1:
+    none, as far as there is room; the first tick is one step after the start.
 
     The second result is the freshness that it stated, on average over the scored time; NaN if it does not learn.
     """

@@ -71,7 +71,10 @@ def best_gain(price: float, rates: Rates, start: float) -> float:
 
 @compiled
 def gain_when_mistaken(price: float, x: float, interval: float, believed: Rates, true: Rates) -> float:
-    """What it gains if it is crawled at believed staleness x, once in `interval`; from `NEVER` on not at all."""
+    """What it gains if it is crawled at believed staleness x, once in `interval`; from `NEVER` on not at all.
+
+    Signals are counted, so their rate is the same in both.
+    """
     if x >= NEVER:
         return 0.0
     return (fresh_time_when_mistaken(x, believed, true.silent_rate, true.weight) - price) / interval
