@@ -130,3 +130,16 @@ def test_crawls_are_counted_by_the_calendar_and_not_by_what_was_read_back() -> N
         again.add(slot, now=begin + 4 * DAY + 0.01 * slot, learned=learner.learned(slot))
         again.beliefs(slot, begin + 4 * DAY + 0.01 * slot)
     assert 0.8 < rate(again) < 1.25
+
+
+def test_the_length_of_the_first_plan_says_how_long_there_is_something_to_learn() -> None:
+    worth = {}
+    for plan, curiosity in ((5.0, 4.0), (20.0, 4.0), (20.0, 0.0)):
+        learner = Learner(typical_rate=1 / DAY, plan=plan, curiosity=curiosity)
+        learner.add(0, now=0.0)
+        learner.signalled(0, 2)
+        learner.beliefs(0, 4.5 * DAY)
+        price = 0.5 * DAY  # for a page that is asked for once a second
+        worth[plan, curiosity] = learner.interest(0, 1.0, price)
+    assert worth[20.0, 4.0] > 1.1
+    assert worth[5.0, 4.0] == worth[20.0, 0.0] == 1.0  # what the short plan taught is put to use by now
