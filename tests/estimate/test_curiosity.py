@@ -223,6 +223,16 @@ def test_the_moment_is_that_of_the_best_interval(price: float, spread: float, ah
     assert due(factor(price, ahead, believed, chance), price, 0.5, 0.0, 0.5) == pytest.approx(best, rel=0.06)
 
 
+def test_points_of_hardly_any_probability_leave_theirs_to_the_others() -> None:
+    chance = doubtful(0.6)
+    unlikely = chance <= 1e-3
+    assert 20 < unlikely.sum() < POINTS - 20
+    before = chance.copy()
+    interest(Prices(1.0, 1.0), 20.0, Rates(0.5, 0.4, 0.7), chance, TYPICAL, Copy(0.0, 0.0))
+    assert not chance[unlikely].any()
+    np.testing.assert_allclose(chance[~unlikely], before[~unlikely] / before[~unlikely].sum())
+
+
 def test_every_point_counts_once() -> None:
     assert len(ALPHAS) == len(BS) == POINTS
     gains = np.linspace(0.0, 1.0, POINTS)
