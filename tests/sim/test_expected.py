@@ -43,7 +43,7 @@ def test_on_average_it_is_what_happens() -> None:
     rng = np.random.default_rng(3)
     picks = np.array([0, 1, 1, -1, 3, 2, 0, 0, 3, 3, 1, -1, -1, 2, 0, 1, 3, 3, 1, 0, 2, 1, 1, 0])
     expected, found = np.zeros(3), np.zeros(3)
-    runs = 3000
+    runs = 800
     for _ in range(runs):
         page, moment, heard = happened(rng)
         expected += freshness_of_picks(WORLD, heard, picks, step=STEP, edges=EDGES) / runs
@@ -57,7 +57,7 @@ def test_on_average_it_is_what_happens() -> None:
             fresh = WORLD.request_rate @ field.fresh_time / WORLD.request_rate.sum()
             found[window] += fresh / (end - begin) / runs
             begin = end
-    np.testing.assert_allclose(expected, found, atol=0.01)
+    np.testing.assert_allclose(expected, found, atol=0.015)
 
 
 def test_windows_add_up() -> None:
