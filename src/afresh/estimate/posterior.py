@@ -33,7 +33,7 @@ SUMS = 8
 LEAST_SHAPE, MOST_SHAPE = 0.05, 50.0
 _CERTAIN = 30.0  # x from which on a change says nothing
 _STEPS = 40
-_LAST = 0.02  # after a step this small the next one would be as small as its square
+_LAST = 0.05  # after a step this small what is left is about its square, far below what is known of any page
 
 
 @compiled
@@ -139,8 +139,9 @@ def mode(sums: Sums, a: float, r: float, p: float, q: float) -> tuple[float, flo
         bend_a = a + k0 * y * y + k1 * u * u
         bend_b = p + k0 * z * z + k1 * v * v
         twist = k0 * y * z + k1 * u * v
-        room = bend_a * bend_b - twist * twist
-        step_a, step_b = (bend_b * slope_a - twist * slope_b) / room, (bend_a * slope_b - twist * slope_a) / room
+        inverse = 1.0 / (bend_a * bend_b - twist * twist)
+        step_a = (bend_b * slope_a - twist * slope_b) * inverse
+        step_b = (bend_a * slope_b - twist * slope_a) * inverse
         down = max(-step_a, -step_b)
         short = 1.0 if down < 0.9 else 0.9 / down  # both stay above 0
         alpha *= 1.0 + short * step_a
