@@ -51,7 +51,8 @@ def _known(world: World) -> Known:
     return world.change_rate, world.recall, world.false_rate
 
 
-def _in_rounds(edges: tuple[float, ...], pages: int) -> tuple[float, ...]:
+def _moments(edges: tuple[float, ...], pages: int) -> tuple[float, ...]:
+    """When there have been so many crawls a page."""
     return tuple(edge * pages / BUDGET for edge in edges)
 
 
@@ -66,14 +67,14 @@ def _freshness(
     """Expected freshness of one run of our schedule, in the windows up to these edges, in crawls a page."""
     picks = np.full(round(history.end * BUDGET), -1)
     replay_learned(history, budget=BUDGET, score_from=0.0, heard=heard, known=known, picks=picks, **learning)  # type: ignore[arg-type]
-    return freshness_of_picks(world, heard, picks, step=1 / BUDGET, edges=_in_rounds(edges, history.pages))
+    return freshness_of_picks(world, heard, picks, step=1 / BUDGET, edges=_moments(edges, history.pages))
 
 
 def _uniform(world: World, heard: Heard, edges: tuple[float, ...], seed: int) -> np.ndarray:
     """The same of visits to all pages alike, one after another."""
     order = np.random.default_rng([seed, world.pages, 1]).permutation(world.pages)
     picks = np.tile(order, math.ceil(edges[-1]))
-    return freshness_of_picks(world, heard, picks, step=1 / BUDGET, edges=_in_rounds(edges, world.pages))
+    return freshness_of_picks(world, heard, picks, step=1 / BUDGET, edges=_moments(edges, world.pages))
 
 
 def learn_trial(pages: int, seed: int) -> dict[str, Sample]:
