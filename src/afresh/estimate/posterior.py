@@ -111,6 +111,14 @@ def changed_crawls(sums: Sums, place: int) -> tuple[float, float, float]:
 
 
 @compiled
+def _odds_of_fresh(x: float) -> float:
+    """1/(eˣ − 1), at least to twelve digits; 0 where x is 0."""
+    if x > 1e-3:
+        return 1.0 / (math.exp(x) - 1.0)  # `expm1` takes twice as long
+    return 1.0 / math.expm1(x) if x > 0.0 else 0.0
+
+
+@compiled
 def mode(sums: Sums, a: float, r: float, p: float, q: float) -> tuple[float, float, float, float]:
     """(α, b, shape of α, shape of b) under the priors Gamma(a, r) of α and Gamma(p, q) of b.
 
@@ -131,8 +139,7 @@ def mode(sums: Sums, a: float, r: float, p: float, q: float) -> tuple[float, flo
     for _ in range(_STEPS):
         # All in the logarithms of α and b, or rather in shares of them: near the mode the same.
         y, z, u, v = alpha * t0, b * n0, alpha * t1, b * n1
-        h0 = 1.0 / math.expm1(y + z) if y + z > 0.0 else 0.0
-        h1 = 1.0 / math.expm1(u + v) if u + v > 0.0 else 0.0
+        h0, h1 = _odds_of_fresh(y + z), _odds_of_fresh(u + v)
         slope_a = a - rate * alpha + c0 * y * h0 + c1 * u * h1
         slope_b = p - weight * b + c0 * z * h0 + c1 * v * h1
         k0, k1 = c0 * h0 * (1.0 + h0), c1 * h1 * (1.0 + h1)
