@@ -183,3 +183,24 @@ def test_policies_order_as_published() -> None:
     assert fresh["greedy-ncis"] > fresh["greedy-cis+"] - 0.001
     assert fresh["greedy-ncis"] > fresh["greedy-ncis-approx-2"] - 0.001
     assert fresh["threshold"] == pytest.approx(world.ceiling(), rel=0.01)
+
+
+@pytest.mark.parametrize("fall", [0.9, 0.7, 0.3])
+def test_a_page_that_is_believed_anew_is_not_passed_over(fall: float) -> None:
+    # All pages are believed to change less often from some moment on, so that nothing is due and the wheel runs ahead.
+    pages = 500
+    scheduler = Scheduler(budget=1.0)
+    current = -np.arange(pages, dtype=float)[::-1]
+    share, rate = np.full(pages, 1.0 / pages), np.full(pages, 1.5 / pages)
+    slots = scheduler.add_many(request_rate=share, change_rate=rate, now=0.0, age=-current)
+    for tick in range(1, 3 * pages):
+        now = float(tick)
+        if tick == 2 * pages:
+            scheduler.update_many(slots, now=now - 0.5, change_rate=fall * rate)
+        if tick >= 2 * pages:
+            oldest = np.argsort(current)[:30]
+            scheduler.update_many(slots[oldest], now=now - 0.5, change_rate=fall * rate[oldest])
+        for page in scheduler.next_many(now, 1):
+            if tick > 2 * pages:
+                assert np.count_nonzero(current < current[page]) <= 2
+            current[page] = now

@@ -13,7 +13,7 @@ import numpy as np
 from afresh.schedule.inlined import inlined
 from afresh.schedule.lists import BUCKETS, put_last, take_out
 from afresh.schedule.memory import control_at, host_at, page_at
-from afresh.schedule.policies import seen
+from afresh.schedule.policies import LDS, seen
 from afresh.schedule.table import PARKED, PAUSED, READY, SHELVES, URGENT, WHEEL
 from afresh.schedule.worth import longest_of, may_go_at, worth
 from afresh.value.kernels import page_staleness
@@ -125,8 +125,21 @@ def wait_for_value(core: int, slot: int, now: float) -> None:
 
 
 @inlined
+def _was_passed(core: int, slot: int, now: float) -> bool:
+    """Whether the wheel has run ahead of the moment when the page is due: all who may go were brought forward there."""
+    control = control_at(core)
+    page = page_at(core, slot)
+    ahead = control.ahead > control.bucket and page.due < control.ahead * control.width
+    return bool(ahead and not control.exact and control.policy != LDS and may_go_at(core, page) <= now)
+
+
+@inlined
 def settle(core: int, slot: int, now: float) -> None:
-    """Put a page, which is in no list, where its threshold wants it: on the wheel, or on a shelf if it is due."""
+    """Put a page, which is in no list, where its threshold wants it: on the wheel, or on a shelf if it is due.
+
+    Where the wheel has run ahead it would pass over the page until that is due, however much it is worth among those
+    that were brought forward: it joins them.
+    """
     control = control_at(core)
     page = page_at(core, slot)
     if not page.marks & URGENT:
@@ -134,7 +147,11 @@ def settle(core: int, slot: int, now: float) -> None:
         # A bucket that has begun is not looked at again: exact mode keeps at hand what is due within it.
         soon = control.exact and page.due < control.bucket * control.width
         if page.due > now and not soon:
-            to_wheel(core, slot)
+            value = worth(core, slot, now) if _was_passed(core, slot, now) else 0.0
+            if value > 0.0:
+                to_shelf(core, slot, value)
+            else:
+                to_wheel(core, slot)
             return
         if soon:
             to_shelf(core, slot, 0.0)
