@@ -264,7 +264,12 @@ class Engine:
         tracked = self._tracked[slot]
         if tracked.current is None:
             return 0.0
-        return self.estimator.fresh_probability(slot, self._age(tracked, now), self._count(tracked))
+        elapsed, signals = max(now - tracked.current, 0.0), self._count(tracked)
+        if self.activity is None:
+            return self.estimator.fresh_probability(slot, elapsed, signals)
+        by_time = self._stale(slot, elapsed, 0.0)
+        told = self._stale(slot, elapsed, signals) - by_time if signals else 0.0
+        return self.activity.fresh(tracked.branches, tracked.current, now, by_time) * math.exp(-told)
 
     def look_round(self, now: float, count: int) -> None:
         """Look at some pages in turn: each is believed what its siblings have taught meanwhile, and what is said of its

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.estimate.activity import MOST_BRANCHES, Activity
-from afresh.estimate.activity_online import learn_activity, slices_of, stretched
+from afresh.estimate.activity_online import fresh, learn_activity, slices_of, stretched
 from afresh.sim.history import History, make_history
 from afresh.sim.replay import replay
 
@@ -48,8 +48,12 @@ def test_compiled_activity_is_the_plain_one(
             assert math.isfinite(one)
             assert one >= 0
             assert two == pytest.approx(one, rel=1e-6, abs=1e-6)
+            said = plain.fresh(mine, since, now, expected)
+            assert 0 <= said <= 1
+            assert fresh(slices, np.array(mine), since, now, expected) == pytest.approx(said, rel=1e-6, abs=1e-9)
     np.testing.assert_allclose(other.found, plain.found, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(other.odds, plain.odds, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(other.usual, plain.usual, rtol=1e-6, atol=1e-9)
 
 
 def sweep_history(together: bool, pages: int = 600, folders: int = 6) -> History:
@@ -89,6 +93,55 @@ def test_sweeps_are_foretold_and_where_there_are_none_nothing_is_lost(together: 
         assert with_siblings.weighted > without.weighted - 0.005
         assert with_siblings.brier < 1.02 * without.brier
         assert with_siblings.expected == pytest.approx(with_siblings.weighted, abs=0.02)
+
+
+def swept_site(seed: int) -> History:
+    """Nine pages in ten change in sweeps, one every forty days, and seldom on their own; all weigh the same."""
+    rng = np.random.default_rng(seed)
+    pages, days = 600, 1440
+    page, time = [], []
+    for moment in days * DAY * rng.random(rng.poisson(days / 40)):
+        page.append(np.flatnonzero(rng.random(pages) < 0.9))
+        time.append(np.full(len(page[-1]), moment))
+    count = rng.poisson(days / 200, pages)
+    page.append(np.repeat(np.arange(pages), count))
+    time.append(days * DAY * rng.random(int(count.sum())))
+    names = tuple(f"https://example.com/{i}" for i in range(pages))
+    weight = np.ones(pages)
+    return make_history(
+        np.concatenate(page), np.concatenate(time), weight=weight, start=0.0, end=days * DAY, names=names
+    )
+
+
+@pytest.mark.parametrize("every", [20, 40])
+def test_what_is_said_comes_true_where_a_whole_site_is_swept(every: int) -> None:
+    # Nobody is crawled more often than the others, so no crawl shows what happened since the last sweep.
+    runs = [replay(swept_site(seed), "afresh", budget=600 / (every * DAY), score_from=180 * DAY) for seed in range(4)]
+    wrong = np.array([run.expected - run.weighted for run in runs])
+    assert abs(wrong.mean()) < 0.015
+    assert np.abs(wrong).max() < 0.04
+    assert np.mean([run.brier for run in runs]) < {20: 0.114, 40: 0.134}[every]  # 0.117 and 0.140 with no fading slices
+
+
+def test_a_young_copy_of_a_site_that_is_swept_is_as_fresh_as_not_knowing_when_makes_it() -> None:
+    activity = Activity(width=HOUR)
+    branches = activity.branches(NAMES)
+    for day in range(400):  # a sweep a day, just before noon, and every crawl comes a day after the last
+        for hour in range(24):
+            now = day * DAY + hour * HOUR
+            activity.learn(branches, now - DAY, now, expected=1.0, told=0.0, changed=hour % 3 > 0)
+    usual = -math.log1p(-activity.usual[0])
+    assert usual == pytest.approx(1.1, abs=0.3)
+    now = 400 * DAY
+    for share in (0.25, 0.5, 0.75):
+        x = share * usual
+        line = 1.0 - share * -math.expm1(-usual)
+        assert math.exp(-x) < activity._fresh(0, x) < line
+    assert activity._fresh(0, 2 * usual) == math.exp(-2 * usual)
+    assert activity.fresh(branches, now, now, 0.0) == 1.0
+    # Where pages change each on their own it is the exponential.
+    activity.odds[0] = -20.0
+    assert activity._fresh(0, 0.5 * usual) == pytest.approx(math.exp(-0.5 * usual))
 
 
 def test_a_change_makes_siblings_older_and_strangers_not() -> None:

@@ -114,7 +114,8 @@ def test_only_pages_that_exist_when_the_scored_time_begins_are_replayed() -> Non
     assert chosen.history.times.tolist() == [50.0, 70.0, 100.0, 30.0]
     assert chosen.history.ends is not None
     assert chosen.history.ends.tolist() == [np.inf, 80.0, np.inf, np.inf]
-    assert chosen.history.names == ()
+    assert chosen.history.names == ("a", "b", "d", "e")
+    assert choose(recorded, score_from=50.0, weights=None, apart=True).history.names == ()
     named = choose(recorded, score_from=50.0, weights=None, addresses={"a": "x/1", "d": "x/2"})
     assert named.history.names == ("x/1", "", "x/2", "")
     wanted = choose(recorded, score_from=50.0, weights={"a": 2.0, "e": 3.0, "z": 1.0})

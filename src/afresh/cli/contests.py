@@ -79,8 +79,11 @@ def replay(
     ] = None,
     addresses: Annotated[
         Path | None,
-        typer.Option(help="Text of page, tab, URL or path: pages of a folder may change together. Default: apart."),
+        typer.Option(help="Text of page, tab, URL or path. Default: the names in the history, as they are."),
     ] = None,
+    apart: Annotated[
+        bool, typer.Option("--apart", help="Pages of a folder and a site tell nothing about each other.")
+    ] = False,
     every: Every = "30d",
     budget: Budget = None,
     policy: Policies = None,
@@ -112,7 +115,7 @@ def replay(
     begin = _score_from(recorded, train, score_from)
     weights = read_requests(requests, begin) if requests else None
     known = read_addresses(addresses) if addresses else None
-    chosen = choose(recorded, score_from=begin, weights=weights, addresses=known)
+    chosen = choose(recorded, score_from=begin, weights=weights, addresses=known, apart=apart)
     pages = chosen.history.pages
     spent = _budget(budget) if budget else pages / duration(every)
     heard = _made_up(signals, chosen.history, seed)
@@ -124,6 +127,10 @@ def replay(
         )
     if chosen.gone:
         console.print(f"{chosen.gone:,} pages are deleted before the end, and count until then.")
+    if "past" in names and begin <= chosen.history.start:
+        console.print(
+            "past has seen nothing before the scored time, so it is uniform visits here; --train gives it some."
+        )
     _hold(contest, Keeper("replay", json, plot, into), jobs, f"{history.name}, {pages:,} pages from {moment(begin)}")
 
 

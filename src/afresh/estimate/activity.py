@@ -9,6 +9,11 @@ shared out among the slices by what is believed of them so far. Their ratio, dra
 Whether this explains anything is learned too, host by host: the odds that it foretells crawls better than plain time.
 Where pages change each on their own, the odds fall and time passes as it does on the clock.
 
+What is said of a copy reckons with what such slices cannot tell. A crawl shows that there was a sweep since the last
+one, and only later ones show when; until then a copy half as old as those that are crawled is not half as stale in the
+logarithm: it was hit or it was not, each with half the chance. So its freshness runs partly along the straight line
+from 1 to what is usual when copies are crawled, and not all along the exponential below it.
+
 This is the plain form, one page at a time in numpy; `activity_online` is the same, compiled, and is checked against it.
 """
 
@@ -23,12 +28,15 @@ Floats = NDArray[np.float64]
 SLICES = 64  # that are remembered
 SLICES_PER_ROUND = 16  # in the time of one visit to every page
 MOST_BRANCHES = 16_384
+SLICE_FADE = 0.997  # a crawl that covers a slice: later ones know better which slices the changes belong to
 DRAWN = 1.0  # changes' worth by which a branch's ratio is drawn towards its parent's
 ODDS_FADE = 0.999  # a crawl: about the last thousand decide whether pages change together
 MOST_ODDS = 20.0  # nats
 TONE_FADE = 0.9995
 TONE_PRIOR = 50.0  # crawls' worth by which the level is drawn towards what the estimator says
 MOST_TONE = 1.5
+USUAL_FADE = 0.998  # a crawl: what is usual is that of about the last five hundred
+SWEPT = 0.7  # of the way from the exponential to the straight line, where pages change together
 
 
 class Activity:
@@ -58,6 +66,7 @@ class Activity:
         self.odds = np.zeros(16)  # log odds that pages change together; of hosts only
         self.tone = np.zeros(16)  # logarithm of what is found over what was said
         self.tone_known = np.zeros(16)
+        self.usual = np.zeros(16)  # how likely copies are to be stale when they are crawled; of hosts only
         self._kept: tuple[tuple[tuple[int, ...], int], _Clock] | None = None
 
     def branches(self, names: Sequence[str]) -> tuple[int, ...]:
@@ -86,6 +95,26 @@ class Activity:
             clock = self._clock(branches, last)
             together = clock.at(now) - clock.at(since)
         return ((1.0 - sure) * (now - since) + sure * together) * math.exp(sure * self.tone.item(host))
+
+    def fresh(self, branches: tuple[int, ...], since: float, now: float, expected: float) -> float:
+        """How likely a copy is to be current that by the estimator is `expected` stale by time alone, as x in exp(−x).
+
+        >>> activity = Activity(width=3600.0)
+        >>> round(activity.fresh(activity.branches(("example.com",)), 0.0, 7200.0, expected=0.5), 4)
+        0.6065
+        """
+        if not since < now:
+            return math.exp(-expected)
+        return self._fresh(branches[0], expected * self.stretched(branches, since, now) / (now - since))
+
+    def _fresh(self, host: int, x: float) -> float:
+        """exp(−x), or closer to the straight line that ends with what is usual."""
+        stale = min(self.usual.item(host), 1.0 - 1e-9)
+        usual = -math.log1p(-stale)
+        if x >= usual:
+            return math.exp(-x)
+        swept = SWEPT * _sure(self.odds.item(host))
+        return (1.0 - swept) * math.exp(-x) + swept * (1.0 - stale * x / usual)
 
     def _within(self, branches: tuple[int, ...], place: int, since: float, now: float) -> float:
         """The same for an interval within one slice, as after every crawl: no arrays are needed for that."""
@@ -126,17 +155,19 @@ class Activity:
         self.odds[host] = min(max(ODDS_FADE * self.odds[host] + gain, -MOST_ODDS), MOST_ODDS)
         self._learn_tone(host, x, told, changed)
         places = np.arange(first, first + len(spans)) % SLICES
+        found = shares / -math.expm1(-(x + told)) if changed else 0.0
         for branch in branches:
-            self.expected[branch, places] += rate * spans
-            if changed:
-                self.found[branch, places] += shares / -math.expm1(-(x + told))
+            self.expected[branch, places] = SLICE_FADE * self.expected[branch, places] + rate * spans
+            self.found[branch, places] = SLICE_FADE * self.found[branch, places] + found
 
     def _learn_tone(self, host: int, x: float, told: float, changed: bool) -> None:
+        """The level of what is said, by how much of it comes true."""
         said = x * math.exp(self.tone[host])
-        fresh = math.exp(-(said + told))
-        self.tone_known[host] = TONE_FADE * self.tone_known[host] + said * fresh
+        fresh = self._fresh(host, said) * math.exp(-told)
+        self.tone_known[host] = TONE_FADE * self.tone_known[host] + said * math.exp(-(said + told))
         tone = self.tone[host] + (changed - 1.0 + fresh) / (TONE_PRIOR + self.tone_known[host])
         self.tone[host] = min(max(tone, -MOST_TONE), MOST_TONE)
+        self.usual[host] += (1.0 - USUAL_FADE) * (-math.expm1(-said) - self.usual[host])
 
     def _cover(self, since: float, now: float) -> tuple[int, Floats, float]:
         """The first slice that is remembered of an interval, the seconds in it and in those up to now, and the seconds
@@ -169,7 +200,7 @@ class Activity:
     def _make_room(self, number: int) -> None:
         if number < len(self.newest):
             return
-        for name in ("found", "expected", "newest", "odds", "tone", "tone_known"):
+        for name in ("found", "expected", "newest", "odds", "tone", "tone_known", "usual"):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
 

@@ -11,9 +11,12 @@ from afresh.estimate.activity import (
     MOST_ODDS,
     MOST_TONE,
     ODDS_FADE,
+    SLICE_FADE,
     SLICES,
+    SWEPT,
     TONE_FADE,
     TONE_PRIOR,
+    USUAL_FADE,
     Activity,
 )
 from afresh.value.compiled import compiled
@@ -32,6 +35,7 @@ class Slices(NamedTuple):
     odds: Floats
     tone: Floats
     tone_known: Floats
+    usual: Floats
 
 
 def slices_of(activity: Activity) -> Slices:
@@ -44,6 +48,7 @@ def slices_of(activity: Activity) -> Slices:
         activity.odds,
         activity.tone,
         activity.tone_known,
+        activity.usual,
     )
 
 
@@ -106,13 +111,32 @@ def _bring_up(slices: Slices, branches: Integers, last: int) -> None:
 
 
 @compiled
+def _fresh(slices: Slices, host: int, x: float) -> float:
+    stale = min(slices.usual[host], 1.0 - 1e-9)
+    usual = -math.log1p(-stale)
+    if x >= usual:
+        return math.exp(-x)
+    swept = SWEPT / (1.0 + math.exp(-slices.odds[host]))
+    return float((1.0 - swept) * math.exp(-x) + swept * (1.0 - stale * x / usual))
+
+
+@compiled
+def fresh(slices: Slices, branches: Integers, since: float, now: float, expected: float) -> float:
+    """How likely a copy is to be current that by the estimator is `expected` stale by time alone, as x in exp(−x)."""
+    if not since < now:
+        return math.exp(-expected)
+    return _fresh(slices, branches[0], expected * stretched(slices, branches, since, now) / (now - since))
+
+
+@compiled
 def _learn_host(slices: Slices, host: int, x: float, told: float, gain: float, changed: bool) -> None:
     slices.odds[host] = min(max(ODDS_FADE * slices.odds[host] + gain, -MOST_ODDS), MOST_ODDS)
     said = x * math.exp(slices.tone[host])
-    fresh = math.exp(-(said + told))
-    slices.tone_known[host] = TONE_FADE * slices.tone_known[host] + said * fresh
-    tone = slices.tone[host] + (changed - 1.0 + fresh) / (TONE_PRIOR + slices.tone_known[host])
+    current = _fresh(slices, host, said) * math.exp(-told)
+    slices.tone_known[host] = TONE_FADE * slices.tone_known[host] + said * math.exp(-(said + told))
+    tone = slices.tone[host] + (changed - 1.0 + current) / (TONE_PRIOR + slices.tone_known[host])
     slices.tone[host] = min(max(tone, -MOST_TONE), MOST_TONE)
+    slices.usual[host] += (1.0 - USUAL_FADE) * (-math.expm1(-said) - slices.usual[host])
 
 
 @compiled
@@ -137,5 +161,5 @@ def learn_activity(
         span = rate * _span(slices, since, now, at)
         found = share * span * (1.0 - sure + sure * _ratio(slices, branches, at))
         for branch in branches:
-            slices.expected[branch, at % SLICES] += span
-            slices.found[branch, at % SLICES] += found
+            slices.expected[branch, at % SLICES] = SLICE_FADE * slices.expected[branch, at % SLICES] + span
+            slices.found[branch, at % SLICES] = SLICE_FADE * slices.found[branch, at % SLICES] + found

@@ -207,10 +207,12 @@ def choose(
     score_from: float,
     weights: dict[str, float] | None,
     addresses: dict[str, str] | None = None,
+    apart: bool = False,
 ) -> Chosen:
     """The pages that exist at `score_from` and, if weights are given, are asked for; each until it is deleted.
 
-    `addresses` are the pages' own, where the names in the file are not: pages of one folder may change together.
+    Pages of one folder, and of one site, may change together, unless they are taken `apart`. `addresses` are the pages'
+    own, where the names in the file are not; names without a folder are taken to be of one site.
     """
     start, end = float(recorded.time.min()), float(recorded.time.max())
     count = len(recorded.names)
@@ -233,10 +235,15 @@ def choose(
         weight=weight[keep],
         start=start,
         end=end,
-        names=() if addresses is None else tuple(addresses.get(recorded.names[i], "") for i in np.flatnonzero(keep)),
+        names=() if apart else _addresses(recorded, keep, addresses),
         ends=ends[keep],
     )
     return Chosen(history, score_from, count - int(keep.sum()), int((ends[keep] < np.inf).sum()))
+
+
+def _addresses(recorded: Recorded, keep: NDArray[np.bool_], addresses: dict[str, str] | None) -> tuple[str, ...]:
+    names = (recorded.names[i] for i in np.flatnonzero(keep))
+    return tuple(names if addresses is None else (addresses.get(name, "") for name in names))
 
 
 def _lives(recorded: Recorded) -> tuple[Floats, Floats]:

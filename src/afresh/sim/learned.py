@@ -28,7 +28,7 @@ from afresh.schedule.turn import crawl, take
 from afresh.sim.field import Field, is_gone, new_field, visit
 from afresh.sim.hearing import Hearing, counted, hear, heard_out, hearing_of, learn_sources
 from afresh.sim.history import SILENCE, Heard, History
-from afresh.sim.siblings import TOLD_OF_A_CHANGE, Siblings, age_of, next_sibling, siblings_of, tell
+from afresh.sim.siblings import TOLD_OF_A_CHANGE, Siblings, age_of, fresh_by_time, next_sibling, siblings_of, tell
 from afresh.value.compiled import compiled
 
 _LOOKS_PER_ROUND = 10  # how often what is stated is compared, in the time of a visit to every page
@@ -104,11 +104,20 @@ def _fetch(core: int, table: Table, field: Field, setting: Setting, page: int, n
 
 
 @compiled
+def _said(table: Table, setting: Setting, page: int, current: float, now: float) -> float:
+    """How likely the copy is to be current, as it is stated."""
+    plain = fresh_probability_of(table, page, now - current, 0.0)
+    said = fresh_by_time(setting.siblings, page, current, now, plain)
+    if setting.signals[page] == 0:
+        return said
+    return said * fresh_probability_of(table, page, now - current, _count(setting, page)) / max(plain, 1e-300)
+
+
+@compiled
 def _check(table: Table, field: Field, setting: Setting, page: int, current: float, now: float, changed: bool) -> None:
     """Compare what was believed of the copy with what the visit found."""
     if now > field.span[0]:
-        elapsed = age_of(setting.siblings, page, current, now)
-        wrong = fresh_probability_of(table, page, elapsed, _count(setting, page)) - (not changed)
+        wrong = _said(table, setting, page, current, now) - (not changed)
         field.said[0] += 1.0
         field.said[1] += wrong * wrong
 
@@ -182,16 +191,15 @@ def run_learning(core: int, table: Table, field: Field, setting: Setting, first:
 
 
 @compiled
-def stated_freshness(table: Table, field: Field, setting: Setting, now: float) -> float:
-    """The share of requests that would find a fresh copy, as it is believed."""
+def stated_freshness(table: Table, field: Field, setting: Setting, now: float) -> tuple[float, float]:
+    """The requests that would find a fresh copy, as it is stated, and all for pages that are not gone."""
     total, weight = 0.0, 0.0
     for page in range(setting.weight.size):
         if is_gone(field, page, now):
             continue
-        elapsed = age_of(setting.siblings, page, field.current[page], now)
         weight += setting.weight[page]
-        total += setting.weight[page] * fresh_probability_of(table, page, elapsed, _count(setting, page))
-    return total / weight
+        total += setting.weight[page] * _said(table, setting, page, field.current[page], now)
+    return total, weight
 
 
 def replay_learned(
@@ -261,4 +269,5 @@ def replay_learned(
         now = history.start + last * step
         if setting.learns and score_from < now <= history.end:
             stated.append(stated_freshness(table, field, setting, now))
-    return field, float(np.mean(stated)) if stated else float("nan")
+    fresh, asked = np.sum(stated, axis=0) if stated else (float("nan"), 1.0)
+    return field, float(fresh / asked)

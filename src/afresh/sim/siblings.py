@@ -1,5 +1,6 @@
 """Pages that change together, in a replay: what a crawl finds is told to some of the page's siblings at once."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.estimate.activity import SLICES_PER_ROUND, Activity
-from afresh.estimate.activity_online import Slices, learn_activity, slices_of, stretched
+from afresh.estimate.activity_online import Slices, fresh, learn_activity, slices_of, stretched
 from afresh.estimate.kin import branches_of
 from afresh.value.compiled import compiled
 
@@ -65,6 +66,14 @@ def age_of(siblings: Siblings, page: int, current: float, now: float) -> float:
     if not siblings.on:
         return now - current
     return stretched(siblings.slices, siblings.branches[page], current, now)
+
+
+@compiled
+def fresh_by_time(siblings: Siblings, page: int, current: float, now: float, plain: float) -> float:
+    """How likely a copy is to be current, by what happened on its branches; `plain`: by the estimator and the clock."""
+    if not siblings.on:
+        return plain
+    return fresh(siblings.slices, siblings.branches[page], current, now, -math.log(max(plain, 1e-300)))
 
 
 @compiled
