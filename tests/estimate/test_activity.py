@@ -1,6 +1,7 @@
 """Pages that change together: the plain form, and the compiled one against it."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -121,6 +122,16 @@ def test_what_is_said_comes_true_where_a_whole_site_is_swept(every: int) -> None
     assert abs(wrong.mean()) < 0.015
     assert np.abs(wrong).max() < 0.04
     assert np.mean([run.brier for run in runs]) < {20: 0.114, 40: 0.134}[every]  # 0.117 and 0.140 with no fading slices
+
+
+def test_on_one_branch_pages_are_crawled_in_the_order_in_which_they_would_be_alone() -> None:
+    history = swept_site(5)
+    together, alone = (
+        replay(each, "afresh", budget=600 / (40 * DAY), score_from=180 * DAY)
+        for each in (history, replace(history, names=()))
+    )
+    assert together.weighted == alone.weighted
+    assert together.brier < 0.9 * alone.brier
 
 
 def test_a_young_copy_of_a_site_that_is_swept_is_as_fresh_as_not_knowing_when_makes_it() -> None:

@@ -90,6 +90,20 @@ def test_replay_scores_policies_on_a_csv_with_requests(afresh, tmp_path: Path) -
     assert found["uniform"]["crawls"] == pytest.approx(160 / 5 * 39, rel=0.02)
 
 
+def test_replay_takes_pages_apart_only_if_told_and_says_what_past_has_seen(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    rows = tmp_path / "rows.json"
+    stated = {}
+    for words in ((), ("--apart",), ("--apart", "--train", "0.2")):
+        code, out, _ = afresh(
+            *("lab", "replay", history_file(tmp_path), "--every", "5d", "--policy", "afresh,past", "--jobs", "1"),
+            *("--json", rows, *words),
+        )
+        assert code == 0
+        assert ("past has seen nothing" in " ".join(out.split())) == ("--train" not in words)
+        stated[words] = next(row for row in json.loads(rows.read_text()) if row["policy"] == "afresh")["brier"]
+    assert stated[()] != stated["--apart",]
+
+
 def test_replay_reads_the_changes_in_a_store(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     file = tmp_path / "kept.db"
     with Sqlite(file, create=True) as store:

@@ -67,7 +67,7 @@ def _believe(core: int, table: Table, field: Field, setting: Setting, page: int,
         elapsed = age_of(setting.siblings, page, field.current[page], now)
         copy, price = Copy(max(elapsed, 0.0), _count(setting, page)), float(control_at(core).price)
         record.request_rate = weight * interest_of(table, page, now, weight, price, copy, curious == IN_TURN)
-    if setting.siblings.on or setting.hearing.weighs:
+    if setting.siblings.ranks or setting.hearing.weighs:
         age = age_of(setting.siblings, page, field.current[page], now)
         if setting.signals[page] > 0 and setting.hearing.weighs:
             age += record.weight * _count(setting, page) / max(record.silent_rate, 1e-30)
@@ -98,7 +98,7 @@ def _fetch(core: int, table: Table, field: Field, setting: Setting, page: int, n
     if setting.learns:
         _believe(core, table, field, setting, page, now, CURIOUS)
     crawl(core, page, now)
-    if setting.siblings.on and changed:
+    if setting.siblings.ranks and changed:
         for _ in range(TOLD_OF_A_CHANGE):
             _believe_anew(core, table, field, setting, next_sibling(setting.siblings, page), now, INCURIOUS)
 

@@ -22,6 +22,7 @@ class Siblings(NamedTuple):
     """The branches of all pages, and whose turn it is on each."""
 
     on: bool
+    ranks: bool  # what happens on the branches tells pages apart: there are several
     slices: Slices
     branches: Integers  # (pages, levels)
     members: Integers  # pages by narrowest branch: those of branch g are members[first[g] : first[g + 1]]
@@ -30,7 +31,11 @@ class Siblings(NamedTuple):
 
 
 def siblings_of(names: Sequence[str], pages: int, round_time: float) -> Siblings:
-    """The siblings among pages of these addresses; without names, every page is on its own."""
+    """The siblings among pages of these addresses; without names, every page is on its own.
+
+    Where all are on one branch, what happens there concerns all alike: it counts for what is said of their copies, and
+    not for the order in which they are crawled.
+    """
     activity = Activity(width=round_time / SLICES_PER_ROUND)
     rows = [activity.branches(branches_of(name, host_in(name))) for name in names] or [(0,)] * pages
     most = max(len(row) for row in rows)
@@ -38,7 +43,8 @@ def siblings_of(names: Sequence[str], pages: int, round_time: float) -> Siblings
     count = int(branches.max()) + 1
     members = np.argsort(branches[:, -1], kind="stable")
     first = np.searchsorted(branches[members, -1], np.arange(count + 1))
-    return Siblings(bool(names), slices_of(activity), branches, members, first, np.zeros(count, np.int64))
+    several = bool(branches[:, -1].min() < branches[:, -1].max())
+    return Siblings(bool(names), several, slices_of(activity), branches, members, first, np.zeros(count, np.int64))
 
 
 def host_in(name: str) -> str:
@@ -62,8 +68,8 @@ def next_sibling(siblings: Siblings, page: int) -> int:
 
 @compiled
 def age_of(siblings: Siblings, page: int, current: float, now: float) -> float:
-    """How old a copy is, by what happened on its branches."""
-    if not siblings.on:
+    """How old a copy is, by what happened on its branches, as far as they tell pages apart."""
+    if not siblings.ranks:
         return now - current
     return stretched(siblings.slices, siblings.branches[page], current, now)
 
