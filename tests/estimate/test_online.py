@@ -426,3 +426,24 @@ def test_a_page_takes_64_bytes() -> None:
 def test_the_shape_of_a_gamma_is_found_from_its_means(shape: float) -> None:
     assert gamma_shape(np.log(shape) - digamma(shape)) == pytest.approx(shape, rel=1e-3)
     assert digamma(1.0) == pytest.approx(-0.5772156649, abs=1e-9)
+
+
+@pytest.mark.parametrize("pages", [1, 63, 64, 200, 960, 1000, 11_767])
+def test_every_page_has_its_turn_once_and_any_part_of_a_turn_is_of_pages_from_all_over(pages: int) -> None:
+    table = new_table(pages, typical_rate=1.0, now=0.0)
+    for _ in range(2):
+        turn = np.array([glance(table) for _ in range(pages)])
+        assert sorted(turn) == list(range(pages))
+        if pages >= 960:
+            assert abs(np.mean(turn[: pages // 2]) / pages - 0.5) < 0.1
+
+
+def test_pages_that_are_crawled_in_their_order_teach_the_others_within_the_first_round() -> None:
+    pages, day = 4000, 86400.0
+    table = new_table(pages, typical_rate=1 / (100 * day), now=0.0)
+    guessed = beliefs_of(table, pages - 1, 50 * day)[0]
+    for page in range(pages // 2):  # all have changed: their rate is much higher than was guessed
+        learn_crawl(table, page, 100 * day, 0.0, True)
+        glance(table)
+        glance(table)
+    assert beliefs_of(table, pages - 1, 50 * day)[0] > 1.3 * guessed

@@ -63,6 +63,8 @@ FLAPPING = 20.0  # nats: real bursts reach ten or so, a page that differs at eve
 _GUESSED = guessed(GUESS_SHAPE, GUESS_WEIGHT)
 SHORTEST_WATCH = 0.02  # typical intervals: a first signal right after the start does not mean signals without end
 
+TOGETHER = 64  # neighbours that are glanced at one after another: a page alone would be far from the processor's cache
+STRIDE = 0.618  # of all blocks, from one to the next
 ENOUGH = 10_000  # pages that the points' priors are settled after, and the plain price is found by; at most
 FEW_PAGES = 100.0  # less is not enough to settle them by, as long as there are others
 PRICE_STEP, MOST_STEP = 3.0, 0.1  # how fast that follows: all these pages together move it by e³, one by e^0.1 at most
@@ -73,9 +75,9 @@ MOST_WANTED = 20.0  # times the average crawl rate: no page counts for more in t
 # were heard of, in the last whole turn, and the two after it are its sum and count in this one. The crawl rate is that
 # of a page in the last whole turn, and what follows it the moment when that ended. The plain price is what a crawl
 # would cost if nobody explored; then come how many pages were weighed in turn since the points' priors were settled,
-# and the first plan's length.
+# the first plan's length, and the block of pages that the hand is in.
 HAND, MEMORY, GLANCES, GUESS_RATE, USED, CURIOSITY, OPTIMISM, MOMENT, AVERAGE, RATES, HEARD_OF = range(11)
-CRAWL_RATE, TURNED, PLAIN_PRICE, WEIGHED, PLAN = range(11, 16)
+CRAWL_RATE, TURNED, PLAIN_PRICE, WEIGHED, PLAN, BLOCK = range(11, 17)
 
 
 class Table(NamedTuple):
@@ -103,7 +105,7 @@ def new_table(
 
     What was seen long ago counts less: a page's evidence fades with `memory` seconds of its crawls.
     """
-    control = np.array([0.0, memory, glances, typical_rate, pages, curiosity, optimism, now] + 8 * [0.0])
+    control = np.array([0.0, memory, glances, typical_rate, pages, curiosity, optimism, now] + 9 * [0.0])
     control[CRAWL_RATE], control[TURNED], control[PLAN] = typical_rate, now, plan
     prior = np.tile(_GUESSED, (LOUDNESSES, 1))
     table = Table(np.zeros(pages, PAGE), np.zeros(LOUDNESSES, GROUP), control, prior, np.zeros((LOUDNESSES, POINTS)))
@@ -356,14 +358,32 @@ def _listen(table: Table, page: int) -> None:
 
 
 @compiled
+def block_in_turn(nth: int, blocks: int) -> int:
+    """The nth of so many blocks, in strides: all of them once, and any part of a turn is from all over.
+
+    At first pages are crawled in the order of their numbers, and a hand that ran ahead of that would find out what
+    pages are like only in the next turn.
+    """
+    if nth >= blocks:
+        return nth  # the last pages do not fill a block
+    stride = max(1, int(STRIDE * blocks))
+    while math.gcd(stride, blocks) > 1:
+        stride += 1
+    return nth * stride % blocks
+
+
+@compiled
 def glance(table: Table) -> int:
     """Look at the page whose turn it is, for its group's sake; which one it was, −1: there is none."""
     used = int(table.control[USED])
     if used == 0:
         return -1
-    page = int(table.control[HAND])
-    if page >= used:
-        page = 0
+    nth = int(table.control[HAND])
+    if nth >= used:
+        nth = 0
+    if nth % TOGETHER == 0:
+        table.control[BLOCK] = block_in_turn(nth // TOGETHER, used // TOGETHER)
+    page = min(int(table.control[BLOCK]) * TOGETHER + nth % TOGETHER, used - 1)
     record = table.pages[page]
     _listen(table, page)
     if record.observations > 0:
@@ -376,8 +396,8 @@ def glance(table: Table) -> int:
             sums[3] += 1.0
             sums[4] += b
             sums[5] += mean_log(b, signal_shape)
-    table.control[HAND] = page + 1
-    if page + 1 >= used:
+    table.control[HAND] = nth + 1
+    if nth + 1 >= used:
         table.control[HAND] = 0.0
         settle_groups(table)
     return page
