@@ -108,12 +108,15 @@ class Activity:
         return self._fresh(branches[0], expected * self.stretched(branches, since, now) / (now - since))
 
     def _fresh(self, host: int, x: float) -> float:
-        """exp(−x), or closer to the straight line that ends with what is usual."""
+        """exp(−x), or closer to the straight line that ends with what is usual.
+
+        Where nearly all copies are found stale there was more than one sweep, and the line would promise too much.
+        """
         stale = min(self.usual.item(host), 1.0 - 1e-9)
         usual = -math.log1p(-stale)
         if x >= usual:
             return math.exp(-x)
-        swept = SWEPT * _sure(self.odds.item(host))
+        swept = min(SWEPT, 2.0 * (1.0 - stale)) * _sure(self.odds.item(host))
         return (1.0 - swept) * math.exp(-x) + swept * (1.0 - stale * x / usual)
 
     def _within(self, branches: tuple[int, ...], place: int, since: float, now: float) -> float:

@@ -116,7 +116,7 @@ def _fresh(slices: Slices, host: int, x: float) -> float:
     usual = -math.log1p(-stale)
     if x >= usual:
         return math.exp(-x)
-    swept = SWEPT / (1.0 + math.exp(-slices.odds[host]))
+    swept = min(SWEPT, 2.0 * (1.0 - stale)) / (1.0 + math.exp(-slices.odds[host]))
     return float((1.0 - swept) * math.exp(-x) + swept * (1.0 - stale * x / usual))
 
 
