@@ -232,6 +232,19 @@ def test_a_change_makes_the_siblings_of_a_page_urgent() -> None:
     machine.add(Page(siblings[0], "a.example"), 1005.0)
 
 
+def test_a_signal_takes_as_much_from_a_copy_where_siblings_count() -> None:
+    alone, together = engine(), engine()
+    together.activity = Activity(width=100.0)
+    shares = []
+    for machine in (alone, together):
+        machine.add(page("a"), 0.0, current=0.0)
+        before = machine.fresh_probability("http://a.example/", 500.0)
+        assert machine.observe(Signal("http://a.example/", 400.0))
+        shares.append(machine.fresh_probability("http://a.example/", 500.0) / before)
+    assert shares[0] < 0.9
+    assert shares[1] == pytest.approx(shares[0])
+
+
 def test_age_that_is_told_counts_like_age_that_passed() -> None:
     told, passed = engine(), engine()
     told.add(page("a"), 0.0, current=0.0)

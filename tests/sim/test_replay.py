@@ -119,6 +119,15 @@ def test_a_page_counts_until_it_is_gone_and_is_then_left_alone(policy: str) -> N
     assert field.visits[::2].sum() < 0.8 * field.visits[1::2].sum()
 
 
+def test_what_was_stated_is_weighed_by_the_pages_that_were_there() -> None:
+    # Most pages change all the time and go half-way; the few that stay hardly ever change.
+    rates = np.where(np.arange(400) < 360, 1 / (10 * DAY), 1e-9 / DAY)
+    history = draw_history(np.random.default_rng(2), rates, weight=np.ones(400), start=0.0, end=SPAN)
+    history = replace(history, ends=np.where(np.arange(400) < 360, SPAN / 2, np.inf))
+    line = replay(history, "afresh", budget=400 / (20 * DAY), score_from=SPAN / 4)
+    assert line.expected == pytest.approx(line.weighted, abs=0.03)
+
+
 def test_fresh_time_of_a_page_that_goes_is_counted_to_its_end() -> None:
     history = replace(collection(1), times=np.array([30.0]), first=np.array([0, 1]), ends=np.array([80.0]), end=200.0)
     field = new_field(history, 10.0)
