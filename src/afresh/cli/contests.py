@@ -79,7 +79,10 @@ def replay(
     ] = None,
     addresses: Annotated[
         Path | None,
-        typer.Option(help="Text of page, tab, URL or path. Default: the names in the history, as they are."),
+        typer.Option(
+            help="Text of page, tab, URL or path: pages of a folder may change together. Default: the history's own "
+            "names; those without a folder are of one site."
+        ),
     ] = None,
     apart: Annotated[
         bool, typer.Option("--apart", help="Pages of a folder and a site tell nothing about each other.")

@@ -37,6 +37,7 @@ TONE_PRIOR = 50.0  # crawls' worth by which the level is drawn towards what the 
 MOST_TONE = 1.5
 USUAL_FADE = 0.998  # a crawl: what is usual is that of about the last five hundred
 SWEPT = 0.7  # of the way from the exponential to the straight line, where pages change together
+SWEPT_ONCE = 2.0  # times the share that is found fresh: no further, as where few are there was more than one sweep
 
 
 class Activity:
@@ -116,7 +117,7 @@ class Activity:
         usual = -math.log1p(-stale)
         if x >= usual:
             return math.exp(-x)
-        swept = min(SWEPT, 2.0 * (1.0 - stale)) * _sure(self.odds.item(host))
+        swept = min(SWEPT, SWEPT_ONCE * (1.0 - stale)) * _sure(self.odds.item(host))
         return (1.0 - swept) * math.exp(-x) + swept * (1.0 - stale * x / usual)
 
     def _within(self, branches: tuple[int, ...], place: int, since: float, now: float) -> float:

@@ -14,6 +14,7 @@ from afresh.estimate.activity import (
     SLICE_FADE,
     SLICES,
     SWEPT,
+    SWEPT_ONCE,
     TONE_FADE,
     TONE_PRIOR,
     USUAL_FADE,
@@ -116,7 +117,7 @@ def _fresh(slices: Slices, host: int, x: float) -> float:
     usual = -math.log1p(-stale)
     if x >= usual:
         return math.exp(-x)
-    swept = min(SWEPT, 2.0 * (1.0 - stale)) / (1.0 + math.exp(-slices.odds[host]))
+    swept = min(SWEPT, SWEPT_ONCE * (1.0 - stale)) / (1.0 + math.exp(-slices.odds[host]))
     return float((1.0 - swept) * math.exp(-x) + swept * (1.0 - stale * x / usual))
 
 
