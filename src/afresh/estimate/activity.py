@@ -3,16 +3,19 @@
 Real sites are edited in sweeps: a template is replaced, a whole folder is reworded in an hour. For every branch of a
 site (the host, and its folders) the recent past is cut into slices, and in each stands how many changes were found
 against how many were expected. A crawl says only that a change lies somewhere in its interval, so the change is
-shared out among the slices by what is believed of them so far. Their ratio, drawn towards the host's and that towards
-1, stretches the time that has passed for every page of the branch: a copy is as old as what has happened since.
+shared out among the slices by what is believed of them so far. Their ratio, drawn towards the wider branch's and the
+host's towards 1, stretches the time that has passed for every page of the branch: a copy is as old as what has happened
+since. Busy branches are crawled more, because they are busy; so what a branch has said of a slice counts less and less
+in the wider one, or all would look as busy as those.
 
 Whether this explains anything is learned too, host by host: the odds that it foretells crawls better than plain time.
 Where pages change each on their own, the odds fall and time passes as it does on the clock.
 
-What is said of a copy reckons with what such slices cannot tell. A crawl shows that there was a sweep since the last
-one, and only later ones show when; until then a copy half as old as those that are crawled is not half as stale in the
-logarithm: it was hit or it was not, each with half the chance. So its freshness runs partly along the straight line
-from 1 to what is usual when copies are crawled, and not all along the exponential below it.
+What is said of a copy reckons with what such slices cannot tell. Little may be known of a branch: then freshness is
+averaged over how busy it may have been. And a crawl shows that there was a sweep since the last one, and only later ones
+show when; until then a copy half as old as those that are crawled is not half as stale in the logarithm: it was hit or
+it was not, each with half the chance. So its freshness runs partly along the straight line from 1 to what is usual when
+copies are crawled, by how likely it is that one sweep explains that, and not all along the exponential below it.
 
 This is the plain form, one page at a time in numpy; `activity_online` is the same, compiled, and is checked against it.
 """
@@ -29,15 +32,15 @@ SLICES = 64  # that are remembered
 SLICES_PER_ROUND = 16  # in the time of one visit to every page
 MOST_BRANCHES = 16_384
 SLICE_FADE = 0.997  # a crawl that covers a slice: later ones know better which slices the changes belong to
-DRAWN = 1.0  # changes' worth by which a branch's ratio is drawn towards its parent's
+DRAWN = 0.5  # changes' worth by which a branch's ratio is drawn towards its parent's, and what it says there at most
+FIRST_ODDS = -2.0  # nats: that pages change together has to show
 ODDS_FADE = 0.999  # a crawl: about the last thousand decide whether pages change together
 MOST_ODDS = 20.0  # nats
 TONE_FADE = 0.9995
 TONE_PRIOR = 50.0  # crawls' worth by which the level is drawn towards what the estimator says
 MOST_TONE = 1.5
 USUAL_FADE = 0.998  # a crawl: what is usual is that of about the last five hundred
-SWEPT = 0.7  # of the way from the exponential to the straight line, where pages change together
-SWEPT_ONCE = 2.0  # times the share that is found fresh: no further, as where few are there was more than one sweep
+SWEEP = 2.0  # how stale one sweep leaves copies, as x in exp(−x): it changes some nine pages in ten
 
 
 class Activity:
@@ -64,7 +67,7 @@ class Activity:
         self.found = np.zeros((16, SLICES))
         self.expected = np.zeros((16, SLICES))
         self.newest = np.zeros(16, np.int64)  # the slice up to which each branch is kept
-        self.odds = np.zeros(16)  # log odds that pages change together; of hosts only
+        self.odds = np.zeros(16)  # log odds that pages change together, beside the first; of hosts only
         self.tone = np.zeros(16)  # logarithm of what is found over what was said
         self.tone_known = np.zeros(16)
         self.usual = np.zeros(16)  # how likely copies are to be stale when they are crawled; of hosts only
@@ -88,53 +91,61 @@ class Activity:
         """Seconds between two moments, as long as what happened in them on the branches made them."""
         if not since < now:
             return 0.0
-        host, last = branches[0], math.floor(now / self.width)
+        host = branches[0]
         sure = _sure(self.odds.item(host))
-        if math.floor(since / self.width) == last:
-            together = self._within(branches, last, since, now)
-        else:
-            clock = self._clock(branches, last)
-            together = clock.at(now) - clock.at(since)
+        together, _ = self._passed(branches, since, now)
         return ((1.0 - sure) * (now - since) + sure * together) * math.exp(sure * self.tone.item(host))
 
     def fresh(self, branches: tuple[int, ...], since: float, now: float, expected: float) -> float:
         """How likely a copy is to be current that by the estimator is `expected` stale by time alone, as x in exp(−x).
 
         >>> activity = Activity(width=3600.0)
-        >>> round(activity.fresh(activity.branches(("example.com",)), 0.0, 7200.0, expected=0.5), 4)
-        0.6065
+        >>> round(activity.fresh(activity.branches(("example.com",)), 0.0, 7200.0, expected=0.5), 2)
+        0.61
         """
         if not since < now:
             return math.exp(-expected)
-        return self._fresh(branches[0], expected * self.stretched(branches, since, now) / (now - since))
+        host, rate = branches[0], expected / (now - since)
+        sure = _sure(self.odds.item(host))
+        time, doubt = self._passed(branches, since, now)
+        x = (1.0 - sure) * expected + sure * _averaged(rate * time, rate * (rate * doubt))
+        return self._fresh(host, x * math.exp(sure * self.tone.item(host)))
 
     def _fresh(self, host: int, x: float) -> float:
-        """exp(−x), or closer to the straight line that ends with what is usual.
-
-        Where nearly all copies are found stale there was more than one sweep, and the line would promise too much.
-        """
+        """exp(−x), or closer to the line that ends with what is usual, by how likely one sweep explains that."""
         stale = min(self.usual.item(host), 1.0 - 1e-9)
         usual = -math.log1p(-stale)
         if x >= usual:
             return math.exp(-x)
-        swept = min(SWEPT, SWEPT_ONCE * (1.0 - stale)) * _sure(self.odds.item(host))
+        swept = _once(usual / SWEEP) * _sure(self.odds.item(host))
         return (1.0 - swept) * math.exp(-x) + swept * (1.0 - stale * x / usual)
 
-    def _within(self, branches: tuple[int, ...], place: int, since: float, now: float) -> float:
+    def _passed(self, branches: tuple[int, ...], since: float, now: float) -> tuple[float, float]:
+        """The time that passed between two moments by what was found on the branches, and the doubt about it."""
+        last = math.floor(now / self.width)
+        if math.floor(since / self.width) == last:
+            return self._within(branches, last, since, now)
+        return self._clock(branches, last).between(since, now)
+
+    def _within(self, branches: tuple[int, ...], place: int, since: float, now: float) -> tuple[float, float]:
         """The same for an interval within one slice, as after every crawl: no arrays are needed for that."""
-        ratio, begin = 1.0, place * self.width
+        ratio, known, begin = 1.0, DRAWN, place * self.width
         for branch in branches:
             newest = self.newest.item(branch)
             if newest - SLICES < place <= newest:
                 found, expected = self.found.item(branch, place % SLICES), self.expected.item(branch, place % SLICES)
-                ratio = (DRAWN * ratio + found) / (DRAWN + expected)
-        return max(0.0, begin - since) + max(now - max(since, begin), 0.0) * ratio
+                known = DRAWN + expected
+                ratio = (DRAWN * ratio + found) / known
+            else:
+                known = DRAWN
+        inside = max(now - max(since, begin), 0.0)
+        return max(0.0, begin - since) + inside * ratio, inside * inside * ratio / known
 
     def _clock(self, branches: tuple[int, ...], last: int) -> "_Clock":
         """Stretched time on these branches; siblings are looked at one after another, so the last one is kept."""
         if self._kept is None or self._kept[0] != (branches, last):
             first = last - SLICES + 1
-            self._kept = (branches, last), _Clock(first, self.width, self._ratios(branches, first, SLICES))
+            self._kept = (branches, last), _Clock(first, self.width, *self._ratios(branches, first, SLICES))
         return self._kept[1]
 
     def learn(
@@ -149,20 +160,23 @@ class Activity:
         for branch in branches:
             self._bring_up(branch, first + len(spans) - 1)
         rate, host = max(expected, 1e-9) / (now - since), branches[0]
-        sure = _sure(self.odds[host])
-        ratios = self._ratios(branches, first, len(spans))
-        together = rate * (before + float(spans @ ratios))
-        shares = rate * spans * (1.0 - sure + sure * ratios)
-        x = rate * before + float(shares.sum())
+        sure, alone = _sure(self.odds[host]), rate * (now - since)
+        ratios, doubts = self._ratios(branches, first, len(spans))
+        together = _averaged(rate * (before + float(spans @ ratios)), float((rate * spans) ** 2 @ doubts))
+        x = (1.0 - sure) * alone + sure * together
         told = min(told, 50.0)
-        gain = _log_likelihood(together + told, changed) - _log_likelihood(rate * (now - since) + told, changed)
+        gain = _log_likelihood(together + told, changed) - _log_likelihood(alone + told, changed)
         self.odds[host] = min(max(ODDS_FADE * self.odds[host] + gain, -MOST_ODDS), MOST_ODDS)
         self._learn_tone(host, x, told, changed)
         places = np.arange(first, first + len(spans)) % SLICES
-        found = shares / -math.expm1(-(x + told)) if changed else 0.0
-        for branch in branches:
-            self.expected[branch, places] = SLICE_FADE * self.expected[branch, places] + rate * spans
-            self.found[branch, places] = SLICE_FADE * self.found[branch, places] + found
+        shares = rate * spans * (1.0 - sure + sure * ratios)
+        found = shares / -math.expm1(-(x + told)) if changed else np.zeros(len(spans))
+        say = np.ones(len(spans))
+        for branch in reversed(branches):
+            before_it = self.expected[branch, places]
+            self.expected[branch, places] = SLICE_FADE * before_it + say * rate * spans
+            self.found[branch, places] = SLICE_FADE * self.found[branch, places] + say * found
+            say *= (DRAWN / (DRAWN + before_it)) ** 2  # which adds up to at most DRAWN
 
     def _learn_tone(self, host: int, x: float, told: float, changed: bool) -> None:
         """The level of what is said, by how much of it comes true."""
@@ -182,15 +196,17 @@ class Activity:
         edges[0], edges[-1] = max(since, edges[0]), now
         return first, np.maximum(np.diff(edges), 0.0), max(0.0, first * self.width - since)
 
-    def _ratios(self, branches: tuple[int, ...], first: int, count: int) -> Floats:
+    def _ratios(self, branches: tuple[int, ...], first: int, count: int) -> tuple[Floats, Floats]:
+        """Of so many slices: how many changes there were to one that was expected, and the variance of that."""
         slices = np.arange(first, first + count)
-        ratio = np.ones(count)
+        ratio, known = np.ones(count), np.full(count, DRAWN)
         for branch in branches:
             kept = (slices <= self.newest[branch]) & (slices > self.newest[branch] - SLICES)
             places = slices % SLICES
-            found, expected = self.found[branch, places], self.expected[branch, places]
-            ratio = np.where(kept, (DRAWN * ratio + found) / (DRAWN + expected), ratio)
-        return ratio
+            found, expected = np.where(kept, (self.found[branch, places], self.expected[branch, places]), 0.0)
+            known = DRAWN + expected
+            ratio = (DRAWN * ratio + found) / known
+        return ratio, ratio / known
 
     def _bring_up(self, branch: int, newest: int) -> None:
         """Let slices that are too old make room for those up to `newest`."""
@@ -210,23 +226,60 @@ class Activity:
 
 
 class _Clock:
-    """Time that runs at a rate of its own in each slice, and at the wall's before the first one."""
+    """Time that runs at a rate of its own in each slice, and at the wall's before the first one; and how sure that is.
 
-    def __init__(self, first: int, width: float, ratios: Floats) -> None:
+    The doubt about a part of a slice grows with its square: what is not known is how fast time ran in it.
+    """
+
+    def __init__(self, first: int, width: float, ratios: Floats, doubts: Floats) -> None:
         self.start, self.width = first * width, width
-        self.ratios = ratios.tolist()
-        self.sums = [0.0, *(width * np.cumsum(ratios)).tolist()]
+        self.slices = list(zip(ratios.tolist(), doubts.tolist(), strict=True))
+        self.times = [0.0, *(width * np.cumsum(ratios)).tolist()]
+        self.doubts = [0.0, *(width * width * np.cumsum(doubts)).tolist()]
 
-    def at(self, moment: float) -> float:
-        """What this clock shows at a moment."""
-        if moment <= self.start:
-            return moment - self.start
-        nth = min(int((moment - self.start) / self.width), len(self.ratios) - 1)
-        return float(self.sums[nth] + (moment - self.start - nth * self.width) * self.ratios[nth])
+    def between(self, since: float, now: float) -> tuple[float, float]:
+        """What passed by this clock between moments in two slices, and the variance of it."""
+        (nth, left), (last, inside) = self._place(since), self._place(now)
+        ratio, doubt = self.slices[last]
+        time, variance = self.times[last] + inside * ratio, self.doubts[last] + inside * inside * doubt
+        if nth < 0:
+            return time + left, variance
+        ratio, doubt = self.slices[nth]
+        time += (self.width - left) * ratio - self.times[nth + 1]
+        return time, variance + (self.width - left) ** 2 * doubt - self.doubts[nth + 1]
+
+    def _place(self, moment: float) -> tuple[int, float]:
+        """The slice that a moment is in, and the seconds of it before; or −1, and the seconds up to the first one."""
+        if moment < self.start:
+            return -1, self.start - moment
+        nth = min(int((moment - self.start) / self.width), len(self.slices) - 1)
+        return nth, moment - self.start - nth * self.width
+
+
+def _averaged(mean: float, variance: float) -> float:
+    """x of which exp(−x) is what exp(−X) is on average, for a Gamma variable X.
+
+    >>> round(_averaged(1.0, 1e-9), 6), round(_averaged(1.0, 1.0), 6)
+    (1.0, 0.693147)
+    """
+    if not variance > 1e-9 * mean:
+        return mean
+    return mean * mean / variance * math.log1p(variance / mean)
+
+
+def _once(mean: float) -> float:
+    """How likely a Poisson number of sweeps is to be one, if it is not none.
+
+    >>> round(_once(1e-12), 6), round(_once(1.0), 6), _once(1000.0)
+    (1.0, 0.581977, 0.0)
+    """
+    if mean < 1e-9:
+        return 1.0
+    return mean / math.expm1(mean) if mean < 500.0 else 0.0
 
 
 def _sure(odds: float) -> float:
-    return 1.0 / (1.0 + math.exp(-odds))
+    return 1.0 / (1.0 + math.exp(-(FIRST_ODDS + odds)))
 
 
 def _log_likelihood(x: float, changed: bool) -> float:

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from afresh.estimate.activity import (
     DRAWN,
+    FIRST_ODDS,
     MOST_ODDS,
     MOST_TONE,
     ODDS_FADE,
     SLICE_FADE,
     SLICES,
-    SWEPT,
-    SWEPT_ONCE,
+    SWEEP,
     TONE_FADE,
     TONE_PRIOR,
     USUAL_FADE,
@@ -54,14 +54,29 @@ def slices_of(activity: Activity) -> Slices:
 
 
 @compiled
-def _ratio(slices: Slices, branches: Integers, at: int) -> float:
-    ratio = 1.0
+def _sure(odds: float) -> float:
+    return 1.0 / (1.0 + math.exp(-(FIRST_ODDS + odds)))
+
+
+@compiled
+def _once(mean: float) -> float:
+    if mean < 1e-9:
+        return 1.0
+    return mean / math.expm1(mean) if mean < 500.0 else 0.0
+
+
+@compiled
+def _ratio(slices: Slices, branches: Integers, at: int) -> tuple[float, float]:
+    ratio, known = 1.0, DRAWN
     place = at % SLICES
     for branch in branches:
         newest = slices.newest[branch]
         if newest - SLICES < at <= newest:
-            ratio = (DRAWN * ratio + slices.found[branch, place]) / (DRAWN + slices.expected[branch, place])
-    return ratio
+            known = DRAWN + slices.expected[branch, place]
+            ratio = (DRAWN * ratio + slices.found[branch, place]) / known
+        else:
+            known = DRAWN
+    return ratio, known
 
 
 @compiled
@@ -76,12 +91,23 @@ def _bounds(slices: Slices, since: float, now: float) -> tuple[int, int]:
 
 
 @compiled
-def _together(slices: Slices, branches: Integers, since: float, now: float) -> float:
+def _passed(slices: Slices, branches: Integers, since: float, now: float) -> tuple[float, float]:
+    """The time that passed by what was found on the branches, and the doubt about it."""
     first, last = _bounds(slices, since, now)
-    total = max(0.0, first * slices.width - since)
+    time, doubt = max(0.0, first * slices.width - since), 0.0
     for at in range(first, last + 1):
-        total += _span(slices, since, now, at) * _ratio(slices, branches, at)
-    return total
+        ratio, known = _ratio(slices, branches, at)
+        inside = _span(slices, since, now, at)
+        time += inside * ratio
+        doubt += inside * inside * ratio / known
+    return time, doubt
+
+
+@compiled
+def _averaged(mean: float, variance: float) -> float:
+    if not variance > 1e-9 * mean:
+        return mean
+    return mean * mean / variance * math.log1p(variance / mean)
 
 
 @compiled
@@ -90,10 +116,10 @@ def stretched(slices: Slices, branches: Integers, since: float, now: float) -> f
     if not since < now:
         return 0.0
     host = branches[0]
-    sure = 1.0 / (1.0 + math.exp(-slices.odds[host]))
+    sure = _sure(slices.odds[host])
     seconds = (1.0 - sure) * (now - since)
     if sure > 1e-6:
-        seconds += sure * _together(slices, branches, since, now)
+        seconds += sure * _passed(slices, branches, since, now)[0]
     return seconds * math.exp(sure * slices.tone[host])
 
 
@@ -117,7 +143,7 @@ def _fresh(slices: Slices, host: int, x: float) -> float:
     usual = -math.log1p(-stale)
     if x >= usual:
         return math.exp(-x)
-    swept = min(SWEPT, SWEPT_ONCE * (1.0 - stale)) / (1.0 + math.exp(-slices.odds[host]))
+    swept = _once(usual / SWEEP) * _sure(slices.odds[host])
     return float((1.0 - swept) * math.exp(-x) + swept * (1.0 - stale * x / usual))
 
 
@@ -126,7 +152,11 @@ def fresh(slices: Slices, branches: Integers, since: float, now: float, expected
     """How likely a copy is to be current that by the estimator is `expected` stale by time alone, as x in exp(−x)."""
     if not since < now:
         return math.exp(-expected)
-    return _fresh(slices, branches[0], expected * stretched(slices, branches, since, now) / (now - since))
+    host, rate = branches[0], expected / (now - since)
+    sure = _sure(slices.odds[host])
+    time, doubt = _passed(slices, branches, since, now)
+    x = (1.0 - sure) * expected + sure * _averaged(rate * time, rate * (rate * doubt))
+    return _fresh(slices, host, x * math.exp(sure * slices.tone[host]))
 
 
 @compiled
@@ -150,17 +180,21 @@ def learn_activity(
     first, last = _bounds(slices, since, now)
     _bring_up(slices, branches, last)
     rate, host = max(expected, 1e-9) / (now - since), branches[0]
-    sure = 1.0 / (1.0 + math.exp(-slices.odds[host]))
+    sure = _sure(slices.odds[host])
     alone = rate * (now - since)
-    together = rate * _together(slices, branches, since, now)
+    time, doubt = _passed(slices, branches, since, now)
+    together = _averaged(rate * time, rate * (rate * doubt))
     x = (1.0 - sure) * alone + sure * together
     told = min(told, 50.0)
     gain = _log_likelihood(together + told, changed) - _log_likelihood(alone + told, changed)
     _learn_host(slices, host, x, told, gain, changed)
     share = 1.0 / -math.expm1(-(x + told)) if changed else 0.0
     for at in range(first, last + 1):
-        span = rate * _span(slices, since, now, at)
-        found = share * span * (1.0 - sure + sure * _ratio(slices, branches, at))
-        for branch in branches:
-            slices.expected[branch, at % SLICES] = SLICE_FADE * slices.expected[branch, at % SLICES] + span
-            slices.found[branch, at % SLICES] = SLICE_FADE * slices.found[branch, at % SLICES] + found
+        place, span = at % SLICES, rate * _span(slices, since, now, at)
+        found = share * span * (1.0 - sure + sure * _ratio(slices, branches, at)[0])
+        say = 1.0
+        for branch in branches[::-1]:
+            before_it = slices.expected[branch, place]
+            slices.expected[branch, place] = SLICE_FADE * before_it + say * span
+            slices.found[branch, place] = SLICE_FADE * slices.found[branch, place] + say * found
+            say *= (DRAWN / (DRAWN + before_it)) ** 2

@@ -24,7 +24,8 @@ class Siblings(NamedTuple):
     on: bool
     ranks: bool  # what happens on the branches tells pages apart: there are several
     slices: Slices
-    branches: Integers  # (pages, levels)
+    branches: Integers  # (pages, levels), from the host to the narrowest, which is repeated up to the end
+    levels: Integers  # branches that each page is on
     members: Integers  # pages by narrowest branch: those of branch g are members[first[g] : first[g + 1]]
     first: Integers
     turn: Integers
@@ -40,11 +41,13 @@ def siblings_of(names: Sequence[str], pages: int, round_time: float) -> Siblings
     rows = [activity.branches(branches_of(name, host_in(name))) for name in names] or [(0,)] * pages
     most = max(len(row) for row in rows)
     branches = np.array([row + row[-1:] * (most - len(row)) for row in rows], np.int64)
+    levels = np.array([len(row) for row in rows], np.int64)
     count = int(branches.max()) + 1
     members = np.argsort(branches[:, -1], kind="stable")
     first = np.searchsorted(branches[members, -1], np.arange(count + 1))
     several = bool(branches[:, -1].min() < branches[:, -1].max())
-    return Siblings(bool(names), several, slices_of(activity), branches, members, first, np.zeros(count, np.int64))
+    turn = np.zeros(count, np.int64)
+    return Siblings(bool(names), several, slices_of(activity), branches, levels, members, first, turn)
 
 
 def host_in(name: str) -> str:
@@ -67,11 +70,17 @@ def next_sibling(siblings: Siblings, page: int) -> int:
 
 
 @compiled
+def branches_on(siblings: Siblings, page: int) -> Integers:
+    """The branches that a page is on."""
+    return siblings.branches[page, : siblings.levels[page]]
+
+
+@compiled
 def age_of(siblings: Siblings, page: int, current: float, now: float) -> float:
     """How old a copy is, by what happened on its branches, as far as they tell pages apart."""
     if not siblings.ranks:
         return now - current
-    return stretched(siblings.slices, siblings.branches[page], current, now)
+    return stretched(siblings.slices, branches_on(siblings, page), current, now)
 
 
 @compiled
@@ -79,7 +88,7 @@ def fresh_by_time(siblings: Siblings, page: int, current: float, now: float, pla
     """How likely a copy is to be current, by what happened on its branches; `plain`: by the estimator and the clock."""
     if not siblings.on:
         return plain
-    return fresh(siblings.slices, siblings.branches[page], current, now, -math.log(max(plain, 1e-300)))
+    return fresh(siblings.slices, branches_on(siblings, page), current, now, -math.log(max(plain, 1e-300)))
 
 
 @compiled
@@ -88,4 +97,4 @@ def tell(
 ) -> None:
     """A crawl found a change, or none."""
     if siblings.on:
-        learn_activity(siblings.slices, siblings.branches[page], current, now, expected, told, changed)
+        learn_activity(siblings.slices, branches_on(siblings, page), current, now, expected, told, changed)
