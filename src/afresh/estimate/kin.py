@@ -25,12 +25,13 @@ def kin_of(url: str, host: str) -> tuple[str, ...]:
 
 
 def branches_of(url: str, host: str) -> tuple[str, ...]:
-    """The branches of a site that a page is on: the host, and its first folders, as they are written.
+    """The branches of a site that a page is on: the host, and its first folders one within the other, as written.
 
-    >>> branches_of("https://example.com/en/docs/web/api/fetch/use.html?x=1", "example.com")
-    ('example.com', 'example.com/en/docs/web/api')
+    >>> branches_of("https://example.com/en/docs/fetch/use.html?x=1", "example.com")
+    ('example.com', 'example.com/en', 'example.com/en/docs', 'example.com/en/docs/fetch')
     >>> branches_of("https://example.com/", "example.com")
     ('example.com', 'example.com/')
     """
     _, _, path = url.split("//", 1)[-1].split("#", 1)[0].split("?", 1)[0].partition("/")
-    return host, f"{host}/{'/'.join(path.split('/')[:-1][:_BRANCH])}"
+    folders = path.split("/")[:-1][:_BRANCH] or [""]
+    return host, *(f"{host}/{'/'.join(folders[:depth])}" for depth in range(1, len(folders) + 1))
