@@ -12,10 +12,11 @@ Whether this explains anything is learned too, host by host: the odds that it fo
 Where pages change each on their own, the odds fall and time passes as it does on the clock.
 
 What is said of a copy reckons with what such slices cannot tell. Little may be known of a branch: then freshness is
-averaged over how busy it may have been. And a crawl shows that there was a sweep since the last one, and only later ones
-show when; until then a copy half as old as those that are crawled is not half as stale in the logarithm: it was hit or
-it was not, each with half the chance. So its freshness runs partly along the straight line from 1 to what is usual when
-copies are crawled, by how likely it is that one sweep explains that, and not all along the exponential below it.
+averaged over how busy it may have been. And a crawl shows that there was a sweep since the last one, and only later
+ones show when; until then a copy half as old as those that are crawled is not half as stale in the logarithm: it was
+hit or it was not, each with half the chance. So its freshness runs partly along the straight line from 1 to what is
+usual when copies are crawled, by how likely it is that one sweep explains that, and not all along the exponential
+below it.
 
 This is the plain form, one page at a time in numpy; `activity_online` is the same, compiled, and is checked against it.
 """
