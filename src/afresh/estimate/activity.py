@@ -33,7 +33,8 @@ SLICES = 64  # that are remembered
 SLICES_PER_ROUND = 16  # in the time of one visit to every page
 MOST_BRANCHES = 16_384
 SLICE_FADE = 0.997  # a crawl that covers a slice: later ones know better which slices the changes belong to
-DRAWN = 0.5  # changes' worth by which a branch's ratio is drawn towards its parent's, and what it says there at most
+DRAWN = 0.2  # changes' worth by which a branch's ratio is drawn towards its parent's, and what it says there at most
+KNOWN_AT_FIRST = 0.5  # changes' worth: how sure it is how busy a branch was of which nothing is known but the wider one
 FIRST_ODDS = -2.0  # nats: that pages change together has to show
 ODDS_FADE = 0.999  # a crawl: about the last thousand decide whether pages change together
 MOST_ODDS = 20.0  # nats
@@ -130,17 +131,14 @@ class Activity:
 
     def _within(self, branches: tuple[int, ...], place: int, since: float, now: float) -> tuple[float, float]:
         """The same for an interval within one slice, as after every crawl: no arrays are needed for that."""
-        ratio, known, begin = 1.0, DRAWN, place * self.width
+        ratio, expected, begin = 1.0, 0.0, place * self.width
         for branch in branches:
-            newest = self.newest.item(branch)
+            newest, found, expected = self.newest.item(branch), 0.0, 0.0
             if newest - SLICES < place <= newest:
                 found, expected = self.found.item(branch, place % SLICES), self.expected.item(branch, place % SLICES)
-                known = DRAWN + expected
-                ratio = (DRAWN * ratio + found) / known
-            else:
-                known = DRAWN
+            ratio = (DRAWN * ratio + found) / (DRAWN + expected)
         inside = max(now - max(since, begin), 0.0)
-        return max(0.0, begin - since) + inside * ratio, inside * inside * ratio / known
+        return max(0.0, begin - since) + inside * ratio, inside * inside * ratio / (KNOWN_AT_FIRST + expected)
 
     def _clock(self, branches: tuple[int, ...], last: int) -> "_Clock":
         """Stretched time on these branches; siblings are looked at one after another, so the last one is kept."""
@@ -200,14 +198,13 @@ class Activity:
     def _ratios(self, branches: tuple[int, ...], first: int, count: int) -> tuple[Floats, Floats]:
         """Of so many slices: how many changes there were to one that was expected, and the variance of that."""
         slices = np.arange(first, first + count)
-        ratio, known = np.ones(count), np.full(count, DRAWN)
+        ratio, expected = np.ones(count), np.zeros(count)
         for branch in branches:
             kept = (slices <= self.newest[branch]) & (slices > self.newest[branch] - SLICES)
             places = slices % SLICES
             found, expected = np.where(kept, (self.found[branch, places], self.expected[branch, places]), 0.0)
-            known = DRAWN + expected
-            ratio = (DRAWN * ratio + found) / known
-        return ratio, ratio / known
+            ratio = (DRAWN * ratio + found) / (DRAWN + expected)
+        return ratio, ratio / (KNOWN_AT_FIRST + expected)
 
     def _bring_up(self, branch: int, newest: int) -> None:
         """Let slices that are too old make room for those up to `newest`."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from afresh.estimate.activity import (
     DRAWN,
     FIRST_ODDS,
+    KNOWN_AT_FIRST,
     MOST_ODDS,
     MOST_TONE,
     ODDS_FADE,
@@ -67,16 +68,15 @@ def _once(mean: float) -> float:
 
 @compiled
 def _ratio(slices: Slices, branches: Integers, at: int) -> tuple[float, float]:
-    ratio, known = 1.0, DRAWN
+    """How many changes there were in a slice to one that was expected, and the variance of that."""
+    ratio, expected = 1.0, 0.0
     place = at % SLICES
     for branch in branches:
-        newest = slices.newest[branch]
+        newest, found, expected = slices.newest[branch], 0.0, 0.0
         if newest - SLICES < at <= newest:
-            known = DRAWN + slices.expected[branch, place]
-            ratio = (DRAWN * ratio + slices.found[branch, place]) / known
-        else:
-            known = DRAWN
-    return ratio, known
+            found, expected = slices.found[branch, place], slices.expected[branch, place]
+        ratio = (DRAWN * ratio + found) / (DRAWN + expected)
+    return ratio, ratio / (KNOWN_AT_FIRST + expected)
 
 
 @compiled
@@ -94,13 +94,13 @@ def _bounds(slices: Slices, since: float, now: float) -> tuple[int, int]:
 def _passed(slices: Slices, branches: Integers, since: float, now: float) -> tuple[float, float]:
     """The time that passed by what was found on the branches, and the doubt about it."""
     first, last = _bounds(slices, since, now)
-    time, doubt = max(0.0, first * slices.width - since), 0.0
+    time, variance = max(0.0, first * slices.width - since), 0.0
     for at in range(first, last + 1):
-        ratio, known = _ratio(slices, branches, at)
+        ratio, doubt = _ratio(slices, branches, at)
         inside = _span(slices, since, now, at)
         time += inside * ratio
-        doubt += inside * inside * ratio / known
-    return time, doubt
+        variance += inside * inside * doubt
+    return time, variance
 
 
 @compiled
