@@ -115,9 +115,11 @@ def main(seed: str, folder: Path) -> None:
 
 def warm_up(config: Config) -> None:
     """Load compiled code: it is loaded once in the life of a daemon, and this is a short run."""
+    from afresh.estimate.learner import compile_ahead
     from afresh.frontier import Seen, links
     from afresh.types import Page
 
+    compile_ahead()
     links(b"<a href=x>", "http://e.org/")
     Seen().add_many([1])
     for pages in (1, 1_000_000):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from afresh.daemon import Daemon, Event, Finished, SteadyClock
 from afresh.engine import Engine
 from afresh.errors import ConfigError
-from afresh.estimate import Grid
+from afresh.estimate import Learner
 from afresh.fetch import Http
 from afresh.frontier import Hosts, Politeness, host_of
 from afresh.schedule import Greedy, NutchAdaptive, Plain, Rule, Uniform
@@ -170,7 +170,7 @@ class Demo:
         daemon = Daemon(
             engine=Engine(
                 scheduler=Plain(rule, budget=budget),
-                estimator=Grid(typical_rate=budget / len(urls)),
+                estimator=Learner(typical_rate=budget / len(urls)),
                 hosts=Hosts(NO_GAPS),
             ),
             fetcher=fetcher,

@@ -1,14 +1,16 @@
 """From settings to the parts of a crawler: engine and fetcher."""
 
 from collections.abc import Callable
+from threading import Timer
 
 from afresh import __version__
+from afresh.cli.terminal import errors
 from afresh.config import Config
 from afresh.daemon import Permits
 from afresh.detect import Detector, Rules
 from afresh.engine import Engine
 from afresh.errors import ConfigError
-from afresh.estimate import Activity, Estimator, Grid
+from afresh.estimate import Activity, Learner
 from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Addresses, AddressLimits, Hosts, Politeness
@@ -17,7 +19,7 @@ from afresh.store import Store
 
 DAY = 86400.0
 YEAR = 365.25 * DAY
-# Up to this many pages the scheduler of few is fast enough, and it needs no compiling at the first start.
+# Up to this many pages the scheduler of few is fast enough, and needs no compiling.
 MANY = 20_000
 
 
@@ -30,15 +32,11 @@ def engine_for(config: Config, pages: int) -> Engine:
     typical = min(max(config.crawl.budget / max(pages, 1), 1 / YEAR), 1 / 60)
     lease = config.fetch.timeout + 60
     scheduler: Schedules = Few(budget=config.crawl.budget, lease=lease)
-    estimator: Estimator = Grid(typical_rate=typical)
     if pages > MANY:
-        from afresh.estimate import Learner
-
         scheduler = Scheduler(budget=config.crawl.budget, lease=lease)
-        estimator = Learner(typical_rate=typical)
     return Engine(
         scheduler=scheduler,
-        estimator=estimator,
+        estimator=Learner(typical_rate=typical),
         importance={site.host.lower(): site.importance for site in config.site if site.importance is not None},
         activity=Activity(width=1.0 / (SLICES_PER_ROUND * typical)),
         hosts=Hosts(
@@ -51,6 +49,18 @@ def engine_for(config: Config, pages: int) -> Engine:
             )
         ),
     )
+
+
+def compile_estimator() -> None:
+    """Compile what learns before anything waits for it, and say so if that takes a while: it does once on a machine."""
+    from afresh.estimate.learner import compile_ahead
+
+    notice = Timer(1.0, errors.print, ["Compiling the estimator: a quarter of a minute, once on this machine ..."])
+    notice.start()
+    try:
+        compile_ahead()
+    finally:
+        notice.cancel()
 
 
 def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:

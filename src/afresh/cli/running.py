@@ -105,9 +105,18 @@ def keep_fresh(
     totals = kept.totals()
     if not totals.pages:
         raise InputError("There are no pages to keep fresh.", hint="Add some: afresh add https://example.com/")
-    from afresh.cli.build import addresses_for, detector_for, engine_for, fetcher_for, permits_for
+    from afresh.cli.build import (
+        addresses_for,
+        compile_estimator,
+        detector_for,
+        engine_for,
+        fetcher_for,
+        permits_for,
+    )
     from afresh.daemon import Daemon, SteadyClock
 
+    detector = detector_for(config)  # settings that make no sense are refused before anything takes time
+    compile_estimator()
     engine = engine_for(config, totals.pages)
 
     async def go() -> None:
@@ -117,7 +126,7 @@ def keep_fresh(
             engine=engine,
             fetcher=fetcher,
             store=kept,
-            detector=detector_for(config),
+            detector=detector,
             permits=permits_for(config, kept),
             addresses=addresses_for(config, engine.hosts),
             discovery=discovery,

@@ -245,3 +245,18 @@ class Learner:
             self._popularity.average(self._popular(slot), now),
         )
         return valued(rate, None if given != given else given)
+
+
+def compile_ahead() -> None:
+    """Compile all that a `Learner` calls, so that no crawl waits for it: seconds once on a machine, then hardly any."""
+    learner = Learner()
+    learner.add(0, now=0.0, kin=("host", "host/*"))
+    restored = learner.learned(0)
+    learner.crawled(0, elapsed=1.0, signals=1.0, changed=True)
+    learner.signalled(0)
+    learner.beliefs(0, 1.0)
+    learner.fresh_probability(0, 1.0, 0.0)
+    learner.interest(0, 1.0, 1.0, elapsed=1.0, signals=1.0, in_turn=True)
+    learner.flapping(0)
+    learner.add(0, now=1.0, learned=restored)
+    learner.beliefs(0, 1.0)  # sweeps, as a page was read back
