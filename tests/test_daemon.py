@@ -5,13 +5,14 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from afresh.daemon import Daemon, Event, Finished, Ordered, Permits, Stopped, Stored
 from afresh.detect import Detector
 from afresh.engine import Engine
 from afresh.errors import StoreError
-from afresh.estimate import Calibration, Grid
+from afresh.estimate import Activity, Calibration, Grid
 from afresh.fetch import Http, Scripted
 from afresh.frontier import Hosts, Politeness, host_of
 from afresh.schedule import Few, Scheduler
@@ -282,6 +283,29 @@ def test_a_restart_resumes_with_copies_beliefs_and_resting_hosts() -> None:
     assert after.beliefs.observations > before.beliefs.observations
     assert 0 < float(store.get("freshness") or 0) < 1
     assert Calibration.from_text(store.get("calibration")).statements > checked > 0
+
+
+def test_what_is_known_of_whole_sites_survives_a_restart() -> None:
+    def broken(url: str, known: object) -> Fetched:  # which teaches nothing
+        return Fetched(url, time.time(), 0.001, status=500)
+
+    def run(fetcher: Scripted, orders: int) -> Activity:
+        scene = Scene(store, fetcher)
+        scene.daemon.engine.activity = Activity(width=0.5)
+        asyncio.run(scene.run_until(lambda: len(scene.ordered) >= orders))
+        assert scene.daemon.engine.activity is not None
+        return scene.daemon.engine.activity
+
+    store = Memory()
+    store.add(Page(f"http://h{number}.example/docs/", f"h{number}.example") for number in range(20))
+    first = run(Scripted(lambda url, known: text(url, repr(time.monotonic()).encode())), orders=60)
+    again = run(Scripted(broken), orders=5)
+    assert first.found.sum() > 1.0
+    for number in range(20):
+        for name in (f"h{number}.example", f"h{number}.example/docs"):
+            (one,), (two,) = first.branches((name,)), again.branches((name,))
+            np.testing.assert_allclose(again.found[two], first.found[one], rtol=1e-6)
+            assert again.usual[two] == first.usual[one]
 
 
 class Full(Memory):

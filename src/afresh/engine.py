@@ -115,6 +115,7 @@ class Engine:
             # Nobody knows any more who said it.
             tracked.heard = {(self.sources.number(UNKNOWN), NOT_EARLY): signals}
         if self.activity is not None:
+            self.activity.follow(len(self._slots) / self.scheduler.budget)
             tracked.branches = self.activity.branches(branches_of(page.url, page.host))
             self._siblings.setdefault(tracked.branches[-1], deque()).append(slot)
         importance = self.importance.get(page.host) if page.importance is None else page.importance
@@ -312,6 +313,10 @@ class Engine:
     def explain(self, url: str, now: float) -> Explanation:
         """Value, price, due time of a page, and what holds it back."""
         return self.scheduler.explain(self._slots[url], now)
+
+    def interest(self, url: str) -> float:
+        """What a crawl of a page would teach makes it worth so many times more."""
+        return self._tracked[self._slots[url]].interest
 
     def failures(self, url: str) -> int:
         """How often the page has failed in a row, up to now."""

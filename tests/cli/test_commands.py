@@ -183,29 +183,6 @@ def test_show_says_when_a_page_will_be_due(afresh, tmp_path: Path) -> None:  # t
     assert "which it reaches in" in facts["why"]
 
 
-def test_freshness_is_stated_over_all_rates_that_a_page_may_have() -> None:
-    from afresh.cli.showing import stated_freshness
-    from afresh.estimate import Grid, Learner
-    from afresh.store import PageState
-    from afresh.types import Page
-
-    for kind in (Grid, Learner):
-        estimator, states = kind(), []
-        for slot in range(6):
-            estimator.add(slot, now=0.0, kin=("h", "h/*"))
-            for step in range(4):
-                estimator.crawled(slot, elapsed=86400.0, signals=0, changed=step < 2)
-        for slot in range(6):
-            known = estimator.beliefs(slot, 4e5)
-            kept = Page(f"http://h/{slot}", "h")
-            states.append(PageState(kept, known, checked=4e5 - 2e5, learned=estimator.learned(slot)))
-        stated = stated_freshness(states, 4e5)
-        said = estimator.fresh_probability(0, 2e5, 0)
-        assert stated == pytest.approx(said, abs=0.03)
-        assert abs(said - known.freshness(2e5, 0)) > 0.005  # which is another thing
-    assert stated_freshness([], 0.0) is None
-
-
 def test_status_counts_and_states_freshness(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     import time
 

@@ -1,5 +1,6 @@
 """Pages that change together: the plain form, and the compiled one against it."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.estimate.activity import MOST_BRANCHES, Activity, _averaged
+from afresh.estimate.activity import MOST_BRANCHES, MOST_KEPT, SLICES, Activity, _averaged
 from afresh.estimate.activity_online import fresh, learn_activity, slices_of, stretched
 from afresh.estimate.kin import branches_of
 from afresh.sim.history import History, make_history
@@ -274,3 +275,105 @@ def test_an_interval_within_one_slice_is_stretched_like_any_other(
         ratios, doubts = activity._ratios(branches, first, len(spans))
         plain = before + float(spans @ ratios), float(spans**2 @ doubts)
         assert activity._within(branches, last, since, now) == pytest.approx(plain, rel=1e-12)
+
+
+def busy_site(width: float = HOUR) -> tuple[Activity, list[tuple[int, ...]], float]:
+    """Three folders, one of them edited as a whole, crawled for some days."""
+    activity, now = Activity(width=width), 0.0
+    folders = [activity.branches(("host", f"host/{name}")) for name in "abc"]
+    for crawl in range(300):
+        now = 1e6 + crawl * HOUR / 4
+        changed = crawl % 3 == 0 and crawl % 7 > 2
+        activity.learn(folders[crawl % 3], now - 20 * HOUR, now, expected=0.5, told=0.0, changed=changed)
+    return activity, folders, now
+
+
+def test_what_is_known_survives_a_restart() -> None:
+    activity, folders, now = busy_site()
+    again = Activity.from_text(activity.to_text(), width=HOUR, now=now)
+    for number, name in enumerate("abc"):
+        branches = again.branches(("host", f"host/{name}"))
+        for age in (0.1, 1.0, 20.0, 100.0):
+            said = activity.fresh(folders[number], now - age * HOUR, now, 0.02 * age)
+            assert again.fresh(branches, now - age * HOUR, now, 0.02 * age) == pytest.approx(said, rel=1e-5)
+    assert len(again._numbers) == 4
+    assert again.to_text() == activity.to_text()
+    # Nothing is made of other text, and a fault in a part spoils none of the rest.
+    nothing = Activity(width=HOUR)
+    for text in (None, "", "{}", "[]", "null", activity.to_text()[:-30], activity.to_text().replace("host", "h", 1)):
+        other = Activity.from_text(text, width=HOUR, now=now)
+        assert (other.found >= 0).all()
+        if text is None or "host" not in text or not text.endswith("}"):
+            np.testing.assert_array_equal(other.found, nothing.found)
+
+
+@pytest.mark.parametrize("fault", ["names", "newest", "levels", "slices", "width"])
+def test_what_was_kept_and_cannot_be_is_not_used(fault: str) -> None:
+    activity, _, now = busy_site()
+    for value in (None, -3, -1.0, "x", [], [1], math.nan, {"a": 1}, "!" * 50):
+        kept = json.loads(activity.to_text())
+        kept[fault] = value
+        other = Activity.from_text(json.dumps(kept), width=HOUR, now=now)
+        assert not other._numbers
+        assert other.width == HOUR
+
+
+def test_slices_that_are_far_too_long_or_from_the_future_are_not_taken_over() -> None:
+    activity, _, now = busy_site()
+    shorter = Activity.from_text(activity.to_text(), width=HOUR / 10, now=now)
+    assert shorter.width == HOUR / 10
+    assert shorter.found.sum() == 0
+    assert shorter.odds[0] == pytest.approx(activity.odds[0])
+    longer = Activity.from_text(activity.to_text(), width=10 * HOUR, now=now)
+    assert longer.width == 8 * HOUR
+    assert longer.found.sum() == pytest.approx(activity.found.sum(), rel=1e-5)
+    back = Activity.from_text(activity.to_text(), width=HOUR, now=now - 100 * HOUR)
+    assert back.found.sum() == 0
+    branches = back.branches(("host", "host/a"))
+    back.learn(branches, now - 120 * HOUR, now - 100 * HOUR, expected=0.5, told=0.0, changed=True)
+    assert back.found[branches[-1]].sum() > 0
+
+
+def test_of_very_many_branches_those_are_kept_of_which_most_is_known() -> None:
+    activity = Activity(width=HOUR)
+    for number in range(MOST_KEPT + 200):
+        branches = activity.branches(("host", f"host/{number}"))
+        for _ in range(1 + (number >= 200)):
+            activity.learn(branches, 0.0, 20 * HOUR, expected=0.5, told=0.0, changed=True)
+    again = Activity.from_text(activity.to_text(), width=HOUR, now=20 * HOUR)
+    assert len(again._numbers) == MOST_KEPT
+    assert "host" in again._numbers
+    assert f"host/{MOST_KEPT}" in again._numbers
+    assert len(activity.to_text()) < 1000 * MOST_KEPT
+
+
+@given(st.floats(1.0, 1e4), st.integers(0, 3))
+def test_where_a_round_takes_longer_two_slices_become_one(start: float, doublings: int) -> None:
+    activity = Activity(width=2.0)
+    branches = activity.branches(("h", "h/a"))
+    moments = start + np.arange(40)
+    for now in moments:
+        activity.learn(branches, now - 5.0, now, expected=0.3, told=0.0, changed=int(now) % 3 == 0)
+    found = {at * 2.0: activity.found[branches[-1], at % SLICES] for at in range(int(start // 2), int(start // 2) + 21)}
+    activity.follow(2.0**doublings * 32.0)
+    assert activity.width == 2.0 ** max(1, doublings)
+    wide = activity.width
+    for at in range(int(start // wide), int((start + 40) // wide)):
+        whole = sum(amount for begin, amount in found.items() if at * wide <= begin < (at + 1) * wide)
+        if at * wide >= start:
+            assert activity.found[branches[-1], at % SLICES] == pytest.approx(whole)
+    activity.follow(1.0)
+    assert activity.width == wide
+
+
+def test_slices_grow_with_the_collection() -> None:
+    from afresh.engine import Engine
+    from afresh.estimate import Grid
+    from afresh.schedule import Few
+    from afresh.types import Page
+
+    engine = Engine(scheduler=Few(budget=1.0), estimator=Grid(), activity=Activity(width=1.0))
+    for number in range(200):
+        engine.add(Page(f"http://e.org/{number}", "e.org"), 0.0)
+    assert engine.activity is not None
+    assert 200 / 32 <= engine.activity.width <= 200 / 16

@@ -2,8 +2,6 @@
 
 import math
 from dataclasses import asdict
-from functools import partial
-from itertools import islice
 from json import loads
 from typing import Annotated, Any
 
@@ -16,8 +14,7 @@ from afresh.store import PageState, Store
 from afresh.types import Crawl
 from afresh.units import show_duration, show_rate, show_size
 
-SAMPLE = 20_000  # pages of a large store that stand for all of it
-STRETCH = 100  # neighbours among them
+_NOTHING_TO_LEARN = 1.005  # times a crawl's worth: what would be printed as 1
 ALIVE = 5.0  # a runner writes a sign of life several times a second; older ones mean that it is gone
 
 
@@ -55,6 +52,8 @@ def _print_calibration(said: dict[str, Any]) -> None:
 
 
 def _status(kept: Store, when: float) -> dict[str, Any]:
+    from afresh.cli.stating import stated_freshness
+
     alive, totals = _number(kept.get("alive")), kept.totals()
     running = alive is not None and when - alive < ALIVE
     stated = _number(kept.get("freshness")) if running else None  # by the runner, which knows most
@@ -63,46 +62,9 @@ def _status(kept: Store, when: float) -> dict[str, Any]:
         "running": running,
         "budget": _number(kept.get("budget")),
         "price": _number(kept.get("price")),
-        "expected_freshness": stated_freshness(_some(kept, totals.pages), when) if stated is None else stated,
+        "expected_freshness": stated_freshness(kept, when) if stated is None else stated,
         "calibration": _calibration(kept.get("calibration")),
     }
-
-
-def _some(kept: Store, pages: int) -> list[PageState]:
-    """All pages of a small store, and of a large one stretches of neighbours, evenly spaced."""
-    if pages <= SAMPLE:
-        return [state for _, state in kept.states()]
-    starts = range(0, pages, max(1, pages * STRETCH // SAMPLE))
-    return [state for start in starts for _, state in islice(kept.states(after=start), STRETCH)]
-
-
-def stated_freshness(states: list[PageState], when: float) -> float | None:
-    """The share of requests that would find a fresh copy, over all rates that each page may have.
-
-    This is what calibration checks; freshness at the believed rates alone is more confident than that.
-    """
-    from afresh.estimate import Estimator, Grid, kin_of
-    from afresh.estimate.base import BY_LEARNER
-
-    estimator: Estimator = Grid()
-    if any(state.learned.startswith(BY_LEARNER) for state in states):
-        from afresh.estimate import Learner
-
-        estimator = Learner()
-    for slot, state in enumerate(states):
-        page = state.page
-        kin = kin_of(page.url, page.host)
-        estimator.add(slot, now=when, importance=page.importance, learned=state.learned, kin=kin)
-    weight = fresh = 0.0
-    for slot, state in enumerate(states):
-        told = state.beliefs if not state.learned else None  # by somebody who keeps nothing else
-        request_rate = (told or estimator.beliefs(slot, when)).request_rate
-        weight += request_rate
-        if state.checked is not None:
-            age = max(when - state.checked, 0.0)
-            sure = told.freshness if told else partial(estimator.fresh_probability, slot)
-            fresh += request_rate * sure(age, state.signals)
-    return fresh / weight if weight else None
 
 
 def _calibration(text: str | None) -> dict[str, Any] | None:
@@ -150,10 +112,12 @@ def _write_body(kept: Store, url: str) -> None:
 
 
 def _facts(kept: Store, state: PageState, when: float, history: int) -> dict[str, Any]:
+    from afresh.cli.stating import stated_of
     from afresh.frontier.hosts import put_off
 
     url = state.page.url
-    copy = kept.copy(url)
+    copy, price = kept.copy(url), _number(kept.get("price"))
+    stated = stated_of(kept, state, price or 0.0, when)
     host = next((host for host in kept.hosts() if host.host == state.page.host), None)
     facts: dict[str, Any] = {
         "url": url,
@@ -167,16 +131,20 @@ def _facts(kept: Store, state: PageState, when: float, history: int) -> dict[str
             "checked": copy.checked,
             "etag": copy.validators.etag,
             "last_modified": copy.validators.last_modified,
-            "fresh_probability": _fresh_probability(state, when),
+            "fresh_probability": stated.fresh,
         },
         "crawls": state.crawls,
         "changes": state.changes,
         "failures": state.failures,
         "signals": state.signals,
-        "beliefs": None if state.beliefs is None else asdict(state.beliefs),
+        "beliefs": None if stated.beliefs is None else asdict(stated.beliefs),
         "host_ready": host.ready if host and host.ready > when else None,
         "history": [asdict(crawl) for crawl in kept.history(url, history)],
-        **_decision(state, _number(kept.get("price")), when),
+        "value": stated.value,
+        "teaches": stated.teaches,
+        "price": price,
+        "due": stated.due,
+        "held_by": stated.held_by,
     }
     last = kept.history(url, 1) if state.failures else []
     if last:
@@ -185,28 +153,6 @@ def _facts(kept: Store, state: PageState, when: float, history: int) -> dict[str
     facts["due"] = max([facts["due"], *held])
     facts["why"] = _why(facts, when)
     return facts
-
-
-def _decision(state: PageState, price: float | None, when: float) -> dict[str, Any]:
-    """Value, price and due time, by the scheduler's own rule."""
-    from afresh.schedule import Greedy, Plain
-
-    believed = state.beliefs
-    if believed is None:
-        return {"value": None, "price": price, "due": when, "held_by": ""}
-    scheduler = Plain(Greedy(), budget=1.0)
-    scheduler.price = price or 0.0
-    slot = scheduler.add(
-        request_rate=believed.request_rate,
-        change_rate=believed.change_rate,
-        recall=believed.recall,
-        false_rate=believed.false_rate,
-        now=when,
-        age=math.inf if state.checked is None else max(when - state.checked, 0.0),
-        signals=state.signals,
-    )
-    explained = scheduler.explain(slot, when)
-    return {"value": explained.value, "price": price, "due": explained.due, "held_by": explained.held_by}
 
 
 def _why(facts: dict[str, Any], when: float) -> str:
@@ -225,6 +171,8 @@ def _why(facts: dict[str, Any], when: float) -> str:
         parts.append(f"so it is fresh with probability {facts['copy']['fresh_probability']:.2f}")
     else:
         parts.append("there is no copy yet")
+    if facts["teaches"] > _NOTHING_TO_LEARN:
+        parts.append(f"what a crawl would teach makes it worth {facts['teaches']:.2g} times as much")
     reason = "; ".join(parts)
     if facts["price"] is None:
         return f"No runner has set a price yet; {reason}."
@@ -236,7 +184,7 @@ def _why(facts: dict[str, Any], when: float) -> str:
         wait = " It waits until its host is ready." if facts["host_ready"] else ""
         return f"A crawl now gains {facts['value']:.3g}, at least the price {facts['price']:.3g}: {reason}.{wait}"
     if math.isinf(facts["due"]):
-        most = believed["request_rate"] / believed["change_rate"]
+        most = facts["teaches"] * believed["request_rate"] / believed["change_rate"]
         return (
             f"A crawl now gains {facts['value']:.3g} and never more than {most:.4g}, below the price "
             f"{facts['price']:.4g}: {reason}."
@@ -281,13 +229,6 @@ def _print(facts: dict[str, Any]) -> None:
             f"            {moment(crawl.time)}  {crawl.outcome}{reason}, status {crawl.status or 'none'}{size}, "
             f"took {show_duration(crawl.took)}"
         )
-
-
-def _fresh_probability(state: PageState, when: float) -> float:
-    """How likely the copy is to be current, from what the store holds; 0 where nothing is known."""
-    if state.checked is None or state.beliefs is None:
-        return 0.0
-    return state.beliefs.freshness(max(when - state.checked, 0.0), state.signals)
 
 
 def _number(text: str | None) -> float | None:

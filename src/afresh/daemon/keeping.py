@@ -15,7 +15,7 @@ from afresh.types import Copy, Crawl, Fetched, Outcome, Page, Verdict
 
 BATCH = 256  # crawls that are written without waiting for more
 TAKE_IN = 1_000  # pages handed to the engine at once
-KEEP_SOURCES = 30.0  # seconds; and at the end
+KEEP_LEARNED = 30.0  # seconds, for what is learned of whole sites; and at the end
 LOOKS = 64  # pages a second that are looked at for the sake of what is said of all
 RECENT = 16_384  # durable states that are remembered, of about a kilobyte each
 
@@ -47,7 +47,7 @@ class Keeper:
         self._copies: dict[str, Copy] = {}  # copies that are not durable
         self._last_page = 0
         self._alive = 0.0  # when a sign of life was last written
-        self._sources_kept = 0.0  # when what is known of the sources was
+        self._learned_kept = 0.0  # when what is learned of whole sites was
 
     @property
     def full(self) -> bool:
@@ -128,9 +128,12 @@ class Keeper:
             values["price"] = repr(self.engine.scheduler.price)
         if self.engine.calibration.statements:
             values["calibration"] = self.engine.calibration.to_text()
-        if self.engine.sources.learned and (now == 0.0 or now - self._sources_kept >= KEEP_SOURCES):
-            values["sources"] = self.engine.sources.to_text()
-            self._sources_kept = now
+        if now == 0.0 or now - self._learned_kept >= KEEP_LEARNED:
+            self._learned_kept = now
+            if self.engine.sources.learned:
+                values["sources"] = self.engine.sources.to_text()
+            if self.engine.activity is not None:
+                values["activity"] = self.engine.activity.to_text()
         return values
 
     def _forget(self, url: str, crawls: int) -> None:

@@ -21,7 +21,10 @@ below it.
 This is the plain form, one page at a time in numpy; `activity_online` is the same, compiled, and is checked against it.
 """
 
+import json
 import math
+import zlib
+from base64 import b85decode, b85encode
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,6 +35,8 @@ Floats = NDArray[np.float64]
 SLICES = 64  # that are remembered
 SLICES_PER_ROUND = 16  # in the time of one visit to every page
 MOST_BRANCHES = 16_384
+MOST_KEPT = 2_048  # branches that are kept over a restart, of half a kilobyte each: those of which most is known
+TOO_WIDE = 4.0  # times: slices that were kept are not used where they should be so much shorter now
 SLICE_FADE = 0.997  # a crawl that covers a slice: later ones know better which slices the changes belong to
 DRAWN = 0.2  # changes' worth by which a branch's ratio is drawn towards its parent's, and what it says there at most
 KNOWN_AT_FIRST = 0.5  # changes' worth: how sure it is how busy a branch was of which nothing is known but the wider one
@@ -42,6 +47,7 @@ TONE_FADE = 0.9995
 TONE_PRIOR = 50.0  # crawls' worth by which the level is drawn towards what the estimator says
 MOST_TONE = 1.5
 USUAL_FADE = 0.998  # a crawl: what is usual is that of about the last five hundred
+_LEVELS = ("odds", "tone", "tone_known", "usual")  # what is known of a host as a whole
 SWEEP = 2.0  # how stale one sweep leaves copies, as x in exp(−x): it changes some nine pages in ten
 
 
@@ -206,6 +212,76 @@ class Activity:
             ratio = (DRAWN * ratio + found) / (DRAWN + expected)
         return ratio, ratio / (KNOWN_AT_FIRST + expected)
 
+    def follow(self, round_time: float) -> None:
+        """Let slices be as long as a visit to every page needs them to be: where it takes longer now, two become one.
+
+        >>> activity = Activity(width=1.0)
+        >>> activity.follow(100.0)
+        >>> activity.width
+        4.0
+        """
+        while 2.0 * SLICES_PER_ROUND * self.width < round_time < math.inf:
+            self._kept, self.width, newest = None, 2.0 * self.width, self.newest // 2
+            slices = newest[:, None] - np.arange(SLICES)
+            found, expected = np.zeros_like(self.found), np.zeros_like(self.expected)
+            rows = np.arange(len(newest))[:, None]
+            for old in (2 * slices, 2 * slices + 1):
+                kept = (old <= self.newest[:, None]) & (old > self.newest[:, None] - SLICES)
+                for before, after in ((self.found, found), (self.expected, expected)):
+                    after[rows, slices % SLICES] += np.where(kept, before[rows, old % SLICES], 0.0)
+            self.found, self.expected, self.newest = found, expected, newest
+
+    def to_text(self) -> str:
+        """What is known of the branches of which most is known, for `from_text`."""
+        count = len(self._numbers)
+        known = self.expected[:count].sum(axis=1) + self.tone_known[:count]  # hosts come first
+        chosen = np.argsort(-known, kind="stable")[:MOST_KEPT]
+        chosen = np.sort(chosen[known[chosen] > 0.0])
+        names = list(self._numbers)
+        slices = np.stack([self.found[chosen], self.expected[chosen]]).astype("<f4")
+        levels = np.stack([getattr(self, name)[chosen] for name in _LEVELS]).astype("<f8")
+        return json.dumps(
+            {
+                "width": self.width,
+                "names": [names[number] for number in chosen.tolist()],
+                "newest": self.newest[chosen].tolist(),
+                "levels": _packed(levels),
+                "slices": _packed(slices),
+            }
+        )
+
+    @classmethod
+    def from_text(cls, text: str | None, *, width: float, now: float) -> "Activity":
+        """What `to_text` wrote; nothing known if there is nothing, or nothing that can be read.
+
+        `width` is the length that slices should have now: where those that were kept are far too long, only how much
+        pages change together is taken from them. Slices later than `now` were kept by a clock that was wrong.
+        """
+        made = cls(width=width)
+        try:
+            found = json.loads(text or "")
+            names, then = [str(name) for name in found["names"][:MOST_KEPT]], float(found["width"])
+            newest = np.array(found["newest"], np.int64)
+            levels = _unpacked(found["levels"], "<f8", (len(_LEVELS), len(names)))
+            slices = _unpacked(found["slices"], "<f4", (2, len(names), SLICES))
+            if newest.shape != (len(names),) or not (0 < then < math.inf and (slices >= 0.0).all()):
+                return made
+        except (ValueError, TypeError, KeyError, OverflowError, zlib.error):
+            return made
+        rows = [made.branches((name,))[0] for name in names]
+        for name, values in zip(_LEVELS, levels, strict=True):
+            getattr(made, name)[rows] = values
+        np.clip(made.odds, -MOST_ODDS, MOST_ODDS, out=made.odds)
+        np.clip(made.tone, -MOST_TONE, MOST_TONE, out=made.tone)
+        np.clip(made.tone_known, 0.0, None, out=made.tone_known)
+        np.clip(made.usual, 0.0, 1.0, out=made.usual)
+        slices[:, newest * then > now], newest[newest * then > now] = 0.0, 0
+        if then <= TOO_WIDE * width:
+            made.width, made.newest[rows] = then, newest
+            made.found[rows], made.expected[rows] = slices
+            made.follow(width * SLICES_PER_ROUND)
+        return made
+
     def _bring_up(self, branch: int, newest: int) -> None:
         """Let slices that are too old make room for those up to `newest`."""
         before = int(self.newest[branch])
@@ -218,7 +294,7 @@ class Activity:
     def _make_room(self, number: int) -> None:
         if number < len(self.newest):
             return
-        for name in ("found", "expected", "newest", "odds", "tone", "tone_known", "usual"):
+        for name in ("found", "expected", "newest", *_LEVELS):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
 
@@ -252,6 +328,22 @@ class _Clock:
             return -1, self.start - moment
         nth = min(int((moment - self.start) / self.width), len(self.slices) - 1)
         return nth, moment - self.start - nth * self.width
+
+
+def _packed(numbers: NDArray[np.floating]) -> str:
+    return b85encode(zlib.compress(numbers.tobytes(), 1)).decode("ascii")
+
+
+def _unpacked(text: str, kind: str, shape: tuple[int, ...]) -> Floats:
+    """What `_packed` made of so many numbers; ValueError if it was anything else."""
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    raw = zlib.decompressobj().decompress(b85decode(text), size + 1)
+    if len(raw) != size:
+        raise ValueError(f"{len(raw)} bytes are not {size}")
+    numbers = np.frombuffer(raw, kind).astype(np.float64).reshape(shape)
+    if not np.isfinite(numbers).all():
+        raise ValueError("there are numbers that are none")
+    return numbers
 
 
 def _averaged(mean: float, variance: float) -> float:

@@ -1,0 +1,119 @@
+"""What is said of copies, from what a store holds: what a runner that started at this moment would say."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+from afresh.engine import Engine
+from afresh.estimate import Activity, Estimator, Grid, Sources
+from afresh.estimate.activity import SLICES_PER_ROUND
+from afresh.estimate.base import BY_LEARNER
+from afresh.schedule import Few, Greedy, Plain
+from afresh.store import PageState, Store
+from afresh.types import Beliefs
+
+SAMPLE = 20_000  # pages of a large store that stand for all of it
+FEW_SIBLINGS = 2_000  # and that tell what a single page may be like
+STRETCH = 100  # neighbours among them
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What is said of one page and its copy."""
+
+    beliefs: Beliefs | None  # None: it was never crawled
+    fresh: float  # how likely the copy is to be current; 0 where there is none
+    value: float | None  # of a crawl now
+    due: float  # when it will be worth its price
+    held_by: str
+    teaches: float  # what a crawl would teach makes it worth so many times more
+
+
+def some_states(kept: Store, most: int = SAMPLE) -> list[PageState]:
+    """All pages of a small store, and of a large one stretches of neighbours, evenly spaced."""
+    pages = kept.totals().pages
+    if pages <= most:
+        return [state for _, state in kept.states()]
+    starts = range(0, pages, max(1, pages * STRETCH // most))
+    return [state for start in starts for _, state in islice(kept.states(after=start), STRETCH)]
+
+
+def stated_freshness(kept: Store, when: float) -> float | None:
+    """The share of requests that would find a fresh copy, over all rates that each page may have.
+
+    This is what calibration checks; freshness at the believed rates alone is more confident than that.
+    """
+    states = some_states(kept)
+    engine = _engine(kept, states, when, curious=False)
+    weight = fresh = 0.0
+    for state in states:
+        request_rate = (_told(state) or engine.beliefs(state.page.url, when)).request_rate
+        weight += request_rate
+        fresh += request_rate * _fresh(engine, state, when)
+    return fresh / weight if weight else None
+
+
+def stated_of(kept: Store, state: PageState, price: float, when: float) -> Stated:
+    """What is said of one page, if a crawl has to gain so much."""
+    if state.beliefs is None:
+        return Stated(None, 0.0, None, when, "", 1.0)
+    if (told := _told(state)) is not None:
+        scheduler = Plain(Greedy(), budget=1.0)
+        scheduler.price = price
+        slot = scheduler.add(
+            request_rate=told.request_rate,
+            change_rate=told.change_rate,
+            recall=told.recall,
+            false_rate=told.false_rate,
+            now=when,
+            age=math.inf if state.checked is None else max(when - state.checked, 0.0),
+            signals=state.signals,
+        )
+        why = scheduler.explain(slot, when)
+        return Stated(told, _fresh(None, state, when), why.value, why.due, why.held_by, 1.0)
+    url = state.page.url
+    siblings = [each for each in some_states(kept, FEW_SIBLINGS) if each.page.url != url]
+    engine = _engine(kept, [*siblings, state], when, curious=True, price=price)
+    why = engine.explain(url, when)
+    beliefs, teaches = engine.beliefs(url, when), engine.interest(url)
+    return Stated(beliefs, _fresh(engine, state, when), why.value, why.due, why.held_by, teaches)
+
+
+def _engine(kept: Store, states: Iterable[PageState], when: float, *, curious: bool, price: float = 0.0) -> Engine:
+    """An engine that knows these pages and all that was learned of their sites, as a runner's would after a restart."""
+    states = list(states)
+    budget = float(kept.get("budget") or 1.0)
+    width = max(kept.totals().pages, 1) / (SLICES_PER_ROUND * budget)
+    scheduler = Few(budget=budget)
+    scheduler.price = price
+    engine = Engine(
+        scheduler=scheduler,
+        estimator=_estimator(states, curious),
+        activity=Activity.from_text(kept.get("activity"), width=width, now=when),
+        sources=Sources.from_text(kept.get("sources")),
+    )
+    for state in states:
+        engine.add(state.page, when, current=state.checked, signals=state.signals, learned=state.learned)
+    return engine
+
+
+def _estimator(states: list[PageState], curious: bool) -> Estimator:
+    """One that reads what was learned of these pages."""
+    if not any(state.learned.startswith(BY_LEARNER) for state in states):
+        return Grid()
+    from afresh.estimate import Learner
+
+    return Learner() if curious else Learner(curiosity=0.0)
+
+
+def _told(state: PageState) -> Beliefs | None:
+    """What was believed of a page by somebody who keeps nothing else; None for what can be read back."""
+    return None if state.learned else state.beliefs
+
+
+def _fresh(engine: Engine | None, state: PageState, when: float) -> float:
+    told = _told(state)
+    if told is not None and state.checked is not None:
+        return told.freshness(max(when - state.checked, 0.0), state.signals)
+    return engine.fresh_probability(state.page.url, when) if engine is not None else 0.0
