@@ -308,6 +308,20 @@ def test_what_is_known_of_whole_sites_survives_a_restart() -> None:
             assert again.usual[two] == first.usual[one]
 
 
+def test_pages_that_an_engine_has_before_it_runs_keep_their_branches() -> None:
+    store = Memory()
+    store.add(pages(40))
+    first = Scene(store, always())
+    first.daemon.engine.activity = Activity(width=0.5)
+    asyncio.run(first.run_until(lambda: len(first.ordered) >= 60))
+    second = Scene(store, always())
+    second.daemon.engine.activity = before = Activity(width=0.5)
+    for page in reversed(pages(40)):
+        second.daemon.engine.add(page, time.time())
+    asyncio.run(second.run_until(lambda: len(second.ordered) >= 60))
+    assert second.daemon.engine.activity is before
+
+
 class Full(Memory):
     """A store whose disk fills up."""
 

@@ -167,6 +167,11 @@ class Config:
     politeness: PolitenessSettings = field(default_factory=PolitenessSettings)
     site: tuple[SiteSettings, ...] = ()
 
+    @property
+    def importance(self) -> dict[str, float]:
+        """That of the pages of each site that was given one."""
+        return {site.host.lower(): site.importance for site in self.site if site.importance is not None}
+
 
 # The tables that stand once; [[site]] may stand any number of times.
 TABLES: dict[str, type] = {

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from afresh.estimate import Activity, Calibration, Estimator, Sources, branches_of, kin_of
+from afresh.estimate.activity import TOLD_OF_A_CHANGE
 from afresh.estimate.sources import NOT_EARLY, octave
 from afresh.frontier import Hosts, host_failed, put_off
 from afresh.schedule import Explanation, Schedules
@@ -24,7 +25,6 @@ STATED = 20_000  # pages at most, looked at in turn, that tell of the whole coll
 UNKNOWN = "unknown"  # the source of signals that were heard before a restart
 ABOUT = 0.1  # an age that is off by less is right enough
 _STRIDE = (math.sqrt(5.0) - 1.0) / 2.0  # of all slots, from one that is looked at in turn to the next
-TOLD_OF_A_CHANGE = 8  # siblings, in turn, that are looked at anew when a page was found changed
 
 
 @dataclass(slots=True)
@@ -115,7 +115,8 @@ class Engine:
             # Nobody knows any more who said it.
             tracked.heard = {(self.sources.number(UNKNOWN), NOT_EARLY): signals}
         if self.activity is not None:
-            self.activity.follow(len(self._slots) / self.scheduler.budget)
+            if self.scheduler.budget > 0:
+                self.activity.follow(len(self._slots) / self.scheduler.budget)
             tracked.branches = self.activity.branches(branches_of(page.url, page.host))
             self._siblings.setdefault(tracked.branches[-1], deque()).append(slot)
         importance = self.importance.get(page.host) if page.importance is None else page.importance
@@ -380,7 +381,8 @@ class Engine:
         """How old a copy is, in seconds as long as what happened in them makes them."""
         if tracked.current is None:
             return math.inf
-        if self.activity is None:
+        if self.activity is None or len(self._siblings) == 1:
+            # What happens on the only branch concerns all alike: it counts for what is said, and not for the order.
             return max(now - tracked.current, 0.0)
         return self.activity.stretched(tracked.branches, tracked.current, now)
 

@@ -1,6 +1,5 @@
 """Pages that change together: the plain form, and the compiled one against it."""
 
-import json
 import math
 from dataclasses import replace
 
@@ -9,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.estimate.activity import MOST_BRANCHES, MOST_KEPT, SLICES, Activity, _averaged
+from afresh.estimate.activity import LEVELS, MOST_BRANCHES, NO_ROOM, SLICES, Activity, _averaged
 from afresh.estimate.activity_online import fresh, learn_activity, slices_of, stretched
 from afresh.estimate.kin import branches_of
 from afresh.sim.history import History, make_history
@@ -21,11 +20,12 @@ NAMES = ("host", "host/docs")
 
 crawls = st.lists(
     st.tuples(
-        st.integers(0, 2),  # branch
+        st.integers(0, 3),  # branch
         st.floats(0.0, 200 * HOUR),  # elapsed
         st.floats(0.0, 5.0),  # expected
         st.sampled_from([0.0, 0.0, 0.7, 1e9]),  # told
         st.booleans(),
+        st.sampled_from([0.0, 0.0, 0.0, 80 * HOUR]),  # how long after it ended the crawl is heard of
     ),
     max_size=60,
 )
@@ -34,19 +34,19 @@ crawls = st.lists(
 @settings(deadline=None, max_examples=60)
 @given(crawls, st.floats(1.0, 1e9))
 def test_compiled_activity_is_the_plain_one(
-    evidence: list[tuple[int, float, float, float, bool]], start: float
+    evidence: list[tuple[int, float, float, float, bool, float]], start: float
 ) -> None:
     plain, other = Activity(width=HOUR), Activity(width=HOUR)
-    names = [("a", "a/x"), ("a", "a/y"), ("b", "b/x")]
+    names = [("a", "a/x"), ("a", "a/y"), ("b", "b/x"), ("a", "a/x", "a/x/1", "a/x/1/i")]
     branches = [plain.branches(each) for each in names]
     assert [other.branches(each) for each in names] == branches
     slices = slices_of(other)
     now = start
-    for branch, elapsed, expected, told, changed in evidence:
+    for branch, elapsed, expected, told, changed, late in evidence:
         now += 0.3 * HOUR
-        mine = branches[branch]
-        plain.learn(mine, now - elapsed, now, expected=expected, told=told, changed=changed)
-        learn_activity(slices, np.array(mine), now - elapsed, now, expected, told, changed)
+        mine, then = branches[branch], now - late
+        plain.learn(mine, then - elapsed, then, expected=expected, told=told, changed=changed)
+        learn_activity(slices, np.array(mine), then - elapsed, then, expected, told, changed)
         for since in (now - elapsed, now - 3 * HOUR):
             one, two = plain.stretched(mine, since, now), stretched(slices, np.array(mine), since, now)
             assert math.isfinite(one)
@@ -55,9 +55,8 @@ def test_compiled_activity_is_the_plain_one(
             said = plain.fresh(mine, since, now, expected)
             assert 0 <= said <= 1
             assert fresh(slices, np.array(mine), since, now, expected) == pytest.approx(said, rel=1e-6, abs=1e-9)
-    np.testing.assert_allclose(other.found, plain.found, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(other.odds, plain.odds, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(other.usual, plain.usual, rtol=1e-6, atol=1e-9)
+    for name in ("found", "expected", "newest", *LEVELS):
+        np.testing.assert_allclose(getattr(other, name), getattr(plain, name), rtol=1e-6, atol=1e-9)
 
 
 def sweep_history(together: bool, pages: int = 600, folders: int = 6) -> History:
@@ -235,6 +234,32 @@ def test_memory_is_bounded() -> None:
         branches = activity.branches(("host", f"host/{number}"))
     assert branches == (0,)
     assert len(activity.newest) <= MOST_BRANCHES
+    # Hosts that found no room are one; those that are known stay what they are.
+    strangers = {activity.branches((f"stranger{number}", f"stranger{number}/a")) for number in range(100)}
+    assert strangers == {(MOST_BRANCHES,)}
+    assert activity.names[MOST_BRANCHES] == NO_ROOM
+    assert activity.branches(("host", "host/7")) == (0, 8)
+    assert len(activity.names) == MOST_BRANCHES + 1
+
+
+def test_a_crawl_that_is_heard_of_late_changes_nothing_in_newer_slices() -> None:
+    activity = Activity(width=HOUR)
+    branches = activity.branches(NAMES)
+    activity.learn(branches, 99 * HOUR, 100 * HOUR, expected=0.1, told=0.0, changed=False)
+    before = activity.found.copy(), activity.expected.copy()
+    activity.learn(branches, 0.0, (100 - SLICES) * HOUR - 1.0, expected=5.0, told=0.0, changed=True)
+    np.testing.assert_array_equal(activity.found, before[0])
+    np.testing.assert_array_equal(activity.expected, before[1])
+
+
+@pytest.mark.parametrize("length", [5e-324, 1e-300, 1e-12])
+def test_an_interval_of_no_length_teaches_nothing(length: float) -> None:
+    activity = Activity(width=HOUR)
+    branches = activity.branches(NAMES)
+    slices = slices_of(activity)
+    activity.learn(branches, 0.0, length, expected=0.5, told=0.0, changed=True)
+    learn_activity(slices, np.array(branches), 0.0, length, 0.5, 0.0, True)
+    assert activity.found.sum() == activity.odds[0] == 0.0
 
 
 def test_a_width_must_be_a_time() -> None:
@@ -277,76 +302,6 @@ def test_an_interval_within_one_slice_is_stretched_like_any_other(
         assert activity._within(branches, last, since, now) == pytest.approx(plain, rel=1e-12)
 
 
-def busy_site(width: float = HOUR) -> tuple[Activity, list[tuple[int, ...]], float]:
-    """Three folders, one of them edited as a whole, crawled for some days."""
-    activity, now = Activity(width=width), 0.0
-    folders = [activity.branches(("host", f"host/{name}")) for name in "abc"]
-    for crawl in range(300):
-        now = 1e6 + crawl * HOUR / 4
-        changed = crawl % 3 == 0 and crawl % 7 > 2
-        activity.learn(folders[crawl % 3], now - 20 * HOUR, now, expected=0.5, told=0.0, changed=changed)
-    return activity, folders, now
-
-
-def test_what_is_known_survives_a_restart() -> None:
-    activity, folders, now = busy_site()
-    again = Activity.from_text(activity.to_text(), width=HOUR, now=now)
-    for number, name in enumerate("abc"):
-        branches = again.branches(("host", f"host/{name}"))
-        for age in (0.1, 1.0, 20.0, 100.0):
-            said = activity.fresh(folders[number], now - age * HOUR, now, 0.02 * age)
-            assert again.fresh(branches, now - age * HOUR, now, 0.02 * age) == pytest.approx(said, rel=1e-5)
-    assert len(again._numbers) == 4
-    assert again.to_text() == activity.to_text()
-    # Nothing is made of other text, and a fault in a part spoils none of the rest.
-    nothing = Activity(width=HOUR)
-    for text in (None, "", "{}", "[]", "null", activity.to_text()[:-30], activity.to_text().replace("host", "h", 1)):
-        other = Activity.from_text(text, width=HOUR, now=now)
-        assert (other.found >= 0).all()
-        if text is None or "host" not in text or not text.endswith("}"):
-            np.testing.assert_array_equal(other.found, nothing.found)
-
-
-@pytest.mark.parametrize("fault", ["names", "newest", "levels", "slices", "width"])
-def test_what_was_kept_and_cannot_be_is_not_used(fault: str) -> None:
-    activity, _, now = busy_site()
-    for value in (None, -3, -1.0, "x", [], [1], math.nan, {"a": 1}, "!" * 50):
-        kept = json.loads(activity.to_text())
-        kept[fault] = value
-        other = Activity.from_text(json.dumps(kept), width=HOUR, now=now)
-        assert not other._numbers
-        assert other.width == HOUR
-
-
-def test_slices_that_are_far_too_long_or_from_the_future_are_not_taken_over() -> None:
-    activity, _, now = busy_site()
-    shorter = Activity.from_text(activity.to_text(), width=HOUR / 10, now=now)
-    assert shorter.width == HOUR / 10
-    assert shorter.found.sum() == 0
-    assert shorter.odds[0] == pytest.approx(activity.odds[0])
-    longer = Activity.from_text(activity.to_text(), width=10 * HOUR, now=now)
-    assert longer.width == 8 * HOUR
-    assert longer.found.sum() == pytest.approx(activity.found.sum(), rel=1e-5)
-    back = Activity.from_text(activity.to_text(), width=HOUR, now=now - 100 * HOUR)
-    assert back.found.sum() == 0
-    branches = back.branches(("host", "host/a"))
-    back.learn(branches, now - 120 * HOUR, now - 100 * HOUR, expected=0.5, told=0.0, changed=True)
-    assert back.found[branches[-1]].sum() > 0
-
-
-def test_of_very_many_branches_those_are_kept_of_which_most_is_known() -> None:
-    activity = Activity(width=HOUR)
-    for number in range(MOST_KEPT + 200):
-        branches = activity.branches(("host", f"host/{number}"))
-        for _ in range(1 + (number >= 200)):
-            activity.learn(branches, 0.0, 20 * HOUR, expected=0.5, told=0.0, changed=True)
-    again = Activity.from_text(activity.to_text(), width=HOUR, now=20 * HOUR)
-    assert len(again._numbers) == MOST_KEPT
-    assert "host" in again._numbers
-    assert f"host/{MOST_KEPT}" in again._numbers
-    assert len(activity.to_text()) < 1000 * MOST_KEPT
-
-
 @given(st.floats(1.0, 1e4), st.integers(0, 3))
 def test_where_a_round_takes_longer_two_slices_become_one(start: float, doublings: int) -> None:
     activity = Activity(width=2.0)
@@ -377,3 +332,7 @@ def test_slices_grow_with_the_collection() -> None:
         engine.add(Page(f"http://e.org/{number}", "e.org"), 0.0)
     assert engine.activity is not None
     assert 200 / 32 <= engine.activity.width <= 200 / 16
+    still = Engine(scheduler=Few(budget=0.0), estimator=Grid(), activity=Activity(width=1.0))
+    still.add(Page("http://e.org/", "e.org"), 0.0)
+    assert still.activity is not None
+    assert still.activity.width == 1.0

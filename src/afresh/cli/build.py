@@ -12,24 +12,19 @@ from afresh.engine import Engine
 from afresh.errors import ConfigError
 from afresh.estimate import Activity, Learner
 from afresh.estimate.activity import SLICES_PER_ROUND
+from afresh.estimate.base import typical_rate
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Addresses, AddressLimits, Hosts, Politeness
 from afresh.schedule import Few, Scheduler, Schedules
 from afresh.store import Store
 
-DAY = 86400.0
-YEAR = 365.25 * DAY
 # Up to this many pages the scheduler of few is fast enough, and needs no compiling.
 MANY = 20_000
 
 
 def engine_for(config: Config, pages: int) -> Engine:
-    """An engine with the settings' budget and politeness.
-
-    Before any evidence, a page is taken to change about as often as the budget could visit it: the only time scale
-    that is known then, and within what is seen on the web.
-    """
-    typical = min(max(config.crawl.budget / max(pages, 1), 1 / YEAR), 1 / 60)
+    """An engine with the settings' budget and politeness."""
+    typical = typical_rate(config.crawl.budget, pages)
     lease = config.fetch.timeout + 60
     scheduler: Schedules = Few(budget=config.crawl.budget, lease=lease)
     if pages > MANY:
@@ -37,7 +32,7 @@ def engine_for(config: Config, pages: int) -> Engine:
     return Engine(
         scheduler=scheduler,
         estimator=Learner(typical_rate=typical),
-        importance={site.host.lower(): site.importance for site in config.site if site.importance is not None},
+        importance=config.importance,
         activity=Activity(width=1.0 / (SLICES_PER_ROUND * typical)),
         hosts=Hosts(
             Politeness(

@@ -25,8 +25,9 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
     """
     from afresh.cli.opening import open_store, settings
 
-    with open_store(settings(config, store), create=False) as kept:
-        facts = _status(kept, now())
+    read = settings(config, store)
+    with open_store(read, create=False) as kept:
+        facts = _status(kept, now(), read.importance)
     if json:
         typer.echo(as_json(facts))
         return
@@ -51,7 +52,7 @@ def _print_calibration(said: dict[str, Any]) -> None:
         console.print(f"             {row['stated']:16.1%} {row['fresh']:12.1%} {row['statements']:13,.0f}")
 
 
-def _status(kept: Store, when: float) -> dict[str, Any]:
+def _status(kept: Store, when: float, importance: dict[str, float]) -> dict[str, Any]:
     from afresh.cli.stating import stated_freshness
 
     alive, totals = _number(kept.get("alive")), kept.totals()
@@ -62,7 +63,7 @@ def _status(kept: Store, when: float) -> dict[str, Any]:
         "running": running,
         "budget": _number(kept.get("budget")),
         "price": _number(kept.get("price")),
-        "expected_freshness": stated_freshness(kept, when) if stated is None else stated,
+        "expected_freshness": stated_freshness(kept, when, importance) if stated is None else stated,
         "calibration": _calibration(kept.get("calibration")),
     }
 
@@ -90,15 +91,15 @@ def show(
     from afresh.cli.opening import open_store, settings
     from afresh.frontier.url import canonical
 
-    address = canonical(url)
-    with open_store(settings(config, store), create=False) as kept:
+    address, read = canonical(url), settings(config, store)
+    with open_store(read, create=False) as kept:
         state = kept.state(address)
         if state is None:
             raise InputError(f"{address} is not kept.", hint=f"Add it: afresh add {address}")
         if body:
             _write_body(kept, address)
             return
-        facts = _facts(kept, state, now(), history)
+        facts = _facts(kept, state, now(), history, read.importance)
     typer.echo(as_json(facts)) if json else _print(facts)
 
 
@@ -111,13 +112,13 @@ def _write_body(kept: Store, url: str) -> None:
     sys.stdout.buffer.write(copy.body)
 
 
-def _facts(kept: Store, state: PageState, when: float, history: int) -> dict[str, Any]:
+def _facts(kept: Store, state: PageState, when: float, history: int, importance: dict[str, float]) -> dict[str, Any]:
     from afresh.cli.stating import stated_of
     from afresh.frontier.hosts import put_off
 
     url = state.page.url
     copy, price = kept.copy(url), _number(kept.get("price"))
-    stated = stated_of(kept, state, price or 0.0, when)
+    stated = stated_of(kept, state, price or 0.0, when, importance)
     host = next((host for host in kept.hosts() if host.host == state.page.host), None)
     facts: dict[str, Any] = {
         "url": url,

@@ -1,21 +1,22 @@
 """What is said of copies, from what a store holds: what a runner that started at this moment would say."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
 from afresh.engine import Engine
-from afresh.estimate import Activity, Estimator, Grid, Sources
+from afresh.estimate import Estimator, Grid, Sources
 from afresh.estimate.activity import SLICES_PER_ROUND
-from afresh.estimate.base import BY_LEARNER
+from afresh.estimate.activity_kept import from_text
+from afresh.estimate.base import BY_LEARNER, typical_rate
 from afresh.schedule import Few, Greedy, Plain
 from afresh.store import PageState, Store
 from afresh.types import Beliefs
 
 SAMPLE = 20_000  # pages of a large store that stand for all of it
-FEW_SIBLINGS = 2_000  # and that tell what a single page may be like
 STRETCH = 100  # neighbours among them
+LIKE_IT = 500  # pages of its folder, of its host, and of the whole store that tell what a single page may be like
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +40,22 @@ def some_states(kept: Store, most: int = SAMPLE) -> list[PageState]:
     return [state for start in starts for _, state in islice(kept.states(after=start), STRETCH)]
 
 
-def stated_freshness(kept: Store, when: float) -> float | None:
+def _like(kept: Store, url: str) -> list[PageState]:
+    """Pages that tell what a page may be like: some of its folder and of its host, and of all."""
+    host = "/".join(url.split("/", 3)[:3]) + "/"
+    near = [kept.states_under(prefix, LIKE_IT) for prefix in (url[: url.rindex("/") + 1], host)]
+    found = {state.page.url: state for states in (*near, some_states(kept, LIKE_IT)) for state in states}
+    found.pop(url, None)
+    return list(found.values())
+
+
+def stated_freshness(kept: Store, when: float, importance: Mapping[str, float]) -> float | None:
     """The share of requests that would find a fresh copy, over all rates that each page may have.
 
     This is what calibration checks; freshness at the believed rates alone is more confident than that.
     """
     states = some_states(kept)
-    engine = _engine(kept, states, when, curious=False)
+    engine = _engine(kept, states, when, importance, curious=False)
     weight = fresh = 0.0
     for state in states:
         request_rate = (_told(state) or engine.beliefs(state.page.url, when)).request_rate
@@ -54,8 +64,8 @@ def stated_freshness(kept: Store, when: float) -> float | None:
     return fresh / weight if weight else None
 
 
-def stated_of(kept: Store, state: PageState, price: float, when: float) -> Stated:
-    """What is said of one page, if a crawl has to gain so much."""
+def stated_of(kept: Store, state: PageState, price: float, when: float, importance: Mapping[str, float]) -> Stated:
+    """What is said of one page, if a crawl has to gain so much; `importance` is that of the pages of each host."""
     if state.beliefs is None:
         return Stated(None, 0.0, None, when, "", 1.0)
     if (told := _told(state)) is not None:
@@ -73,24 +83,33 @@ def stated_of(kept: Store, state: PageState, price: float, when: float) -> State
         why = scheduler.explain(slot, when)
         return Stated(told, _fresh(None, state, when), why.value, why.due, why.held_by, 1.0)
     url = state.page.url
-    siblings = [each for each in some_states(kept, FEW_SIBLINGS) if each.page.url != url]
-    engine = _engine(kept, [*siblings, state], when, curious=True, price=price)
+    engine = _engine(kept, [*_like(kept, url), state], when, importance, curious=True, price=price)
     why = engine.explain(url, when)
     beliefs, teaches = engine.beliefs(url, when), engine.interest(url)
     return Stated(beliefs, _fresh(engine, state, when), why.value, why.due, why.held_by, teaches)
 
 
-def _engine(kept: Store, states: Iterable[PageState], when: float, *, curious: bool, price: float = 0.0) -> Engine:
+def _engine(
+    kept: Store,
+    states: Iterable[PageState],
+    when: float,
+    importance: Mapping[str, float],
+    *,
+    curious: bool,
+    price: float = 0.0,
+) -> Engine:
     """An engine that knows these pages and all that was learned of their sites, as a runner's would after a restart."""
     states = list(states)
     budget = float(kept.get("budget") or 1.0)
-    width = max(kept.totals().pages, 1) / (SLICES_PER_ROUND * budget)
+    typical = typical_rate(budget, kept.totals().pages)
+    width = 1.0 / (SLICES_PER_ROUND * typical)
     scheduler = Few(budget=budget)
     scheduler.price = price
     engine = Engine(
         scheduler=scheduler,
-        estimator=_estimator(states, curious),
-        activity=Activity.from_text(kept.get("activity"), width=width, now=when),
+        estimator=_estimator(states, typical, curious),
+        importance=importance,
+        activity=from_text(kept.get("activity"), width=width, now=when),
         sources=Sources.from_text(kept.get("sources")),
     )
     for state in states:
@@ -98,13 +117,13 @@ def _engine(kept: Store, states: Iterable[PageState], when: float, *, curious: b
     return engine
 
 
-def _estimator(states: list[PageState], curious: bool) -> Estimator:
+def _estimator(states: list[PageState], typical: float, curious: bool) -> Estimator:
     """One that reads what was learned of these pages."""
     if not any(state.learned.startswith(BY_LEARNER) for state in states):
-        return Grid()
+        return Grid(typical_rate=typical)
     from afresh.estimate import Learner
 
-    return Learner() if curious else Learner(curiosity=0.0)
+    return Learner(typical_rate=typical) if curious else Learner(typical_rate=typical, curiosity=0.0)
 
 
 def _told(state: PageState) -> Beliefs | None:

@@ -9,6 +9,7 @@ from afresh.daemon.discovery import Discovery
 from afresh.daemon.permits import Permits
 from afresh.engine import Engine
 from afresh.errors import StoreError
+from afresh.estimate.activity_kept import to_text as activity_to_text
 from afresh.frontier import put_off
 from afresh.store import PageState, Record, Store
 from afresh.types import Copy, Crawl, Fetched, Outcome, Page, Verdict
@@ -48,6 +49,7 @@ class Keeper:
         self._last_page = 0
         self._alive = 0.0  # when a sign of life was last written
         self._learned_kept = 0.0  # when what is learned of whole sites was
+        self._activity_kept = 0  # crawls that had taught which pages change together by then
 
     @property
     def full(self) -> bool:
@@ -132,8 +134,9 @@ class Keeper:
             self._learned_kept = now
             if self.engine.sources.learned:
                 values["sources"] = self.engine.sources.to_text()
-            if self.engine.activity is not None:
-                values["activity"] = self.engine.activity.to_text()
+            activity = self.engine.activity
+            if activity is not None and activity.learned > self._activity_kept:
+                values["activity"], self._activity_kept = activity_to_text(activity), activity.learned
         return values
 
     def _forget(self, url: str, crawls: int) -> None:

@@ -19,7 +19,8 @@ from afresh.daemon.permits import Permits
 from afresh.daemon.sitemaps import Sitemaps
 from afresh.detect import Detector
 from afresh.engine import Engine
-from afresh.estimate import Activity, Calibration, Sources
+from afresh.estimate import Calibration, Sources
+from afresh.estimate.activity_kept import from_text as activity_from_text
 from afresh.fetch import Fetcher
 from afresh.frontier import Addresses
 from afresh.store import Store
@@ -104,9 +105,9 @@ class Daemon:
         self._restore_hosts()
         self.engine.calibration = Calibration.from_text(self.store.get("calibration"))
         self.engine.sources = Sources.from_text(self.store.get("sources"))
-        if self.engine.activity is not None:
+        if self.engine.activity is not None and not len(self.engine):
             width = self.engine.activity.width
-            self.engine.activity = Activity.from_text(self.store.get("activity"), width=width, now=self.clock())
+            self.engine.activity = activity_from_text(self.store.get("activity"), width=width, now=self.clock())
         self._keeper.take_in()
         self._tell(Started(len(self.engine)))
         writer = asyncio.create_task(self._keep_store())

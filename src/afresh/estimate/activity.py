@@ -21,25 +21,26 @@ below it.
 This is the plain form, one page at a time in numpy; `activity_online` is the same, compiled, and is checked against it.
 """
 
-import json
 import math
-import zlib
-from base64 import b85decode, b85encode
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 SLICES = 64  # that are remembered
 SLICES_PER_ROUND = 16  # in the time of one visit to every page
 MOST_BRANCHES = 16_384
-MOST_KEPT = 2_048  # branches that are kept over a restart, of half a kilobyte each: those of which most is known
-TOO_WIDE = 4.0  # times: slices that were kept are not used where they should be so much shorter now
+NO_ROOM = "*"  # the branch of all pages whose host came when there were as many
+TOLD_OF_A_CHANGE = 16  # siblings, in turn, that are looked at anew when a page was found changed
 SLICE_FADE = 0.997  # a crawl that covers a slice: later ones know better which slices the changes belong to
-DRAWN = 0.2  # changes' worth by which a branch's ratio is drawn towards its parent's, and what it says there at most
+DRAWN = (
+    0.2  # changes' worth by which a branch's ratio is drawn towards its parent's, and about what it says there in all
+)
 KNOWN_AT_FIRST = 0.5  # changes' worth: how sure it is how busy a branch was of which nothing is known but the wider one
+SHORTEST = 1e-9  # seconds: an interval that says nothing
 FIRST_ODDS = -2.0  # nats: that pages change together has to show
 ODDS_FADE = 0.999  # a crawl: about the last thousand decide whether pages change together
 MOST_ODDS = 20.0  # nats
@@ -47,15 +48,15 @@ TONE_FADE = 0.9995
 TONE_PRIOR = 50.0  # crawls' worth by which the level is drawn towards what the estimator says
 MOST_TONE = 1.5
 USUAL_FADE = 0.998  # a crawl: what is usual is that of about the last five hundred
-_LEVELS = ("odds", "tone", "tone_known", "usual")  # what is known of a host as a whole
+LEVELS = ("odds", "tone", "tone_known", "usual")  # what is known of a host as a whole
 SWEEP = 2.0  # how stale one sweep leaves copies, as x in exp(−x): it changes some nine pages in ten
 
 
 class Activity:
     """How busy each branch of each site has been lately, slice by slice.
 
-    Invariants: time is stretched by a finite factor above 0, whatever comes in; memory is bounded by `MOST_BRANCHES`;
-    `width` is the length of a slice in seconds.
+    Invariants: time is stretched by a finite factor above 0, whatever comes in; there are at most `MOST_BRANCHES` and
+    one more, of a kilobyte each; `width` is the length of a slice in seconds.
 
     >>> activity = Activity(width=3600.0)
     >>> branches = activity.branches(("example.com", "example.com/docs"))
@@ -79,6 +80,7 @@ class Activity:
         self.tone = np.zeros(16)  # logarithm of what is found over what was said
         self.tone_known = np.zeros(16)
         self.usual = np.zeros(16)  # how likely copies are to be stale when they are crawled; of hosts only
+        self.learned = 0  # crawls so far
         self._kept: tuple[tuple[tuple[int, ...], int], _Clock] | None = None
 
     def branches(self, names: Sequence[str]) -> tuple[int, ...]:
@@ -87,13 +89,19 @@ class Activity:
         for name in names:
             number = self._numbers.get(name)
             if number is None:
-                if len(self._numbers) >= MOST_BRANCHES and numbers:
+                if len(self._numbers) >= MOST_BRANCHES:
                     break  # what happens on the wider branch has to do
-                number = len(self._numbers)
-                self._numbers[name] = number
-                self._make_room(number)
+                number = self._new_branch(name)
             numbers.append(number)
+        if not numbers:  # sites that found no room are one: what they have in common is little, and that is learned
+            shared = self._numbers.get(NO_ROOM)
+            return (self._new_branch(NO_ROOM) if shared is None else shared,)
         return tuple(numbers)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all branches, by number."""
+        return list(self._numbers)
 
     def stretched(self, branches: tuple[int, ...], since: float, now: float) -> float:
         """Seconds between two moments, as long as what happened in them on the branches made them."""
@@ -158,9 +166,10 @@ class Activity:
     ) -> None:
         """A crawl of a page on these branches: by the estimator it had become `expected` stale by time alone, and
         `told` by signals (both as x in exp(−x)), and had or had not changed."""
-        if not since < now or not math.isfinite(expected + told):
+        if not now - since > SHORTEST or not math.isfinite(expected + told):
             return
         self._kept = None
+        self.learned += 1
         first, spans, before = self._cover(since, now)
         for branch in branches:
             self._bring_up(branch, first + len(spans) - 1)
@@ -173,15 +182,17 @@ class Activity:
         gain = _log_likelihood(together + told, changed) - _log_likelihood(alone + told, changed)
         self.odds[host] = min(max(ODDS_FADE * self.odds[host] + gain, -MOST_ODDS), MOST_ODDS)
         self._learn_tone(host, x, told, changed)
-        places = np.arange(first, first + len(spans)) % SLICES
         shares = rate * spans * (1.0 - sure + sure * ratios)
         found = shares / -math.expm1(-(x + told)) if changed else np.zeros(len(spans))
         say = np.ones(len(spans))
         for branch in reversed(branches):
+            # A crawl that took long may come when some of its slices are no longer kept.
+            gone = max(0, int(self.newest[branch]) - SLICES + 1 - first)
+            places = np.arange(first + gone, first + len(spans)) % SLICES
             before_it = self.expected[branch, places]
-            self.expected[branch, places] = SLICE_FADE * before_it + say * rate * spans
-            self.found[branch, places] = SLICE_FADE * self.found[branch, places] + say * found
-            say *= (DRAWN / (DRAWN + before_it)) ** 2  # which adds up to at most DRAWN
+            self.expected[branch, places] = SLICE_FADE * before_it + say[gone:] * rate * spans[gone:]
+            self.found[branch, places] = SLICE_FADE * self.found[branch, places] + say[gone:] * found[gone:]
+            say[gone:] *= (DRAWN / (DRAWN + before_it)) ** 2  # which adds up to about DRAWN
 
     def _learn_tone(self, host: int, x: float, told: float, changed: bool) -> None:
         """The level of what is said, by how much of it comes true."""
@@ -231,57 +242,6 @@ class Activity:
                     after[rows, slices % SLICES] += np.where(kept, before[rows, old % SLICES], 0.0)
             self.found, self.expected, self.newest = found, expected, newest
 
-    def to_text(self) -> str:
-        """What is known of the branches of which most is known, for `from_text`."""
-        count = len(self._numbers)
-        known = self.expected[:count].sum(axis=1) + self.tone_known[:count]  # hosts come first
-        chosen = np.argsort(-known, kind="stable")[:MOST_KEPT]
-        chosen = np.sort(chosen[known[chosen] > 0.0])
-        names = list(self._numbers)
-        slices = np.stack([self.found[chosen], self.expected[chosen]]).astype("<f4")
-        levels = np.stack([getattr(self, name)[chosen] for name in _LEVELS]).astype("<f8")
-        return json.dumps(
-            {
-                "width": self.width,
-                "names": [names[number] for number in chosen.tolist()],
-                "newest": self.newest[chosen].tolist(),
-                "levels": _packed(levels),
-                "slices": _packed(slices),
-            }
-        )
-
-    @classmethod
-    def from_text(cls, text: str | None, *, width: float, now: float) -> "Activity":
-        """What `to_text` wrote; nothing known if there is nothing, or nothing that can be read.
-
-        `width` is the length that slices should have now: where those that were kept are far too long, only how much
-        pages change together is taken from them. Slices later than `now` were kept by a clock that was wrong.
-        """
-        made = cls(width=width)
-        try:
-            found = json.loads(text or "")
-            names, then = [str(name) for name in found["names"][:MOST_KEPT]], float(found["width"])
-            newest = np.array(found["newest"], np.int64)
-            levels = _unpacked(found["levels"], "<f8", (len(_LEVELS), len(names)))
-            slices = _unpacked(found["slices"], "<f4", (2, len(names), SLICES))
-            if newest.shape != (len(names),) or not (0 < then < math.inf and (slices >= 0.0).all()):
-                return made
-        except (ValueError, TypeError, KeyError, OverflowError, zlib.error):
-            return made
-        rows = [made.branches((name,))[0] for name in names]
-        for name, values in zip(_LEVELS, levels, strict=True):
-            getattr(made, name)[rows] = values
-        np.clip(made.odds, -MOST_ODDS, MOST_ODDS, out=made.odds)
-        np.clip(made.tone, -MOST_TONE, MOST_TONE, out=made.tone)
-        np.clip(made.tone_known, 0.0, None, out=made.tone_known)
-        np.clip(made.usual, 0.0, 1.0, out=made.usual)
-        slices[:, newest * then > now], newest[newest * then > now] = 0.0, 0
-        if then <= TOO_WIDE * width:
-            made.width, made.newest[rows] = then, newest
-            made.found[rows], made.expected[rows] = slices
-            made.follow(width * SLICES_PER_ROUND)
-        return made
-
     def _bring_up(self, branch: int, newest: int) -> None:
         """Let slices that are too old make room for those up to `newest`."""
         before = int(self.newest[branch])
@@ -291,12 +251,13 @@ class Activity:
         self.found[branch, new] = self.expected[branch, new] = 0.0
         self.newest[branch] = newest
 
-    def _make_room(self, number: int) -> None:
-        if number < len(self.newest):
-            return
-        for name in ("found", "expected", "newest", *_LEVELS):
-            old = getattr(self, name)
-            setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
+    def _new_branch(self, name: str) -> int:
+        number = self._numbers[name] = len(self._numbers)
+        if number >= len(self.newest):
+            for each in ("found", "expected", "newest", *LEVELS):
+                old = getattr(self, each)
+                setattr(self, each, np.concatenate([old, np.zeros_like(old)]))
+        return number
 
 
 class _Clock:
@@ -328,22 +289,6 @@ class _Clock:
             return -1, self.start - moment
         nth = min(int((moment - self.start) / self.width), len(self.slices) - 1)
         return nth, moment - self.start - nth * self.width
-
-
-def _packed(numbers: NDArray[np.floating]) -> str:
-    return b85encode(zlib.compress(numbers.tobytes(), 1)).decode("ascii")
-
-
-def _unpacked(text: str, kind: str, shape: tuple[int, ...]) -> Floats:
-    """What `_packed` made of so many numbers; ValueError if it was anything else."""
-    size = math.prod(shape) * np.dtype(kind).itemsize
-    raw = zlib.decompressobj().decompress(b85decode(text), size + 1)
-    if len(raw) != size:
-        raise ValueError(f"{len(raw)} bytes are not {size}")
-    numbers = np.frombuffer(raw, kind).astype(np.float64).reshape(shape)
-    if not np.isfinite(numbers).all():
-        raise ValueError("there are numbers that are none")
-    return numbers
 
 
 def _averaged(mean: float, variance: float) -> float:

@@ -13,6 +13,7 @@ from afresh.estimate.activity import (
     MOST_ODDS,
     MOST_TONE,
     ODDS_FADE,
+    SHORTEST,
     SLICE_FADE,
     SLICES,
     SWEEP,
@@ -175,7 +176,7 @@ def learn_activity(
     slices: Slices, branches: Integers, since: float, now: float, expected: float, told: float, changed: bool
 ) -> None:
     """A crawl: stale by `expected` from time alone and by `told` from signals, and had or had not changed."""
-    if not since < now or not math.isfinite(expected + told):
+    if not now - since > SHORTEST or not math.isfinite(expected + told):
         return
     first, last = _bounds(slices, since, now)
     _bring_up(slices, branches, last)
@@ -194,6 +195,8 @@ def learn_activity(
         found = share * span * (1.0 - sure + sure * _ratio(slices, branches, at)[0])
         say = 1.0
         for branch in branches[::-1]:
+            if at <= slices.newest[branch] - SLICES:
+                continue
             before_it = slices.expected[branch, place]
             slices.expected[branch, place] = SLICE_FADE * before_it + say * span
             slices.found[branch, place] = SLICE_FADE * slices.found[branch, place] + say * found

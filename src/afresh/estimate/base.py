@@ -4,8 +4,20 @@ from typing import Protocol
 
 from afresh.types import Beliefs
 
+YEAR = 365.25 * 86400.0
 # How what a `Learner` has learned of a page begins; the first byte counts what its sums have meant.
 BY_LEARNER = b"\x03afresh"
+
+
+def typical_rate(budget: float, pages: int) -> float:
+    """How often a page is taken to change before there is any evidence: about as often as the budget could visit it.
+
+    That is the only time scale that is known then; and within what is seen on the web.
+
+    >>> typical_rate(2.0, 1000), typical_rate(100.0, 1) == 1 / 60
+    (0.002, True)
+    """
+    return min(max(budget / max(pages, 1), 1 / YEAR), 1 / 60)
 
 
 class Estimator(Protocol):

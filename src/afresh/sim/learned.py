@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh.estimate.activity import TOLD_OF_A_CHANGE
 from afresh.estimate.curiosity import Copy
 from afresh.estimate.online import (
     CURIOSITY,
@@ -28,7 +29,7 @@ from afresh.schedule.turn import crawl, take
 from afresh.sim.field import Field, is_gone, new_field, visit
 from afresh.sim.hearing import Hearing, counted, hear, heard_out, hearing_of, learn_sources
 from afresh.sim.history import SILENCE, Heard, History
-from afresh.sim.siblings import TOLD_OF_A_CHANGE, Siblings, age_of, fresh_by_time, next_sibling, siblings_of, tell
+from afresh.sim.siblings import Siblings, age_of, fresh_by_time, next_sibling, siblings_of, tell
 from afresh.value.compiled import compiled
 
 _LOOKS_PER_ROUND = 10  # how often what is stated is compared, in the time of a visit to every page

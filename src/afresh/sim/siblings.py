@@ -15,8 +15,6 @@ from afresh.value.compiled import compiled
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-TOLD_OF_A_CHANGE = 16  # siblings, in turn
-
 
 class Siblings(NamedTuple):
     """The branches of all pages, and whose turn it is on each."""
@@ -38,7 +36,7 @@ def siblings_of(names: Sequence[str], pages: int, round_time: float) -> Siblings
     not for the order in which they are crawled.
     """
     activity = Activity(width=round_time / SLICES_PER_ROUND)
-    rows = [activity.branches(branches_of(name, host_in(name))) for name in names] or [(0,)] * pages
+    rows = [activity.branches(branches_of(*address_of(name))) for name in names] or [(0,)] * pages
     most = max(len(row) for row in rows)
     branches = np.array([row + row[-1:] * (most - len(row)) for row in rows], np.int64)
     levels = np.array([len(row) for row in rows], np.int64)
@@ -50,13 +48,15 @@ def siblings_of(names: Sequence[str], pages: int, round_time: float) -> Siblings
     return Siblings(bool(names), several, slices_of(activity), branches, levels, members, first, turn)
 
 
-def host_in(name: str) -> str:
-    """The host of a page's address, "" where it is a path only.
+def address_of(name: str) -> tuple[str, str]:
+    """A page's address and its host; a path alone is one of a site without a name.
 
-    >>> host_in("https://example.com/a/b"), host_in("docs/a.html")
-    ('example.com', '')
+    >>> address_of("https://example.com/a/b"), address_of("docs/a.html")
+    (('https://example.com/a/b', 'example.com'), ('/docs/a.html', ''))
     """
-    return name.split("//", 1)[1].split("/", 1)[0] if "//" in name else ""
+    if "//" in name:
+        return name, name.split("//", 1)[1].split("/", 1)[0]
+    return "/" + name.lstrip("/"), ""
 
 
 @compiled

@@ -94,6 +94,9 @@ class Store(Protocol):
         two of them, so the consumer may be slow.
         """
 
+    def states_under(self, prefix: str, limit: int) -> list[PageState]:
+        """The first pages whose addresses begin so, in the order of their addresses."""
+
     def state(self, url: str) -> PageState | None:
         """One page, or None if it is not kept."""
 

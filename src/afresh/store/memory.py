@@ -118,6 +118,13 @@ class Memory:
             number += 1
             yield number, self._pages[self._urls[number - 1]].state
 
+    def states_under(self, prefix: str, limit: int) -> list[PageState]:
+        """The first pages whose addresses begin so, in the order of their addresses."""
+        self._require_open()
+        with self._lock:
+            urls = sorted(url for url in self._pages if url.startswith(prefix))[:limit]
+            return [self._pages[url].state for url in urls]
+
     def state(self, url: str) -> PageState | None:
         """One page, or None if it is not kept."""
         self._require_open()

@@ -16,6 +16,7 @@ STATE_COLUMNS = """number, url, host, added, importance, depth,
   request_rate, change_rate, recall, false_rate, observations,
   etag, last_modified, fingerprint, raw, signature, fetched, checked, signals, crawls, changes, failures, learned"""
 STATES_AFTER = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? ORDER BY number LIMIT ?"  # noqa: S608
+STATES_UNDER = f"SELECT {STATE_COLUMNS} FROM pages WHERE url >= ? AND url < ? ORDER BY url LIMIT ?"  # noqa: S608
 STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE url = ?"  # noqa: S608
 
 FIND_PAGE = "SELECT number, written, fetched IS NOT NULL, body_bytes, stored_bytes FROM pages WHERE url = ?"

@@ -23,6 +23,7 @@ from afresh.store.schema import migrate, require_known, steps
 from afresh.types import Copy, Crawl, HostState, Page
 
 CHUNK = 1_000  # rows read at a time: large enough to be fast, small enough to hold no lock for long
+LAST_CHARACTER = "\U0010ffff"  # no address has a later one
 ADD_CHUNK = 20_000  # pages added in one transaction, a fraction of a second, so that a running crawler hardly waits
 CHECK_SECONDS = 1.0  # spent at most on looking for damage when a store is claimed
 CACHE_BYTES = 32 << 20  # of each of the two connections: the upper levels of the trees of ten million pages
@@ -211,6 +212,11 @@ class Sqlite:
         while found := self._read(rows.STATES_AFTER, (after, CHUNK)):
             yield from map(rows.state_from, found)
             after = found[-1][0]
+
+    def states_under(self, prefix: str, limit: int) -> list[PageState]:
+        """The first pages whose addresses begin so, in the order of their addresses."""
+        found = self._read(rows.STATES_UNDER, (prefix, prefix + LAST_CHARACTER, limit))
+        return [rows.state_from(row)[1] for row in found]
 
     def state(self, url: str) -> PageState | None:
         """One page, or None if it is not kept."""

@@ -234,6 +234,7 @@ def _closes(make: Callable[[], Store]) -> None:
         lambda: store.write([]),
         lambda: store.put({"a": "b"}),
         lambda: list(store.states()),
+        lambda: store.states_under("http", 1),
         lambda: list(store.hosts()),
         lambda: store.copy(page(1).url),
     ]

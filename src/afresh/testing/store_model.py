@@ -86,6 +86,9 @@ class StoreModel:
             require_same(f"copy({url!r})", store.copy(url), self.copy(url))
             newest = self.crawls.get(url, [])[::-1][: self.keep_crawls]
             require_same(f"history({url!r})", store.history(url, limit=self.keep_crawls + 1), newest)
+            for prefix in (url[:-1], url):
+                under = [self.states[each] for each in sorted(self.states) if each.startswith(prefix)]
+                require_same(f"states_under({prefix!r})", store.states_under(prefix, 2), under[:2])
         changes = self.changes()
         require_same("changes()", store.changes(), changes)
         for at, (number, _) in enumerate(changes[:3]):
