@@ -404,3 +404,31 @@ def test_pages_that_are_looked_at_in_a_row_are_of_all_sites_and_none_is_left_out
     assert sorted(slots) == list(range(60))
     for first in range(0, 60, 12):
         assert {slot // 20 for slot in slots[first : first + 12]} == {0, 1, 2}
+
+
+@pytest.mark.parametrize("folders", [1, 3])
+def test_what_happens_on_the_only_branch_does_not_change_the_order(folders: int) -> None:
+    day, budget = 86400.0, 30 / 86400.0
+    orders = []
+    for activity in (None, Activity(width=day / 16)):
+        machine = Engine(
+            scheduler=Plain(Greedy(), budget=budget),
+            estimator=Grid(typical_rate=1 / day),
+            hosts=Hosts(NO_GAPS),
+            activity=activity,
+        )
+        for number in range(30):
+            url = f"https://e.org/{number % folders}/{number}"
+            machine.add(Page(url, "e.org", importance=1.0 + number), 0.0, current=0.0)
+        picked = []
+        for tick in range(600):
+            now = tick / budget
+            order = machine.next(now)
+            if not isinstance(order, Wait):
+                picked.append(order.url)
+                before = machine.current(order.url) or 0.0
+                swept = "/0/" in order.url and now // (5 * day) > before // (5 * day)
+                verdict = Verdict(Outcome.CHANGED if swept else Outcome.UNCHANGED)
+                machine.finish(order, Fetched(order.url, started=now, took=0.0, status=200), verdict, now)
+        orders.append(picked)
+    assert (orders[0] == orders[1]) == (folders == 1)
