@@ -115,7 +115,8 @@ def keep_fresh(
     )
     from afresh.daemon import Daemon, SteadyClock
 
-    detector = detector_for(config)  # settings that make no sense are refused before anything takes time
+    detector = detector_for(config)  # settings that make no sense are refused before anything takes time,
+    kept.claim()  # and so is a store that another process runs on
     compile_estimator()
     engine = engine_for(config, totals.pages)
 
