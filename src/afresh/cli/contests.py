@@ -80,7 +80,7 @@ def replay(
     addresses: Annotated[
         Path | None,
         typer.Option(
-            help="Text of page, tab, URL or path: pages of a folder may change together. Default: the history's own "
+            help="Text of page, tab, address: pages of a folder may change together. Default: the history's own "
             "names; those without a folder are of one site."
         ),
     ] = None,

@@ -4,7 +4,7 @@ import re
 
 _NUMBER = re.compile(r"\d+")
 _PARTS = 3  # folders that count
-_BRANCH = 5  # folders whose pages may be edited together
+_BRANCH = 4  # folders whose pages may be edited together
 
 
 def kin_of(url: str, host: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ CREATE, MODIFY, MOVE, DELETE = range(4)
 _WEIGHT_NAMES = ("weight", "popularity", "requests", "count")
 _TIME_NAMES = ("snapshot_ts", "snapshot", "time", "timestamp")
 _HISTORY_HINT = "A history is a .npz with ts and page (and kind), or a CSV of page,timestamp: see docs/lab.md."
-_ADDRESSES_HINT = "A file of addresses has a page, a tab and the page's URL or path in every line: see docs/lab.md."
+_ADDRESSES_HINT = "A file of addresses has a page, a tab and the page's address in every line: see docs/lab.md."
 _REQUESTS_HINT = "A requests file is a CSV of page,weight with an optional snapshot_ts in front: see docs/lab.md."
 
 

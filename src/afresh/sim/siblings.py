@@ -49,14 +49,16 @@ def siblings_of(names: Sequence[str], pages: int, round_time: float) -> Siblings
 
 
 def address_of(name: str) -> tuple[str, str]:
-    """A page's address and its host; a path alone is one of a site without a name.
+    """A page's address and its host, whether there is a scheme before it or not; "" is the host of a path alone.
 
-    >>> address_of("https://example.com/a/b"), address_of("docs/a.html")
-    (('https://example.com/a/b', 'example.com'), ('/docs/a.html', ''))
+    >>> address_of("https://example.com/a/b"), address_of("example.com/a/b")
+    (('https://example.com/a/b', 'example.com'), ('example.com/a/b', 'example.com'))
+    >>> address_of("/docs/a.html"), address_of("17")
+    (('/docs/a.html', ''), ('/17', ''))
     """
-    if "//" in name:
-        return name, name.split("//", 1)[1].split("/", 1)[0]
-    return "/" + name.lstrip("/"), ""
+    if "/" not in name:
+        return f"/{name}", ""
+    return name, name.split("//", 1)[-1].split("/", 1)[0]
 
 
 @compiled
