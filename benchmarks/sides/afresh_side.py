@@ -12,7 +12,7 @@ from pathlib import Path
 
 from afresh.cli.bounds import Bounds
 from afresh.cli.build import addresses_for, detector_for, engine_for, fetcher_for, permits_for
-from afresh.cli.running import Progress
+from afresh.cli.running import Progress, to_come
 from afresh.config import Config, parse
 from afresh.daemon import Daemon, Finished, SteadyClock, Stored
 from afresh.engine import Engine
@@ -106,7 +106,7 @@ def main(seed: str, folder: Path) -> None:
     for name in ("crawl", "refresh"):
         with Sqlite(config.store.path) as store:
             store.add(pages)
-            engine = engine_for(config, store.totals().pages)
+            engine = engine_for(config, store.totals().pages, to_come=to_come(bounds.discovery()))
             most = store.totals().pages if name == "refresh" else None
             results[name] = go(config, store, bounds, most, engine)
     results["process"] = {"cpu": time.process_time()}

@@ -22,18 +22,18 @@ from afresh.store import Store
 MANY = 20_000
 
 
-def engine_for(config: Config, pages: int) -> Engine:
-    """An engine with the settings' budget and politeness."""
-    typical = typical_rate(config.crawl.budget, pages)
+def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
+    """An engine with the settings' budget and politeness, for so many pages, or for more that are yet to be found."""
+    budget = config.crawl.budget
     lease = config.fetch.timeout + 60
-    scheduler: Schedules = Few(budget=config.crawl.budget, lease=lease)
+    scheduler: Schedules = Few(budget=budget, lease=lease)
     if pages > MANY:
-        scheduler = Scheduler(budget=config.crawl.budget, lease=lease)
+        scheduler = Scheduler(budget=budget, lease=lease)
     return Engine(
         scheduler=scheduler,
-        estimator=Learner(typical_rate=typical),
+        estimator=Learner(typical_rate=typical_rate(budget, max(pages, to_come))),
         importance=config.importance,
-        activity=Activity(width=1.0 / (SLICES_PER_ROUND * typical)),
+        activity=Activity(width=1.0 / (SLICES_PER_ROUND * typical_rate(budget, pages))),  # it follows what is found
         hosts=Hosts(
             Politeness(
                 factor=config.politeness.factor,

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from afresh.daemon import Discovery
     from afresh.store import Store
 
+SITE = 1_000  # pages
+
 
 def run(
     budget: Annotated[str | None, typer.Option(help='Crawl rate such as "10/s"; overrides the settings.')] = None,
@@ -118,7 +120,7 @@ def keep_fresh(
     detector = detector_for(config)  # settings that make no sense are refused before anything takes time,
     kept.claim()  # and so is a store that another process runs on
     compile_estimator()
-    engine = engine_for(config, totals.pages)
+    engine = engine_for(config, totals.pages, to_come=to_come(discovery))
 
     async def go() -> None:
         clock = SteadyClock()
@@ -151,6 +153,13 @@ def keep_fresh(
 
     asyncio.run(go())
     progress.close(len(engine))
+
+
+def to_come(discovery: "Discovery | None") -> int:
+    """How many pages to reckon with before they are found: about a thousand, give or take a factor of ten."""
+    if discovery is None:
+        return 0
+    return SITE if discovery.most_pages is None else min(SITE, discovery.most_pages)
 
 
 @dataclass
