@@ -106,7 +106,9 @@ def main(seed: str, folder: Path) -> None:
     for name in ("crawl", "refresh"):
         with Sqlite(config.store.path) as store:
             store.add(pages)
-            engine = engine_for(config, store.totals().pages, to_come=to_come(bounds.discovery()))
+            engine = engine_for(
+                config, store.totals().pages, to_come=to_come(bounds.discovery(), store.totals().copies)
+            )
             most = store.totals().pages if name == "refresh" else None
             results[name] = go(config, store, bounds, most, engine)
     results["process"] = {"cpu": time.process_time()}

@@ -166,9 +166,9 @@ def test_a_site_that_is_yet_to_be_found_is_not_taken_for_one_page() -> None:
     from afresh.frontier import Scope
 
     config = Config()
-    found = {most: to_come(Discovery(Scope(), most_pages=most)) for most in (None, 50, 10**6)}
+    found = {most: to_come(Discovery(Scope(), most_pages=most), 0) for most in (None, 50, 10**6)}
     assert found == {None: 1000, 50: 50, 10**6: 1000}
-    assert to_come(None) == 0
+    assert to_come(None, 0) == to_come(Discovery(Scope()), 1) == 0
     engine = engine_for(config, 1, to_come=1000)
     assert engine.estimator.typical_rate == config.crawl.budget / 1000  # type: ignore[attr-defined]
     assert engine_for(config, 5000, to_come=1000).estimator.typical_rate == config.crawl.budget / 5000  # type: ignore[attr-defined]

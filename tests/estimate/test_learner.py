@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -143,3 +146,44 @@ def test_the_length_of_the_first_plan_says_how_long_there_is_something_to_learn(
         worth[plan, curiosity] = learner.interest(0, 1.0, price)
     assert worth[20.0, 4.0] > 1.1
     assert worth[5.0, 4.0] == worth[20.0, 0.0] == 1.0  # what the short plan taught is put to use by now
+
+
+LIVE = """
+from numba.core.dispatcher import Dispatcher
+
+from afresh.engine import Engine
+from afresh.estimate import Activity, Learner, online
+from afresh.estimate.learner import compile_ahead
+from afresh.schedule import Few
+from afresh.types import Fetched, Outcome, Page, Request, Signal, Verdict, Wait
+
+
+def compiled():
+    return {name: len(each.signatures) for name, each in vars(online).items() if isinstance(each, Dispatcher)}
+
+
+compile_ahead()
+before, learned = compiled(), b""
+assert before["interest_of"] and before["learn_crawl"] and before["sweep"]
+for _ in range(2):
+    engine = Engine(scheduler=Few(budget=1.0), estimator=Learner(), activity=Activity(width=1.0))
+    for number in range(3):
+        engine.add(Page(f"http://h{number}/", f"h{number}"), 0.0, current=0.0 if learned else None, learned=learned)
+    for now in range(1, 20):
+        order = engine.next(float(now))
+        if not isinstance(order, Wait):
+            outcome = (Outcome.NEW, Outcome.CHANGED, Outcome.UNCHANGED)[min(now // 4, 2)]
+            engine.finish(order, Fetched(order.url, started=float(now), took=0.0, status=200), Verdict(outcome), now)
+        engine.observe(Signal("http://h1/", now, "feed"))
+        engine.observe(Request("http://h1/", now, 2))
+        engine.look_round(now, 2)
+        engine.fresh_probability("http://h1/", now)
+    learned = engine.learned("http://h1/")
+assert compiled() == before, (before, compiled())
+"""
+
+
+def test_a_live_engine_has_nothing_left_to_compile() -> None:
+    # In a process of its own: here other tests have compiled all there is.
+    done = subprocess.run([sys.executable, "-c", LIVE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -120,7 +120,7 @@ def keep_fresh(
     detector = detector_for(config)  # settings that make no sense are refused before anything takes time,
     kept.claim()  # and so is a store that another process runs on
     compile_estimator()
-    engine = engine_for(config, totals.pages, to_come=to_come(discovery))
+    engine = engine_for(config, totals.pages, to_come=to_come(discovery, totals.copies))
 
     async def go() -> None:
         clock = SteadyClock()
@@ -155,9 +155,9 @@ def keep_fresh(
     progress.close(len(engine))
 
 
-def to_come(discovery: "Discovery | None") -> int:
-    """How many pages to reckon with before they are found: about a thousand, give or take a factor of ten."""
-    if discovery is None:
+def to_come(discovery: "Discovery | None", copies: int) -> int:
+    """How many pages to reckon with before any is read: about a thousand, give or take a factor of ten."""
+    if discovery is None or copies:
         return 0
     return SITE if discovery.most_pages is None else min(SITE, discovery.most_pages)
 

@@ -37,7 +37,7 @@ NO_ROOM = "*"  # the branch of all pages whose host came when there were as many
 TOLD_OF_A_CHANGE = 16  # siblings, in turn, that are looked at anew when a page was found changed
 SLICE_FADE = 0.997  # a crawl that covers a slice: later ones know better which slices the changes belong to
 DRAWN = (
-    0.2  # changes' worth by which a branch's ratio is drawn towards its parent's, and about what it says there in all
+    0.2  # changes' worth by which a branch's ratio is drawn towards its parent's; it says about as much there in all
 )
 KNOWN_AT_FIRST = 0.5  # changes' worth: how sure it is how busy a branch was of which nothing is known but the wider one
 SHORTEST = 1e-9  # seconds: an interval that says nothing

@@ -118,6 +118,7 @@ class Learner:
     def beliefs(self, slot: int, now: float) -> Beliefs:
         """What is believed of the page now."""
         self._learn_from_restored()
+        now = float(now)  # a whole number would be compiled for anew
         self._now = max(self._now, now)
         change_rate, recall, false_rate = beliefs_of(self.table, slot, now)
         return Beliefs(
@@ -144,7 +145,7 @@ class Learner:
     ) -> float:
         """What a crawl of the page is worth, against one from which nothing can be learned, when it costs `price`."""
         copy = Copy(min(max(float(elapsed), 0.0), 1e15), min(max(float(signals), 0.0), 1e9))
-        return float(interest_of(self.table, slot, self._now, request_rate, price, copy, in_turn))
+        return float(interest_of(self.table, slot, self._now, float(request_rate), float(price), copy, bool(in_turn)))
 
     def flapping(self, slot: int) -> bool:
         """Whether the page seems to differ at every fetch."""
