@@ -165,6 +165,6 @@ def test_a_replay_outside_its_history_is_refused(afresh, tmp_path: Path, words: 
 
 
 def test_help_of_the_lab_loads_nothing_heavy() -> None:
-    code = "import sys, afresh.cli.lab, afresh.cli.contests; print('numba' in sys.modules, 'matplotlib' in sys.modules)"
+    code = "import sys, afresh.cli.lab, afresh.cli.contest; print('numba' in sys.modules, 'matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]

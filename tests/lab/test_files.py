@@ -15,6 +15,7 @@ from afresh.lab.files import (
     moment_of,
     read_addresses,
     read_history,
+    read_names,
     read_requests,
 )
 
@@ -64,14 +65,38 @@ def test_an_npz_needs_its_arrays(tmp_path: Path) -> None:
     np.savez(file, ts=np.array([1.0, np.nan]), page=np.array([1, 2]))
     with pytest.raises(InputError, match=r"ts\[1\] is not a number"):
         read_history(file)
-    np.savez(file, ts=np.array([1, 2]), page=np.array([1, 2]), kind=np.array([1, 9]))
-    with pytest.raises(InputError, match=r"kind\[1\] is 9"):
-        read_history(file)
     file.write_bytes(b"not a zip")
     with pytest.raises(InputError, match=r"not an \.npz"):
         read_history(file)
     with pytest.raises(InputError, match="There is no file"):
         read_history(tmp_path / "nowhere.csv")
+
+
+def test_what_is_no_change_is_skipped_with_a_message(tmp_path: Path) -> None:
+    file = tmp_path / "h.npz"
+    kind = np.array([CREATE, MODIFY, 9, MODIFY])
+    np.savez(file, ts=np.array([1, 2, 3, 4]), page=np.zeros(4, int), kind=kind, technical=np.array([1, 0, 0, 1]))
+    found = read_history(file)
+    assert found.time.tolist() == [1.0, 2.0]
+    assert found.kind.tolist() == [CREATE, MODIFY]
+    assert found.notes == (
+        "h.npz: 1 events of unknown kind (9) are skipped.",
+        "h.npz: 1 events with technical 1 are no changes.",
+    )
+    np.savez(file, ts=np.array([1, 2]), page=np.zeros(2, int), text_changed=np.array([0, 1]))
+    assert read_history(file).time.tolist() == [2.0]
+    np.savez(file, ts=np.array([1, 2]), page=np.zeros(2, int), text_changed=np.array([0]))
+    with pytest.raises(InputError, match="text_changed has shape"):
+        read_history(file)
+
+
+def test_names_beside_a_history_are_its_addresses(tmp_path: Path) -> None:
+    file = tmp_path / "h.npz"
+    assert read_names(file) == {}
+    (tmp_path / "h.items.txt.gz").write_bytes(gzip.compress(b"x/a\nx/b\n"))
+    assert read_names(file) == {"0": "x/a", "1": "x/b"}
+    (tmp_path / "i.pages.txt.gz").write_bytes(gzip.compress(b"7\tx/a\n9\tx/b\n"))
+    assert read_names(tmp_path / "i.npz") == {"7": "x/a", "9": "x/b"}
 
 
 def test_requests_come_with_or_without_header_and_snapshots(tmp_path: Path) -> None:
@@ -116,6 +141,9 @@ def test_only_pages_that_exist_when_the_scored_time_begins_are_replayed() -> Non
     assert chosen.history.ends.tolist() == [np.inf, 80.0, np.inf, np.inf]
     assert chosen.history.names == ("a", "b", "d", "e")
     assert choose(recorded, score_from=50.0, weights=None, apart=True).history.names == ()
+    every = choose(recorded, score_from=50.0, weights=None, from_start=True)
+    assert every.history.names == ("a", "b", "c", "d", "e")
+    assert every.left_out == 1
     named = choose(recorded, score_from=50.0, weights=None, addresses={"a": "x/1", "d": "x/2"})
     assert named.history.names == ("x/1", "", "x/2", "")
     wanted = choose(recorded, score_from=50.0, weights={"a": 2.0, "e": 3.0, "z": 1.0})

@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from afresh.cli import contests, feeds, lab, pages, planning, play, running, showing
+from afresh.cli import contest, feeds, lab, pages, planning, play, replay, running, showing
 from afresh.cli.terminal import plain
 from afresh.errors import AfreshError
 
@@ -42,8 +42,9 @@ experiments = typer.Typer(
 )
 experiments.command("list", short_help="The published figures.")(lab.list_experiments)
 experiments.command("run", short_help="Make a published figure again.")(lab.run)
-experiments.command("compare", short_help="All policies on a synthetic collection.")(contests.compare)
-experiments.command("replay", short_help="All policies over a recorded history.")(contests.replay)
+experiments.command("compare", short_help="All policies on a synthetic collection.")(replay.compare)
+experiments.command("replay", short_help="All policies over a recorded history.")(replay.replay)
+experiments.command("contest", short_help="Every peer over many histories, summed up.")(contest.contest)
 experiments.command("report", short_help="One HTML page of what was made.")(lab.report)
 app.add_typer(experiments, name="lab", short_help="Experiments, comparisons, replays.")
 

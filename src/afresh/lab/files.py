@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from afresh.errors import InputError
 from afresh.sim.history import Floats, History, make_history
 
 CREATE, MODIFY, MOVE, DELETE = range(4)
+# Arrays of a .npz that say of a modification that it is none, and by which value.
+_NO_CHANGE = {"technical": 1, "text_changed": 0}
 _WEIGHT_NAMES = ("weight", "popularity", "requests", "count")
 _TIME_NAMES = ("snapshot_ts", "snapshot", "time", "timestamp")
 _HISTORY_HINT = "A history is a .npz with ts and page (and kind), or a CSV of page,timestamp: see docs/lab.md."
@@ -32,6 +35,7 @@ class Recorded:
     page: NDArray[np.int64]  # index into names
     time: Floats
     kind: NDArray[np.int64]
+    notes: tuple[str, ...] = ()  # what was skipped, for people
 
 
 def read_history(path: Path) -> Recorded:
@@ -47,28 +51,42 @@ def read_history(path: Path) -> Recorded:
 def _from_npz(path: Path) -> Recorded:
     try:
         with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in ("ts", "page", "kind") if name in file}
+            arrays = {name: file[name] for name in ("ts", "page", "kind", *_NO_CHANGE) if name in file}
     except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
         raise InputError(f"{path} is not an .npz of plain arrays: {error}.", hint=_HISTORY_HINT) from None
     for name in ("ts", "page"):
         if name not in arrays:
             raise InputError(f"{path} has no array {name!r}.", hint=_HISTORY_HINT)
     time, page = arrays["ts"], arrays["page"]
-    kind = arrays.get("kind", np.full(time.shape, MODIFY))
-    for name, values in (("ts", time), ("page", page), ("kind", kind)):
+    arrays.setdefault("kind", np.full(time.shape, MODIFY))
+    for name, values in arrays.items():
         if values.ndim != 1 or len(values) != len(time):
             raise InputError(f"{path}: {name} has shape {values.shape}, expected one value a row.", hint=_HISTORY_HINT)
         if values.dtype.kind not in "iuf" or not np.isfinite(values.astype(np.float64)).all():
             bad = _first_bad(values)
             raise InputError(f"{path}: {name}[{bad}] is not a number.", hint=_HISTORY_HINT)
-    if not np.isin(kind, (CREATE, MODIFY, MOVE, DELETE)).all():
-        bad = int(np.flatnonzero(~np.isin(kind, (CREATE, MODIFY, MOVE, DELETE)))[0])
-        raise InputError(
-            f"{path}: kind[{bad}] is {kind[bad]}, expected 0 (create), 1 (modify), 2 (move) or 3 (delete).",
-            hint=_HISTORY_HINT,
-        )
+    kept, notes = _events(arrays, path)
+    time, page, kind = time[kept], page[kept], arrays["kind"][kept]
     labels, index = np.unique(page, return_inverse=True)
-    return Recorded([str(each) for each in labels.tolist()], index, time.astype(np.float64), kind.astype(np.int64))
+    return Recorded(
+        [str(each) for each in labels.tolist()], index, time.astype(np.float64), kind.astype(np.int64), notes
+    )
+
+
+def _events(arrays: dict[str, NDArray[Any]], path: Path) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
+    """Which rows are events of a page, and what is to be said about the others."""
+    kind, notes = arrays["kind"], []
+    known = np.isin(kind, (CREATE, MODIFY, MOVE, DELETE))
+    if not known.all():
+        names = ", ".join(f"{each:g}" for each in np.unique(kind[~known])[:5])
+        notes.append(f"{path.name}: {int((~known).sum()):,} events of unknown kind ({names}) are skipped.")
+    for name, value in _NO_CHANGE.items():
+        if name in arrays:
+            unchanged = known & (kind == MODIFY) & (arrays[name] == value)
+            known &= ~unchanged
+            if unchanged.any():
+                notes.append(f"{path.name}: {int(unchanged.sum()):,} events with {name} {value} are no changes.")
+    return known, tuple(notes)
 
 
 def _first_bad(values: NDArray[np.generic]) -> int:
@@ -208,8 +226,11 @@ def choose(
     weights: dict[str, float] | None,
     addresses: dict[str, str] | None = None,
     apart: bool = False,
+    from_start: bool = False,
 ) -> Chosen:
     """The pages that exist at `score_from` and, if weights are given, are asked for; each until it is deleted.
+
+    `from_start`: pages that are born later count from the start as well, silent until they are born.
 
     Pages of one folder, and of one site, may change together, unless they are taken `apart`. `addresses` are the pages'
     own, where the names in the file are not; names without a folder are taken to be of one site.
@@ -217,7 +238,9 @@ def choose(
     start, end = float(recorded.time.min()), float(recorded.time.max())
     count = len(recorded.names)
     born, ends = _lives(recorded)
-    keep = (born <= score_from) & (ends > score_from)
+    keep = ends > score_from
+    if not from_start:
+        keep &= born <= score_from
     weight = np.ones(count)
     if weights is not None:
         weight = np.array([weights.get(name, 0.0) for name in recorded.names])
@@ -266,3 +289,17 @@ def read_addresses(path: Path) -> dict[str, str]:
             raise InputError(f"{path}, line {number}: there is no tab.", hint=_ADDRESSES_HINT)
         found[page.strip()] = address.strip()
     return found
+
+
+def read_names(history: Path) -> dict[str, str]:
+    """The addresses in NAME.items.txt.gz or NAME.pages.txt.gz beside NAME.npz: a line a page, numbered from 0 on.
+
+    A line may begin with the page and a tab; where there is no such file, nothing is known.
+    """
+    for kind in ("items", "pages"):
+        path = history.with_name(f"{history.stem}.{kind}.txt.gz")
+        if path.is_file():
+            lines = _text(path, _ADDRESSES_HINT).splitlines()
+            parts = [line.rpartition("\t") for line in lines]
+            return {page.strip() or str(number): name.strip() for number, (page, _, name) in enumerate(parts)}
+    return {}

@@ -8,6 +8,7 @@ import numpy as np
 
 from afresh.errors import ConfigError
 from afresh.lab.base import Result
+from afresh.lab.contest import Line
 from afresh.sim.replay import Replayed
 
 COLOURS = ("#0b6e99", "#d9730d", "#0f7b6c", "#ad1a72", "#6940a5", "#64473a", "#9b9a97", "#dfab01", "#e03e3e")
@@ -161,4 +162,28 @@ def draw_contest(lines: Sequence[Replayed], ceiling: float, path: Path, title: s
     axes.set_xlabel("share of time fresh")
     axes.legend(fontsize=7, loc="lower right")
     axes.set_title(title, fontsize=10)
+    _save(figure, path)
+
+
+def draw_lines(lines: Sequence[Line], path: Path, title: str) -> None:
+    """A panel a history: how far afresh, uniform and past are above the best peer in every setting."""
+    pyplot = _pyplot()
+    names = list(dict.fromkeys(line.history for line in lines))
+    columns = min(2, max(1, len(names)))
+    rows = -(-max(1, len(names)) // columns)
+    figure, grid = pyplot.subplots(rows, columns, figsize=(6.5 * columns, 3.4 * rows), squeeze=False)
+    for axes in grid.flat[len(names) :]:
+        axes.axis("off")
+    for axes, name in zip(grid.flat, names, strict=False):
+        inside = [line for line in lines if line.history == name]
+        for k, (label, marker) in enumerate((("afresh", "o"), ("uniform", "x"), ("past", "+"))):
+            above = [100 * (getattr(line, label) - line.best) for line in inside]
+            axes.plot(range(len(inside)), above, marker, color=_colour(k), label=label, markersize=5)
+        axes.axhline(0.0, color="k", linewidth=0.8)
+        labels = [f"{line.visits:.3g} {line.weights} {line.signals}" for line in inside]
+        axes.set_xticks(range(len(inside)), labels, rotation=90, fontsize=6)
+        axes.set_ylabel("points above the best peer", fontsize=8)
+        axes.set_title(name, fontsize=9)
+        axes.legend(fontsize=7)
+    figure.suptitle(title, fontsize=11)
     _save(figure, path)

@@ -50,9 +50,14 @@ def replay(
     if policy not in POLICIES:
         raise ValueError(f"policy must be one of {', '.join(POLICIES)}, not {policy!r}")
     begin = history.start if score_from is None else score_from
-    field, expected = _run(history, policy, budget, begin, heard, early, seed)
+    field, expected = run_policy(history, policy, budget=budget, score_from=begin, heard=heard, early=early, seed=seed)
     close(field)
-    lived = np.minimum(field.ends, history.end) - begin
+    return scored(history, policy, field, expected)
+
+
+def scored(history: History, policy: str, field: Field, expected: float) -> Replayed:
+    """What a policy scored that has come to the end, by the weights of a history."""
+    lived = np.minimum(field.ends, history.end) - field.span[0]
     weight = history.weight * lived  # a page that is gone is not asked for any more
     share = field.fresh_time / lived
     stale = float(field.stale_time.sum())
@@ -69,16 +74,24 @@ def replay(
     )
 
 
-def _run(
-    history: History, policy: str, budget: float, begin: float, heard: Heard, early: bool, seed: int
+def run_policy(
+    history: History,
+    policy: str,
+    *,
+    budget: float,
+    score_from: float,
+    heard: Heard = SILENCE,
+    early: bool = True,
+    seed: int = 0,
 ) -> tuple[Field, float]:
+    """All copies at the end of a run, not closed yet, and the freshness that the policy stated; NaN: it states none."""
     if policy in OURS:
         name = "greedy-ncis" if policy == "afresh" else policy
-        return replay_learned(history, budget=budget, score_from=begin, policy=name, heard=heard)
+        return replay_learned(history, budget=budget, score_from=score_from, policy=name, heard=heard)
     if policy == "oracle":
-        known = history.rates(begin, history.end), 0.0, 0.0
-        return replay_learned(history, budget=budget, score_from=begin, policy="greedy", known=known)
-    return _other(history, policy, budget, begin, early, seed), float("nan")
+        known = history.rates(score_from, history.end), 0.0, 0.0
+        return replay_learned(history, budget=budget, score_from=score_from, policy="greedy", known=known)
+    return _other(history, policy, budget, score_from, early, seed), float("nan")
 
 
 def _other(history: History, policy: str, budget: float, begin: float, early: bool, seed: int) -> Field:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from afresh.cli.lab import Into, Jobs, JsonFile, Keeper, PlotFile, Seed, progress_bar, slim_table
-from afresh.cli.terminal import console, moment
+from afresh.cli.terminal import console, moment, plain
 from afresh.errors import ConfigError, InputError
 from afresh.units import duration, rate, show_duration, show_rate
 
@@ -25,6 +25,9 @@ Budget = Annotated[str | None, typer.Option(help="Crawls of all pages together, 
 Policies = Annotated[list[str] | None, typer.Option("--policy", help="Comma-separated names, or all (default).")]
 Rest = Annotated[
     bool, typer.Option("--rest", help="Peers rest until a page is due, instead of fetching the next early.")
+]
+FromStart = Annotated[
+    bool, typer.Option("--from-start", help="All pages are there from the start, silent until they are born.")
 ]
 
 
@@ -97,6 +100,7 @@ def replay(
     score_from: Annotated[
         str | None, typer.Option("--from", help="Score from this time on (instead of --train), such as 2021-05-12.")
     ] = None,
+    from_start: FromStart = False,
     rest: Rest = False,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -114,16 +118,18 @@ def replay(
     from afresh.lab.compare import Contest, check_policies
     from afresh.lab.files import choose, read_addresses, read_requests
 
-    recorded = _recorded(history)
-    begin = _score_from(recorded, train, score_from)
+    recorded = recorded_in(history)
+    begin = scored_from(recorded, train, score_from)
     weights = read_requests(requests, begin) if requests else None
     known = read_addresses(addresses) if addresses else None
-    chosen = choose(recorded, score_from=begin, weights=weights, addresses=known, apart=apart)
+    chosen = choose(recorded, score_from=begin, weights=weights, addresses=known, apart=apart, from_start=from_start)
     pages = chosen.history.pages
     spent = _budget(budget) if budget else pages / duration(every)
     heard = _made_up(signals, chosen.history, seed)
     names = check_policies(policy or [], signals=len(heard.time) > 0)
     contest = Contest(chosen.history, spent, begin, names, heard, not rest, seed)
+    for note in recorded.notes:
+        console.print(plain(note))
     if chosen.left_out:
         console.print(
             f"{chosen.left_out:,} pages are left out: they do not exist when the scored time begins, or nobody asks."
@@ -137,7 +143,8 @@ def replay(
     _hold(contest, Keeper("replay", json, plot, into), jobs, f"{history.name}, {pages:,} pages from {moment(begin)}")
 
 
-def _recorded(path: Path) -> "Recorded":
+def recorded_in(path: Path) -> "Recorded":
+    """The events of a file of any form."""
     from afresh.lab.files import read_history
 
     if path.is_file():
@@ -170,7 +177,8 @@ def _from_store(path: Path) -> "Recorded":
     return Recorded(list(numbers), np.array(pages, np.int64), np.array(times, np.float64), kinds)
 
 
-def _score_from(recorded: "Recorded", train: float, text: str | None) -> float:
+def scored_from(recorded: "Recorded", train: float, text: str | None) -> float:
+    """When the scored time begins: after a share of all time, or at a moment."""
     from afresh.lab.files import moment_of
 
     start, end = float(recorded.time.min()), float(recorded.time.max())
