@@ -130,7 +130,7 @@ def test_compare_shows_all_policies_at_equal_budget(afresh, tmp_path: Path) -> N
     )
     assert code == 0
     found = {row["policy"]: row for row in json.loads(rows.read_text())}
-    assert len(found) == 21
+    assert len(found) == 23
     assert max(found, key=lambda policy: found[policy]["weighted"]) in ("afresh", "greedy-ncis", "greedy-cis")
     assert {round(row["crawls"] / 750, 2) for row in found.values()} == {1.0}
     assert picture.is_file()

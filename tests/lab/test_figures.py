@@ -5,6 +5,7 @@ import pytest
 
 from afresh.lab import EXPERIMENTS, Result, experiment, run
 from afresh.lab.fig5 import heavy_tailed_world
+from afresh.lab.fig9 import over_last_crawls
 from afresh.lab.learning import explore_trial
 from afresh.lab.run import row_of
 from afresh.sim.simulate import simulate
@@ -111,6 +112,30 @@ def test_fig5_at_a_hundredth_of_its_size() -> None:
     found = shares(run(experiment("fig5"), sizes=(1000,), reps=2))
     assert found[1000, "greedy-ncis p=0"] > found[1000, "greedy-cis+ p=0"] > found[1000, "greedy"]
     assert found[1000, "greedy-ncis p=0.2"] > found[1000, "greedy-ncis p=0"] - 0.03
+
+
+def test_fig9_averages_the_last_thousand_crawls() -> None:
+    moments = np.arange(1, 401.0)
+    asked, hits = np.full(400, 5.0), np.where(moments <= 60, 0.0, 5.0)
+    found = over_last_crawls(moments, asked, hits)
+    # Ten units of time at a rate of 100: a step in the truth is passed on within them, and no later.
+    assert found[59] == 0.0
+    assert found[64] == pytest.approx(0.5)
+    assert found[69] == pytest.approx(1.0)
+    faster = over_last_crawls(moments, asked, np.where(moments <= 200, 0.0, 5.0))
+    assert faster[202] == pytest.approx(3 / (1000 / 150), rel=1e-6)
+
+
+def test_fig12_and_fig13_with_300_pages_some_pages_with_many_signals_are_crawled_more() -> None:
+    assert experiment("fig12").sizes == experiment("fig13").sizes == (100, 300)
+    result = run(experiment("fig12"), reps=2)
+    more = {}
+    for pages in (100, 300):
+        kept = result.curves[pages, "greedy-cis"]
+        loud = np.concatenate([each["colour"] for each in kept]) > 0.9
+        above = np.concatenate([each["y"] - each["x"] for each in kept])[loud]
+        more[pages] = float((above > 0.05).mean())
+    assert more[100] < 0.1 < more[300] - 0.1
 
 
 @pytest.mark.parametrize("name", ["fig12", "fig13", "fig14"])

@@ -122,11 +122,11 @@ def test_a_bad_line_of_requests_is_named(tmp_path: Path, text: str, complaint: s
         read_requests(write(tmp_path / "r.csv", text), 0.0)
 
 
-def test_only_pages_that_exist_when_the_scored_time_begins_are_replayed() -> None:
+def test_only_pages_that_exist_in_the_scored_time_are_replayed() -> None:
     rows = [  # page, time, kind
         (0, 0, CREATE), (0, 50, MODIFY), (0, 60, MOVE), (0, 70, MODIFY),  # lives
         (1, 0, CREATE), (1, 80, DELETE),  # dies later
-        (2, 60, CREATE), (2, 90, MODIFY),  # born too late
+        (2, 60, CREATE), (2, 90, MODIFY),  # born on the way
         (3, 0, CREATE), (3, 10, DELETE), (3, 20, CREATE), (3, 100, MODIFY),  # dies and lives again
         (4, 30, MODIFY),  # was always there
         (5, 0, CREATE), (5, 40, DELETE),  # is dead by then
@@ -134,18 +134,21 @@ def test_only_pages_that_exist_when_the_scored_time_begins_are_replayed() -> Non
     page, time, kind = (np.array(column) for column in zip(*rows, strict=True))
     recorded = Recorded(list("abcdef"), page.astype(np.int64), time.astype(float), kind.astype(np.int64))
     chosen = choose(recorded, score_from=50.0, weights=None)
-    assert chosen.history.pages == 4
-    assert (chosen.left_out, chosen.gone) == (2, 1)
-    assert chosen.history.times.tolist() == [50.0, 70.0, 100.0, 30.0]
+    assert chosen.history.pages == 5
+    assert (chosen.left_out, chosen.gone, chosen.born) == (1, 1, 1)
+    assert chosen.history.times.tolist() == [50.0, 70.0, 90.0, 100.0, 30.0]
     assert chosen.history.ends is not None
-    assert chosen.history.ends.tolist() == [np.inf, 80.0, np.inf, np.inf]
-    assert chosen.history.names == ("a", "b", "d", "e")
+    assert chosen.history.ends.tolist() == [np.inf, 80.0, np.inf, np.inf, np.inf]
+    assert chosen.history.births is not None
+    assert chosen.history.births.tolist() == [0.0, 0.0, 60.0, 0.0, -np.inf]
+    assert chosen.history.names == ("a", "b", "c", "d", "e")
     assert choose(recorded, score_from=50.0, weights=None, apart=True).history.names == ()
     every = choose(recorded, score_from=50.0, weights=None, from_start=True)
-    assert every.history.names == ("a", "b", "c", "d", "e")
-    assert every.left_out == 1
+    assert every.history.names == ("a", "b", "c", "d", "e", "f")
+    assert (every.left_out, every.gone, every.born) == (0, 0, 0)
+    assert every.history.lived(50.0, 100.0).tolist() == [50.0] * 6
     named = choose(recorded, score_from=50.0, weights=None, addresses={"a": "x/1", "d": "x/2"})
-    assert named.history.names == ("x/1", "", "x/2", "")
+    assert named.history.names == ("x/1", "", "", "x/2", "")
     wanted = choose(recorded, score_from=50.0, weights={"a": 2.0, "e": 3.0, "z": 1.0})
     assert wanted.history.weight.tolist() == [2.0, 3.0]
     with pytest.raises(InputError, match="No page is left"):

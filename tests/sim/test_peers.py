@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +11,7 @@ from afresh.sim.field import close, entries_since, modified, new_field, visit
 from afresh.sim.history import History, make_history
 from afresh.sim.peers import replay_rates, replay_rule
 from afresh.sim.queue import new_queue, pop, push
-from afresh.sim.rules import DAY, HOUR, MINUTE, RULES, new_intervals, next_due
+from afresh.sim.rules import DAY, HOUR, MINUTE, RULES, first_due, new_intervals, next_due
 
 
 def history(changes: list[list[float]], end: float) -> History:
@@ -23,12 +24,12 @@ def intervals_after(rule: str, found: list[bool], gap: float) -> list[float]:
     """How long after each of some visits, `gap` apart, the page is due again."""
     times = [gap * (k + 1) - 1.0 for k, changed in enumerate(found) if changed]
     field = new_field(history([times], gap * (len(found) + 1)), 0.0)
-    intervals = new_intervals(1, RULES[rule], 0.0)
+    intervals = new_intervals(field, RULES[rule])
     due = []
     for k, changed in enumerate(found):
         now = gap * (k + 1)
         assert visit(field, 0, now) == changed
-        due.append(next_due(RULES[rule], intervals, field, 0, now, changed, 0.0) - now)
+        due.append(next_due(RULES[rule], intervals, field, 0, now, changed) - now)
     return due
 
 
@@ -39,6 +40,11 @@ def test_nutch_adaptive_shrinks_by_a_fifth_and_grows_by_two() -> None:
     assert intervals_after("nutch-adaptive", [False], DAY) == pytest.approx([42 * DAY - 0.3 * DAY])
     # Never more than 90 days.
     assert intervals_after("nutch-adaptive", [False] * 9, 1.0)[-1] == pytest.approx(90 * DAY, rel=1e-6)
+
+
+def test_nutch_as_of_1_22_is_not_moved_towards_the_last_change() -> None:
+    assert intervals_after("nutch-1.22", [True] * 2, DAY) == pytest.approx([24 * DAY, 19.2 * DAY])
+    assert intervals_after("nutch-1.22", [False], DAY) == pytest.approx([42 * DAY])
 
 
 def test_stormcrawler_adaptive_moves_half_way_to_its_minimum() -> None:
@@ -125,11 +131,31 @@ def test_the_score_is_the_share_of_time_that_the_copy_was_current(
 
 def test_a_server_tells_the_last_change_and_a_feed_its_entries() -> None:
     field = new_field(history([[1.0, 5.0, 6.0]], 10.0), 0.0)
-    assert modified(field, 0, -1.0) == -1.0
+    assert modified(field, 0) == 0.0
     visit(field, 0, 5.5)
-    assert modified(field, 0, -1.0) == 5.0
+    assert modified(field, 0) == 5.0
     assert entries_since(field, 0, 0.5) == 2
     assert entries_since(field, 0, 1.0) == 1
+
+
+def test_a_page_that_never_changed_was_last_modified_at_its_birth() -> None:
+    field = new_field(replace(history([[], [50.0]], 100.0), births=np.array([40.0, -np.inf])), 0.0)
+    assert field.current.tolist() == [40.0, 0.0]
+    visit(field, 0, 60.0)
+    visit(field, 1, 60.0)
+    assert modified(field, 0) == 40.0
+    assert modified(field, 1) == 50.0
+    scrapy = RULES["scrapy"]
+    assert next_due(scrapy, new_intervals(field, scrapy), field, 0, 60.0, False) == pytest.approx(62.0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "after"),
+    [("nutch", 30 * DAY), ("heritrix", 12 * HOUR), ("miniflux", DAY), ("scrapy", 0.0), ("uniform", 0.0)],
+)  # fmt: skip
+def test_a_newborn_is_due_as_after_a_first_fetch(rule: str, after: float) -> None:
+    field = new_field(replace(history([[], []], 100 * DAY), births=np.array([0.0, 40 * DAY])), 0.0)
+    assert first_due(RULES[rule], new_intervals(field, RULES[rule]), field, 1) == pytest.approx(40 * DAY + after)
 
 
 def test_the_oldest_due_goes_first_and_nobody_is_left_out() -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from afresh.sim.field import close, new_field, visit
-from afresh.sim.history import History, draw_history, draw_signals
+from afresh.sim.history import History, draw_history, draw_signals, make_history
 from afresh.sim.learned import replay_learned
-from afresh.sim.replay import POLICIES, replay
+from afresh.sim.replay import POLICIES, replay, run_policy
 from afresh.sim.rules import DAY, RULES
 
 SPAN = 720 * DAY
@@ -117,6 +117,60 @@ def test_a_page_counts_until_it_is_gone_and_is_then_left_alone(policy: str) -> N
     late = field.current[::2] > SPAN / 2
     assert (field.current[::2][late] < field.current[1::2].max()).all()
     assert field.visits[::2].sum() < 0.8 * field.visits[1::2].sum()
+
+
+@pytest.mark.parametrize("policy", [name for name in POLICIES if not name.startswith("greedy")])
+def test_a_page_is_left_alone_until_it_is_born_and_counts_from_then_on(policy: str) -> None:
+    all_there = collection(60)
+    births = np.where(np.arange(60) % 3 == 0, SPAN * (0.3 + np.arange(60) / 100), -np.inf)
+    late = all_there.times > births[np.repeat(np.arange(60), np.diff(all_there.first))]
+    page = np.repeat(np.arange(60), np.diff(all_there.first))[late]
+    growing = make_history(
+        page, all_there.times[late], weight=all_there.weight, start=0.0, end=SPAN, births=births
+    )  # fmt: skip
+    field, _ = run_policy(growing, policy, budget=60 / (20 * DAY), score_from=0.0)
+    assert field.visits[::3].any()
+    seen = field.current >= field.births
+    assert seen.all()
+    close(field)
+    # A copy counts for all of the page's life, and for nothing before: visits to the unborn would show here.
+    assert field.fresh_time + field.stale_time == pytest.approx(growing.lived(0.0, SPAN))
+    line = replay(growing, policy, budget=60 / (20 * DAY), score_from=SPAN / 4)
+    assert line.crawls == pytest.approx(60 * 27, abs=3)
+    if policy not in ("afresh", "uniform"):
+        return
+    # Until the others are born there is more for those that are there.
+    assert line.weighted > replay(all_there, policy, budget=60 / (20 * DAY), score_from=SPAN / 4).weighted - 0.005
+    if policy == "afresh":
+        assert line.expected == pytest.approx(line.weighted, abs=0.04)
+
+
+def test_signals_are_of_pages_that_are_there() -> None:
+    births = np.where(np.arange(60) % 2 == 0, SPAN / 2, -np.inf)
+    whole = collection(60)
+    page = np.repeat(np.arange(60), np.diff(whole.first))
+    history = make_history(page, whole.times, weight=whole.weight, start=0.0, end=SPAN, births=births)
+    heard = draw_signals(np.random.default_rng(3), history, recall=0.6, precision=0.2)
+    assert (heard.time >= np.maximum(births[heard.page], 0.0)).all()
+    assert len(heard.time) == pytest.approx(3 * len(history.times), rel=0.1)
+
+
+def test_who_knows_all_is_not_below_uniform_where_most_pages_have_fallen_silent() -> None:
+    # All change once before the scored time; then nine of ten never again.
+    rng = np.random.default_rng(5)
+    pages, often = np.arange(200), np.repeat(np.arange(20), 30)
+    page = np.concatenate([pages, often])
+    time = np.concatenate([SPAN * rng.uniform(0.1, 0.24, 200), SPAN * rng.random(len(often))])
+    history = make_history(page, time, weight=np.ones(200), start=0.0, end=SPAN)
+    for policy in ("oracle", "clairvoyant"):
+        assert score(history, policy) > score(history, "uniform"), policy
+
+
+def test_knowing_the_weights_alone_is_worth_something() -> None:
+    history = collection()
+    assert score(history, "afresh") > score(history, "weights-only") > score(history, "uniform") + 0.02
+    even = replace(history, weight=np.ones(history.pages))
+    assert score(even, "weights-only") == pytest.approx(score(even, "uniform"), abs=0.01)
 
 
 def test_what_was_stated_is_weighed_by_the_pages_that_were_there() -> None:

@@ -103,7 +103,7 @@ def _subject(path: Path, train: float, *, from_start: bool, names: bool, apart: 
     for note in recorded.notes:
         console.print(plain(note))
     if chosen.left_out:
-        console.print(plain(f"{path.name}: {chosen.left_out:,} pages do not exist in the scored time."))
+        console.print(plain(f"{path.name}: {chosen.left_out:,} pages are gone when the scored time begins."))
     return Subject(path.name.split(".")[0], chosen.history, begin)
 
 

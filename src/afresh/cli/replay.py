@@ -27,7 +27,10 @@ Rest = Annotated[
     bool, typer.Option("--rest", help="Peers rest until a page is due, instead of fetching the next early.")
 ]
 FromStart = Annotated[
-    bool, typer.Option("--from-start", help="All pages are there from the start, silent until they are born.")
+    bool,
+    typer.Option(
+        "--from-start", help="All pages are there from start to end, and silent while they are not born, or gone."
+    ),
 ]
 
 
@@ -110,8 +113,8 @@ def replay(
 ) -> None:
     """Replay a recorded history of changes: what would each policy have kept fresh, had it crawled then?
 
-    Our policies learn online from their own crawls, peers follow their rules; oracle and clairvoyant know the true mean
-    rates, past knows every change before the scored time. The format of the files is in docs/lab.md.
+    Our policies learn online from their own crawls, peers follow their rules; oracle knows the true mean rates,
+    clairvoyant every change to come, past those before the scored time. The format of the files is in docs/lab.md.
 
     Example: afresh lab replay history.npz --requests popularity.csv --every 30d --train 0.1
     """
@@ -132,8 +135,10 @@ def replay(
         console.print(plain(note))
     if chosen.left_out:
         console.print(
-            f"{chosen.left_out:,} pages are left out: they do not exist when the scored time begins, or nobody asks."
+            f"{chosen.left_out:,} pages are left out: they are gone when the scored time begins, or nobody asks."
         )
+    if chosen.born:
+        console.print(f"{chosen.born:,} pages are born in the scored time, and count from then on.")
     if chosen.gone:
         console.print(f"{chosen.gone:,} pages are deleted before the end, and count until then.")
     if "past" in names and begin <= chosen.history.start:
@@ -264,7 +269,9 @@ def _row(line: "Replayed", contest: "Contest", best: float) -> dict[str, Any]:
 
 
 def _show(lines: list["Replayed"], best: float, title: str) -> None:
-    table = slim_table(title, "Shares of time fresh; of best: against the best constant rates by the true means.")
+    table = slim_table(
+        title, "Shares of time fresh; of best: against the best constant rates, by who knows all changes to come."
+    )
     table.add_column("policy", no_wrap=True)
     for name in ("weighted", "of best", "believed", "Brier", "unweighted", "crawls", "finds", "stale age"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -40,7 +40,7 @@ def check_policies(names: Sequence[str], *, signals: bool) -> tuple[str, ...]:
 
 
 def ceiling(contest: Contest, lines: Sequence[Replayed]) -> float:
-    """What the best constant rates by the true means scored on the same history: nobody knows those.
+    """What the best constant rates scored on the same history: nobody knows those.
 
     A schedule that hears signals, or adapts to pages that change their ways, may pass it.
     """

@@ -204,7 +204,7 @@ def _groups(subject: Subject, field: Field, last: NDArray[np.float64]) -> tuple[
     changes = np.bincount(
         np.repeat(np.arange(history.pages), np.diff(history.first))[scored_changes], minlength=history.pages
     )
-    there = field.ends >= history.end
+    there = (field.ends >= history.end) & (field.births < middle)
     groups = []
     for least, most in GROUPS:
         inside = (changes >= least) & (changes <= (np.inf if most is None else most))

@@ -8,8 +8,8 @@ from afresh.lab.trials import rates_trial
 FIGURE = Experiment(
     name="fig12",
     title="Empirical crawl rates with signals, by recall",
-    claim="GREEDY-CIS moves crawls by recall: pages that announce their changes need fewer or are worth more",
-    sizes=(100, 500),
+    claim="100 pages: GREEDY-CIS takes crawls from pages with many signals; 300: it gives them to some of these",
+    sizes=(100, 300),
     trial=partial(rates_trial, policies=("greedy", "greedy-cis"), signals="perfect", colour="recall"),
     reps=10,
     full_reps=10,

@@ -215,8 +215,9 @@ class Chosen:
 
     history: History
     score_from: float
-    left_out: int  # pages that do not exist when the scored time begins, or that nobody asks for
+    left_out: int  # pages that are gone when the scored time begins, or that nobody asks for
     gone: int = 0  # pages that are deleted before the end, and count until then
+    born: int = 0  # pages that come to be in the scored time, and count from then on
 
 
 def choose(
@@ -228,9 +229,9 @@ def choose(
     apart: bool = False,
     from_start: bool = False,
 ) -> Chosen:
-    """The pages that exist at `score_from` and, if weights are given, are asked for; each until it is deleted.
+    """The pages that exist after `score_from` and, if weights are given, are asked for; each from birth to deletion.
 
-    `from_start`: pages that are born later count from the start as well, silent until they are born.
+    `from_start`: every page is there from the start to the end, and silent before it is born and after it is gone.
 
     Pages of one folder, and of one site, may change together, unless they are taken `apart`. `addresses` are the pages'
     own, where the names in the file are not; names without a folder are taken to be of one site.
@@ -238,16 +239,16 @@ def choose(
     start, end = float(recorded.time.min()), float(recorded.time.max())
     count = len(recorded.names)
     born, ends = _lives(recorded)
-    keep = ends > score_from
-    if not from_start:
-        keep &= born <= score_from
+    if from_start:
+        born, ends = np.full(count, -np.inf), np.full(count, np.inf)
+    keep = (ends > score_from) & (ends > born) & (born < end)
     weight = np.ones(count)
     if weights is not None:
         weight = np.array([weights.get(name, 0.0) for name in recorded.names])
         keep &= weight > 0
     if not keep.any():
         raise InputError(
-            "No page is left to replay: none lives through the scored time and is asked for.",
+            "No page is left to replay: none lives in the scored time and is asked for.",
             hint="Check that the requests file names the history's pages, or score from another time.",
         )
     number = np.cumsum(keep) - 1
@@ -256,12 +257,14 @@ def choose(
         number[recorded.page[changes]],
         recorded.time[changes],
         weight=weight[keep],
-        start=start,
+        start=max(start, float(born[keep].min())),
         end=end,
         names=() if apart else _addresses(recorded, keep, addresses),
         ends=ends[keep],
+        births=born[keep],
     )
-    return Chosen(history, score_from, count - int(keep.sum()), int((ends[keep] < np.inf).sum()))
+    gone, late = int((ends[keep] < np.inf).sum()), int((born[keep] > score_from).sum())
+    return Chosen(history, score_from, count - int(keep.sum()), gone, late)
 
 
 def _addresses(recorded: Recorded, keep: NDArray[np.bool_], addresses: dict[str, str] | None) -> tuple[str, ...]:
@@ -270,14 +273,16 @@ def _addresses(recorded: Recorded, keep: NDArray[np.bool_], addresses: dict[str,
 
 
 def _lives(recorded: Recorded) -> tuple[Floats, Floats]:
-    """When each page was first created (−∞: it was always there), and when it was deleted for good (∞: it was not)."""
+    """When each page was first created (−∞: it was there before), and when it was deleted for good (∞: it was not)."""
     count = len(recorded.names)
+    seen = np.full(count, np.inf)
+    np.minimum.at(seen, recorded.page, recorded.time)
     born, revived, ends = np.full(count, np.inf), np.full(count, -np.inf), np.full(count, -np.inf)
     created, deleted = recorded.kind == CREATE, recorded.kind == DELETE
     np.minimum.at(born, recorded.page[created], recorded.time[created])
     np.maximum.at(revived, recorded.page[created], recorded.time[created])
     np.maximum.at(ends, recorded.page[deleted], recorded.time[deleted])
-    return np.where(np.isfinite(born), born, -np.inf), np.where(ends > revived, ends, np.inf)
+    return np.where(born <= seen, born, -np.inf), np.where(ends > revived, ends, np.inf)
 
 
 def read_addresses(path: Path) -> dict[str, str]:

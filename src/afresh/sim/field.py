@@ -27,24 +27,31 @@ class Field(NamedTuple):
     visits: Integers  # of each page
     tally: Integers
     span: Floats  # (scored from, end)
+    births: (
+        Floats  # when each page came to be, or else the start: nobody visits it before, and its copy counts from then
+    )
     ends: Floats  # when each page is gone: from then on its copy counts for nothing
     said: Floats  # statements about copies that a visit checked, and their squared errors
 
 
 def new_field(history: History, score_from: float) -> Field:
-    """Every copy is current at the start."""
+    """Every copy is current at the start; a page that is born later is known from its birth on, with a copy of then."""
     pages = history.pages
+    births = np.full(pages, history.start)
+    if history.births is not None:
+        births = np.maximum(births, history.births)
     return Field(
         times=history.times,
         first=history.first,
         seen=history.first[:-1].copy(),
-        current=np.full(pages, history.start),
+        current=births.copy(),
         fresh_time=np.zeros(pages),
         stale_time=np.zeros(pages),
         stale_age=np.zeros(pages),
         visits=np.zeros(pages, np.int64),
         tally=np.zeros(2, np.int64),
         span=np.array([score_from, history.end]),
+        births=births,
         ends=np.full(pages, np.inf) if history.ends is None else history.ends.astype(np.float64),
         said=np.zeros(2),
     )
@@ -90,11 +97,17 @@ def is_gone(field: Field, page: int, now: float) -> bool:
     return bool(field.ends[page] <= now)
 
 
+def coming(field: Field, start: float) -> Integers:
+    """The pages that are born after the start, in the order of their births."""
+    order = np.argsort(field.births, kind="stable")
+    return np.asarray(order[field.births[order] > start], np.int64)
+
+
 @compiled
-def modified(field: Field, page: int, never: float) -> float:
-    """When the copy's content was last changed, as a server says in Last-Modified; `never` if it never was."""
+def modified(field: Field, page: int) -> float:
+    """When the copy's content was last changed, as a server says in Last-Modified; its birth if it never was."""
     seen = field.seen[page]
-    return field.times[seen - 1] if seen > field.first[page] else never
+    return float(field.times[seen - 1] if seen > field.first[page] else field.births[page])
 
 
 @compiled

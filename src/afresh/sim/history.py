@@ -21,6 +21,7 @@ class History:
     end: float
     names: tuple[str, ...] = ()  # addresses, where they are known: pages of one folder may change together
     ends: Floats | None = None  # when each page was gone; infinity: it never was; None: none ever was
+    births: Floats | None = None  # when each page came to be; −infinity: it was always there; None: all were
 
     @property
     def pages(self) -> int:
@@ -32,8 +33,24 @@ class History:
         begin, stop = self.start if start is None else start, self.end if end is None else end
         inside = (self.times > begin) & (self.times <= stop)
         pages = np.repeat(np.arange(self.pages), np.diff(self.first))
-        lived = (stop if self.ends is None else np.minimum(stop, self.ends)) - begin
-        return np.asarray(np.bincount(pages[inside], minlength=self.pages) / np.maximum(lived, 1e-300))
+        return np.asarray(
+            np.bincount(pages[inside], minlength=self.pages) / np.maximum(self.lived(begin, stop), 1e-300)
+        )
+
+    def lived(self, begin: float, stop: float) -> Floats:
+        """How long each page was there in a part of the time."""
+        return np.maximum(self._until(stop) - self._since(begin), 0.0)
+
+    def _since(self, begin: float) -> Floats:
+        return np.full(self.pages, begin) if self.births is None else np.maximum(begin, self.births)
+
+    def _until(self, stop: float) -> Floats:
+        return np.full(self.pages, stop) if self.ends is None else np.minimum(stop, self.ends)
+
+    def moments_within(self, pages: Integers, shares: Floats) -> Floats:
+        """For each of some pages, the moment at which it has lived a share of its time."""
+        since, lived = self._since(self.start), self.lived(self.start, self.end)
+        return np.asarray(since[pages] + lived[pages] * shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +74,18 @@ def make_history(
     end: float,
     names: tuple[str, ...] = (),
     ends: Floats | None = None,
+    births: Floats | None = None,
 ) -> History:
-    """A history from one row a change; rows outside the time between `start` and `end` are left out."""
+    """A history from one row a change; rows before `start` or a page's birth, or after `end`, are left out."""
     inside = (time > start) & (time <= end)
+    if births is not None:
+        inside &= time > births[page]
     page, time = page[inside].astype(np.int64), time[inside]
     order = np.lexsort((time, page))
     counts = np.bincount(page, minlength=len(weight))
     first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     times, weights = time[order].astype(np.float64), weight.astype(np.float64)
-    return History(times, first, weights, float(start), float(end), names, ends)
+    return History(times, first, weights, float(start), float(end), names, ends, births)
 
 
 def draw_history(
@@ -103,9 +123,9 @@ def draw_signals(
     pages = np.repeat(np.arange(history.pages), np.diff(history.first))
     told = rng.random(len(pages)) < recall
     false_rate = recall * history.rates() * (1 - precision) / precision
-    false = rng.poisson(false_rate * (history.end - history.start))
-    page = np.concatenate([pages[told], np.repeat(np.arange(history.pages), false)])
-    invented = history.start + (history.end - history.start) * rng.random(int(false.sum()))
+    false = np.repeat(np.arange(history.pages), rng.poisson(false_rate * history.lived(history.start, history.end)))
+    page = np.concatenate([pages[told], false])
+    invented = history.moments_within(false, rng.random(len(false)))
     time = np.concatenate([history.times[told], invented])
     if delay:
         time = time + delay * rng.standard_exponential(len(time))

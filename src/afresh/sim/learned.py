@@ -23,10 +23,10 @@ from afresh.estimate.online import (
 )
 from afresh.estimate.sources import Sources
 from afresh.schedule import Scheduler
-from afresh.schedule.events import believe, remove, replace, signal, urge
+from afresh.schedule.events import believe, remove, replace, resume, signal, urge
 from afresh.schedule.memory import control_at, page_at
 from afresh.schedule.turn import crawl, take
-from afresh.sim.field import Field, is_gone, new_field, visit
+from afresh.sim.field import Field, coming, is_gone, new_field, visit
 from afresh.sim.hearing import Hearing, counted, hear, heard_out, hearing_of, learn_sources
 from afresh.sim.history import SILENCE, Heard, History
 from afresh.sim.siblings import Siblings, age_of, fresh_by_time, next_sibling, siblings_of, tell
@@ -51,6 +51,8 @@ class Setting(NamedTuple):
     siblings: Siblings
     hearing: Hearing
     picks: NDArray[np.int64]  # the page that every tick went to, if there is room
+    coming: NDArray[np.int64]  # pages that are born on the way
+    born: NDArray[np.int64]  # how many of them are
 
 
 # What learning about a page is worth need not be weighed anew; or is, since something happened to the page, or in turn.
@@ -138,8 +140,8 @@ def _learn(table: Table, setting: Setting, page: int, current: float, now: float
 
 @compiled
 def _believe_anew(core: int, table: Table, field: Field, setting: Setting, page: int, now: float, curious: int) -> None:
-    if is_gone(field, page, field.current[page]):
-        return  # a visit found that out
+    if is_gone(field, page, field.current[page]) or field.births[page] > now:
+        return  # a visit found that out, or it is not born
     _believe(core, table, field, setting, page, now, curious)
     replace(core, page, now)
 
@@ -164,6 +166,22 @@ def _hear(core: int, table: Table, field: Field, setting: Setting, heard: int, n
 
 
 @compiled
+def _bear(core: int, table: Table, field: Field, setting: Setting, now: float) -> None:
+    """Pages that were born until now are known from their birth on, with a copy of then."""
+    while setting.born[0] < setting.coming.size:
+        page = setting.coming[setting.born[0]]
+        birth = field.births[page]
+        if birth > now:
+            return
+        setting.born[0] += 1
+        table.pages[page].since = birth
+        page_at(core, page).current = birth
+        if setting.learns:
+            _believe(core, table, field, setting, page, birth, CURIOUS)
+        resume(core, page, now)
+
+
+@compiled
 def _look_round(core: int, table: Table, field: Field, setting: Setting, now: float) -> None:
     """A few pages, in turn, learn what the others have taught their groups; all at once would make the price ring."""
     for _ in range(int(table.control[GLANCES])):
@@ -177,6 +195,7 @@ def run_learning(core: int, table: Table, field: Field, setting: Setting, first:
         now = setting.start + tick * setting.step
         if now > field.span[1]:
             break
+        _bear(core, table, field, setting, now)
         heard = _hear(core, table, field, setting, heard, now)
         if setting.random_every > 0 and tick % setting.random_every == 0:
             # A multiplier without a rhythm of its own: as good as random, and can be repeated.
@@ -196,7 +215,7 @@ def stated_freshness(table: Table, field: Field, setting: Setting, now: float) -
     """The requests that would find a fresh copy, as it is stated, and all for pages that are not gone."""
     total, weight = 0.0, 0.0
     for page in range(setting.weight.size):
-        if is_gone(field, page, now):
+        if is_gone(field, page, now) or field.births[page] > now:
             continue
         weight += setting.weight[page]
         total += setting.weight[page] * _said(table, setting, page, field.current[page], now)
@@ -241,6 +260,11 @@ def replay_learned(
         now=history.start,
         age=0.0,
     )
+    later = coming(field, history.start)
+    for page in later.tolist():
+        scheduler.pause(page)
+    if later.size:
+        scheduler.budget = budget  # so that the price is that of the pages that are there
     signals = np.zeros(pages, np.int64)
     siblings = siblings_of(history.names if known is None else (), pages, pages * step)
     hearing = hearing_of(heard, pages, sources or Sources(), learns=known is None and policy == "greedy-ncis")
@@ -256,6 +280,8 @@ def replay_learned(
         siblings,
         hearing,
         picks,
+        later,
+        np.zeros(1, np.int64),
     )
     ticks = int((history.end - history.start) / step) + 1
     each = max(1, pages // _LOOKS_PER_ROUND)

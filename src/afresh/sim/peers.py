@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.sim.field import Field, is_gone, new_field, visit
+from afresh.sim.field import Field, coming, is_gone, new_field, visit
 from afresh.sim.history import History
 from afresh.sim.queue import Queue, new_queue, pop, push
-from afresh.sim.rules import Intervals, Rule, new_intervals, next_due
+from afresh.sim.rules import Intervals, Rule, first_due, new_intervals, next_due
 from afresh.value.compiled import compiled
 
 
@@ -19,6 +19,7 @@ class Machine(NamedTuple):
     intervals: Intervals
     waiting: Queue  # by the time they may be taken
     ready: Queue  # by age of the copy, for rules that take the oldest copy first
+    coming: NDArray[np.int64]  # pages that are born on the way
 
 
 @compiled
@@ -38,25 +39,35 @@ def _next_page(machine: Machine, now: float, early: bool) -> int:
 
 
 @compiled
+def _wait(machine: Machine, page: int, now: float, due: float) -> None:
+    """The copy of a page is of now; it is due again at a moment."""
+    if machine.rule.wait > 0.0:
+        machine.intervals.interval[page] = now
+    push(machine.waiting, page, due + machine.rule.wait)
+
+
+@compiled
 def run_rule(machine: Machine, field: Field, start: float, step: float, early: bool, order: NDArray[np.int64]) -> None:
     """Visit one page a tick until the end, beginning with every page once, in the given order."""
     now = start
     tick = 0
+    born = 0
     while True:
         tick += 1
         now = start + tick * step
         if now > field.span[1]:
             return
+        while born < machine.coming.size and field.births[machine.coming[born]] <= now:
+            page = machine.coming[born]
+            _wait(machine, page, field.births[page], first_due(machine.rule, machine.intervals, field, page))
+            born += 1
         page = order[tick - 1] if tick <= order.size else _next_page(machine, now, early)
         if page < 0:
             continue
         changed = visit(field, page, now)
         if is_gone(field, page, now):
             continue
-        due = next_due(machine.rule, machine.intervals, field, page, now, changed, start)
-        if machine.rule.wait > 0.0:
-            machine.intervals.interval[page] = now
-        push(machine.waiting, page, due + machine.rule.wait)
+        _wait(machine, page, now, next_due(machine.rule, machine.intervals, field, page, now, changed))
 
 
 def replay_rule(
@@ -70,24 +81,36 @@ def replay_rule(
     field = new_field(history, score_from)
     machine = Machine(
         rule,
-        new_intervals(history.pages, rule, history.start),
+        new_intervals(field, rule),
         new_queue(history.pages),
         new_queue(history.pages),
+        coming(field, history.start),
     )
-    order = np.random.default_rng([seed, 1]).permutation(history.pages)
+    order = np.random.default_rng([seed, 1]).permutation(np.flatnonzero(field.births <= history.start))
     run_rule(machine, field, history.start, 1.0 / budget, early, order)
     return field
 
 
 @compiled
-def run_rates(field: Field, queue: Queue, interval: NDArray[np.float64], start: float, step: float) -> None:
-    """Constant rates, evenly spaced: the page whose next visit is due first goes, one a tick."""
+def run_rates(
+    field: Field, queue: Queue, interval: NDArray[np.float64], coming: NDArray[np.int64], start: float, step: float
+) -> None:
+    """Constant rates, evenly spaced: the page whose next visit is due first goes, one a tick.
+
+    Pages that are born on the way join those that are there; until then these share all of the budget.
+    """
     tick = 0
-    while queue.size[0] > 0:
+    born = 0
+    while queue.size[0] > 0 or born < coming.size:
         tick += 1
         now = start + tick * step
         if now > field.span[1]:
             return
+        while born < coming.size and field.births[coming[born]] <= now:
+            push(queue, coming[born], (queue.key[0] if queue.size[0] > 0 else now) + interval[coming[born]])
+            born += 1
+        if queue.size[0] == 0:
+            continue
         due = queue.key[0]
         page = pop(queue)
         visit(field, page, now)
@@ -104,7 +127,8 @@ def replay_rates(
     phases = np.random.default_rng([seed, 2]).random(history.pages)
     with np.errstate(divide="ignore"):
         interval = np.where(rates > 0, 1.0 / rates, np.inf)
-    for page in np.flatnonzero(rates > 0):
+    for page in np.flatnonzero((rates > 0) & (field.births <= history.start)):
         push(queue, int(page), history.start + phases[page] * interval[page])
-    run_rates(field, queue, interval, history.start, 1.0 / budget)
+    later = coming(field, history.start)
+    run_rates(field, queue, interval, later[rates[later] > 0], history.start, 1.0 / budget)
     return field

@@ -56,8 +56,8 @@ def replay_random(history: History, *, budget: float, score_from: float, seed: i
     now = history.start
     while now < history.end:
         changes = -np.expm1(-_change_rates(table, now) * step)
-        # What a visit found gone is not visited again.
-        weight = np.where(field.current >= field.ends, 0.0, history.weight)
+        # What a visit found gone is not visited again, and nobody visits what is not born.
+        weight = np.where((field.current >= field.ends) | (field.births > now), 0.0, history.weight)
         probabilities = refresh_probabilities(weight, changes, budget=1.0)
         _run(table, field, alias_table(np.asarray(probabilities, np.float64)), rng, (now, step), each)
         now += each * step

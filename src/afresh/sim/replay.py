@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from afresh.sim.constant import best_rates
 from afresh.sim.field import FINDS, VISITS, Field, close
-from afresh.sim.history import SILENCE, Heard, History
+from afresh.sim.history import SILENCE, Floats, Heard, History
 from afresh.sim.learned import replay_learned
 from afresh.sim.peers import replay_rates, replay_rule
 from afresh.sim.random import replay_random
@@ -14,7 +15,7 @@ from afresh.value import optimum
 
 OURS = ("afresh", "greedy", "greedy-cis", "greedy-ncis")
 BOUNDS = ("past", "oracle", "clairvoyant")
-POLICIES = (*OURS, *BOUNDS, *RULES, "refresh-probabilities")
+POLICIES = (*OURS, *BOUNDS, *RULES, "weights-only", "refresh-probabilities")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,9 @@ def replay(
     """Run a policy over a history from its start; scored from `score_from` (default: from the start) to its end.
 
     `afresh` and the greedy policies learn online from their own crawls, as the live engine does; peers follow their
-    rules. `past` is the best constant rates by the changes before `score_from`, `oracle` our schedule with the true
-    mean rates of the scored time, `clairvoyant` the best constant rates by those.
+    rules. `past` is the best constant rates by the mean rates before `score_from`, `oracle` our schedule with the true
+    mean rates of the scored time, `clairvoyant` the best constant rates for its changes as they came.
+    `weights-only` knows the mean rate of all pages before `score_from`, and takes every page to change at that.
     """
     if policy not in POLICIES:
         raise ValueError(f"policy must be one of {', '.join(POLICIES)}, not {policy!r}")
@@ -57,8 +59,8 @@ def replay(
 
 def scored(history: History, policy: str, field: Field, expected: float) -> Replayed:
     """What a policy scored that has come to the end, by the weights of a history."""
-    lived = np.minimum(field.ends, history.end) - field.span[0]
-    weight = history.weight * lived  # a page that is gone is not asked for any more
+    lived = history.lived(field.span[0], history.end)
+    weight = history.weight * lived  # nobody asks for a page that is not born yet, or gone
     share = field.fresh_time / lived
     stale = float(field.stale_time.sum())
     visits = int(field.tally[VISITS])
@@ -89,7 +91,7 @@ def run_policy(
         name = "greedy-ncis" if policy == "afresh" else policy
         return replay_learned(history, budget=budget, score_from=score_from, policy=name, heard=heard)
     if policy == "oracle":
-        known = history.rates(score_from, history.end), 0.0, 0.0
+        known = _true_rates(history, score_from), 0.0, 0.0
         return replay_learned(history, budget=budget, score_from=score_from, policy="greedy", known=known)
     return _other(history, policy, budget, score_from, early, seed), float("nan")
 
@@ -99,10 +101,30 @@ def _other(history: History, policy: str, budget: float, begin: float, early: bo
         return replay_rule(history, RULES[policy], budget=budget, score_from=begin, early=early, seed=seed)
     if policy == "refresh-probabilities":
         return replay_random(history, budget=budget, score_from=begin, seed=seed)
-    rates = history.rates(begin, history.end)
-    if policy == "past":
-        # Half a change for everybody: a page that did not change for a while is not one that never will.
-        span = max(begin - history.start, 1.0)
-        rates = history.rates(history.start, begin) + 0.5 / span if begin > history.start else np.ones(history.pages)
-    best = optimum(budget=budget, request_rate=history.weight, change_rate=rates).rates
+    if policy == "clairvoyant":
+        best = best_rates(history, begin, budget)
+    else:
+        rates = _past_rates(history, begin, budget)
+        if policy == "weights-only":
+            rates = np.full(history.pages, rates.mean())
+        best = optimum(budget=budget, request_rate=history.weight, change_rate=rates).rates
     return replay_rates(history, best, budget=budget, score_from=begin, seed=seed)
+
+
+def _true_rates(history: History, begin: float) -> Floats:
+    """Mean rates from a moment to the end; half a change for who has none, whose copy may be stale from before."""
+    lived = history.lived(begin, history.end)
+    return np.maximum(history.rates(begin, history.end), 0.5 / np.maximum(lived, 1e-300))
+
+
+def _past_rates(history: History, begin: float, budget: float) -> Floats:
+    """Mean rates before a moment and half a change for everybody, since who was silent for a while need not stay so.
+
+    Of pages that were not there nothing can be known but the geometric mean of the others, and if nobody was, one
+    change a visit.
+    """
+    span, lived = begin - history.start, history.lived(history.start, begin)
+    if not lived.any():
+        return np.full(history.pages, budget / history.pages)
+    rates = history.rates(history.start, begin) * np.minimum(1.0, lived / (0.01 * span)) + 0.5 / span
+    return np.where(lived > 0, rates, np.exp(np.log(rates[lived > 0]).mean()))

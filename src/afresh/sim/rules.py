@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
-ROUND_ROBIN, FIXED, NUTCH, STORM, FACTOR, ENTRIES, MODIFIED, PROPORTIONAL, GIVEN = range(9)
+ROUND_ROBIN, FIXED, NUTCH, STORM, FACTOR, ENTRIES, MODIFIED, PROPORTIONAL = range(8)
 
 
 class Rule(NamedTuple):
@@ -37,6 +37,7 @@ RULES = {
     "proportional": Rule(PROPORTIONAL),
     "nutch": Rule(FIXED, start=30 * DAY, longest=90 * DAY),
     "nutch-adaptive": Rule(NUTCH, 30 * DAY, MINUTE, 90 * DAY, grow=0.4, shrink=0.2, shift=0.3),
+    "nutch-1.22": Rule(NUTCH, 30 * DAY, MINUTE, 90 * DAY, grow=0.4, shrink=0.2),  # its shift is cut to nothing
     "stormcrawler": Rule(FIXED, start=1440 * MINUTE),
     "stormcrawler-adaptive": Rule(STORM, 1440 * MINUTE, 60 * MINUTE, 14 * DAY, grow=0.5, shrink=0.5),
     "common-crawl-news": Rule(STORM, 1440 * MINUTE, 90 * MINUTE, 90 * DAY, grow=0.5, shrink=0.2),
@@ -57,9 +58,10 @@ class Intervals(NamedTuple):
     changes: Floats  # seen so far
 
 
-def new_intervals(pages: int, rule: Rule, start: float) -> Intervals:
+def new_intervals(field: Field, rule: Rule) -> Intervals:
     """Before the first fetch."""
-    return Intervals(np.full(pages, rule.start), np.full(pages, start), np.zeros(pages))
+    pages = field.births.size
+    return Intervals(np.full(pages, rule.start), field.births.copy(), np.zeros(pages))
 
 
 @compiled
@@ -93,9 +95,7 @@ def _multiply(rule: Rule, intervals: Intervals, page: int, now: float, changed: 
 
 
 @compiled
-def next_due(
-    rule: Rule, intervals: Intervals, field: Field, page: int, now: float, changed: bool, start: float
-) -> float:
+def next_due(rule: Rule, intervals: Intervals, field: Field, page: int, now: float, changed: bool) -> float:
     """When a page that was just visited is due again."""
     if changed:
         intervals.changed_at[page] = now
@@ -108,9 +108,18 @@ def next_due(
         entries = entries_since(field, page, now - rule.shift)
         return now + (_clamp(rule.shift / entries, rule) if entries > 0 else rule.longest)
     if rule.machine == MODIFIED:
-        return now + _clamp(rule.shift * (now - modified(field, page, start)), rule)
+        return now + _clamp(rule.shift * (now - modified(field, page)), rule)
     if rule.machine == PROPORTIONAL:
-        return float(now + (now - start) / (intervals.changes[page] + 1.0))
+        return float(now + (now - field.births[page]) / (intervals.changes[page] + 1.0))
     if rule.machine == ROUND_ROBIN:
         return now
     return float(now + intervals.interval[page])
+
+
+@compiled
+def first_due(rule: Rule, intervals: Intervals, field: Field, page: int) -> float:
+    """When a page that was just born is due: as after a fetch that says nothing about its changes."""
+    born = field.births[page]
+    if rule.machine in (FIXED, NUTCH, STORM, FACTOR):
+        return float(born + intervals.interval[page])
+    return next_due(rule, intervals, field, page, born, False)

@@ -29,6 +29,7 @@ class Score:
     events: int  # changes, signals, requests and crawls simulated, also before the scored time
     rates: Floats  # crawls of each page per unit of time
     curve: Floats  # share of fresh hits per bin of time
+    asked: Floats  # requests per bin of time
 
 
 def simulate(
@@ -138,4 +139,5 @@ def _score(truth: loop.Truth, tally: Integers, span: float, horizon: float, warm
         events=int(tally[loop.EVENTS]),
         rates=truth.crawls / span,
         curve=curve,
+        asked=truth.bins[0],
     )
