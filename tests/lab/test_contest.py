@@ -136,6 +136,16 @@ def test_a_setting_stands_beside_its_best_peer() -> None:
     assert "past" not in PEERS
 
 
+def test_the_table_fits_on_80_columns_with_the_longest_names(capsys: pytest.CaptureFixture[str]) -> None:
+    from afresh.cli.contest import _show
+
+    _show([Line("h", 3288.0, "equal", "none", 0.8, 0.83, 0.7, 0.95, "stormcrawler-adaptive", 0.9999)])
+    out = capsys.readouterr().out
+    assert "3288 equal none 0.8000" in out
+    assert "stormcrawler-adaptive 0.9999 -19.99" in out
+    assert max(len(line) for line in out.splitlines()) <= 80
+
+
 def test_an_unknown_name_is_refused() -> None:
     assert check_names(["zipf"], ("equal", "zipf"), "weighting") == ("zipf",)
     assert check_names([], ("equal", "zipf"), "weighting") == ("equal", "zipf")

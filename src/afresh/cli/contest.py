@@ -134,13 +134,13 @@ def _show(lines: list["Line"]) -> None:
 
     for history in dict.fromkeys(line.history for line in lines):
         table = slim_table(plain(history, _MAX_NAME), "Shares of time fresh; diff: afresh above the best peer, points.")
-        for name in ("visits", "weights", "signals", "afresh", "stated", "uniform", "past", "best peer", "", "diff"):
-            table.add_column(name, justify="left" if name in ("weights", "signals", "best peer") else "right")
+        table.show_edge = False  # so that the longest names fit on 80 columns
+        table.add_column("visits, setting", no_wrap=True)
+        for name in ("afresh", "stated", "uniform", "past", "best peer", "", "diff"):
+            table.add_column(name, justify="left" if name == "best peer" else "right", no_wrap=True)
         for line in (each for each in lines if each.history == history):
             table.add_row(
-                f"{line.visits:.3g}",
-                line.weights,
-                line.signals,
+                f"{line.visits:>4.4g} {line.weights:<5} {line.signals}",
                 *(_share(value) for value in (line.afresh, line.stated, line.uniform, line.past)),
                 line.peer,
                 _share(line.best),
