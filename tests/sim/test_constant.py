@@ -1,3 +1,5 @@
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,11 @@ def test_no_other_constant_rates_do_better(seed: int) -> None:
     best = fresh_time(subject, rates)
     rng = np.random.default_rng(seed)
     others = [np.ones(6), *np.maximum(rates * np.exp(rng.normal(0, 0.3, (30, 6))), rng.uniform(0, 1e-3, (30, 6)))]
+    for giver, taker in permutations(np.flatnonzero(rates), 2):  # a tenth of the visits to one page for another
+        moved = rates.copy()
+        moved[giver] *= 0.9
+        moved[taker] += 0.1 * rates[giver] * lived[giver] / lived[taker]
+        others.append(moved)
     for other in others:
         assert fresh_time(subject, other * (rates @ lived) / (other @ lived)) < best + 1e-3
 
