@@ -88,12 +88,17 @@ def heap_turns(key: Any, who: Any, gaps: Any, count: int, where: Any, heard: Any
     return float(key[0])
 
 
-def pages(count: int, budget: float, noisy: bool) -> dict[str, Any]:
-    """Pages of which a third, if `noisy`, send signals: together about one a decision."""
+def pages(count: int, budget: float, noisy: bool, uncertain: bool = False) -> dict[str, Any]:
+    """Pages of which a third, if `noisy`, send signals: together about one a decision.
+
+    `uncertain`: their rates are known as surely as one crawl to a hundred would tell.
+    """
     rng = np.random.default_rng(1)
     span = count / budget
     change = rng.uniform(0.1, 3.0, count) / span
     given: dict[str, Any] = {"request_rate": rng.uniform(0.05, 1.0, count), "change_rate": change}
+    if uncertain:
+        given["shape"] = np.exp(rng.uniform(np.log(0.3), np.log(50.0), count))
     if noisy:
         third = np.arange(count) % 3 == 0
         recall = np.where(third, rng.uniform(0.2, 0.95, count), 0.0)
@@ -102,10 +107,10 @@ def pages(count: int, budget: float, noisy: bool) -> dict[str, Any]:
     return given
 
 
-def machine(count: int, *, noisy: bool) -> tuple[Scheduler, float]:
+def machine(count: int, *, noisy: bool, uncertain: bool = False) -> tuple[Scheduler, float]:
     """A scheduler whose copies are of all ages, and how long adding the pages took."""
     budget = count / 100.0
-    given = pages(count, budget, noisy)
+    given = pages(count, budget, noisy, uncertain)
     age = np.random.default_rng(2).uniform(0.0, 100.0, count)
     began = time.process_time()
     scheduler = Scheduler(budget=budget)
@@ -235,6 +240,9 @@ def main() -> None:
                 f"{scheduler.nbytes / count:.0f} bytes a page",
                 flush=True,
             )
+            scheduler, _ = machine(count, noisy=noisy, uncertain=True)
+            unsure = rate(scheduler, decisions, noisy=noisy, warm=min(4 * count, 4_000_000))
+            print(f"{'':>9} rates not known exactly: {unsure * 1e6:.2f} us, {unsure / cost:.2f} x that", flush=True)
         if count < 10**7:
             plain = argmax_rate(count, 2_000_000 // count)
             print(f"{count:>9} pages: {plain / found[count, False]:,.0f} x the decisions of an argmax", flush=True)

@@ -10,6 +10,7 @@ def test_without_a_file_everything_has_its_default(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     assert config.load() == config.Config()
     assert config.load().crawl.budget == 1.0
+    assert config.load().crawl.sweep == 0.02
 
 
 def test_values_are_read_with_their_units() -> None:
@@ -18,6 +19,11 @@ def test_values_are_read_with_their_units() -> None:
     )
     assert (read.crawl.budget, read.fetch.max_body, read.fetch.timeout) == (10.0, 2**20, 120.0)
     assert read.fetch.allow_private
+
+
+@pytest.mark.parametrize(("text", "share"), [("0", 0.0), ("0.1", 0.1), ("1", 1.0)])
+def test_the_sweep_is_a_share(text: str, share: float) -> None:
+    assert config.parse(f"[crawl]\nsweep = {text}\n").crawl.sweep == share
 
 
 def test_sites_have_rules_of_their_own() -> None:
@@ -43,6 +49,11 @@ def test_the_store_is_meant_from_the_folder_of_the_file(tmp_path: Path) -> None:
         ('[crawl]\nbudget = "fast"', "'fast' is not a rate", "10/s"),
         ("[crawl]\nconcurrency = 0", "crawl.concurrency", "1 or more"),
         ("[crawl]\nconcurrency = true", "crawl.concurrency", "1 or more"),
+        ("[crawl]\nsweep = 2", "crawl.sweep", "0.02"),
+        ("[crawl]\nsweep = -0.1", "-0.1 is not a share", "0.02"),
+        ("[crawl]\nsweep = nan", "crawl.sweep", "0.02"),
+        ("[crawl]\nsweep = true", "crawl.sweep", "0.02"),
+        ("[crawl]\nsweep = '2 %'", "crawl.sweep", "0.02"),
         ("[politeness]\nfactor = -1", "politeness.factor", "0 or more"),
         ('[fetch]\nallow_private = "yes"', "fetch.allow_private", "without quotes"),
         ("[store]\npath = 3", "store.path", "quotes"),

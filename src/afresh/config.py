@@ -35,6 +35,12 @@ def _number(lowest: float) -> Callable[[Any], float]:
     return read
 
 
+def _share(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ConfigError(f"{value!r} is not a share between 0 and 1.", hint="Write 0.02 for two in a hundred.")
+    return float(value)
+
+
 def _count(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ConfigError(f"{value!r} is not a whole number of at least 1.", hint="Write 1 or more.")
@@ -90,8 +96,13 @@ class CrawlSettings:
     """How much is crawled."""
 
     budget: float = _setting("1/s", rate, "Crawls at a constant rate; never exceeded in any second.")
+    sweep: float = _setting(
+        0.02, _share, "This share of the crawls visits the copies left alone longest, whatever they are worth; 0: none."
+    )
     concurrency: int = _setting(64, _count, "How many fetches may be under way at once.")
     grace: float = _setting("10s", duration, "How long fetches under way may take to finish after a stop signal.")
+    request_memory: float = _setting("30d", duration, "How long requests count for a page's ordinary request rate.")
+    burst_memory: float = _setting("12h", duration, "How long they count for a burst of interest above it.")
     sitemaps: bool = _setting(True, _yes_or_no, "Let `afresh crawl` read the sitemaps that robots.txt names.")
 
 

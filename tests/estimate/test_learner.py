@@ -6,7 +6,6 @@ import pytest
 
 from afresh.estimate import Estimator, Grid, Learner, kin_of
 from afresh.estimate.learner import MOST_GROUPS
-from afresh.estimate.online import CRAWL_RATE, LOUDNESSES
 from afresh.testing import check_estimator
 
 DAY = 86400.0
@@ -41,10 +40,12 @@ def test_a_new_page_starts_from_its_kin() -> None:
         crawl(learner, rng, slot, 10 / DAY if news else 0.1 / DAY, 30, 0.1 * DAY if news else 8 * DAY)
     for slot, folder in ((60, "news"), (61, "docs"), (62, "else")):
         learner.add(slot, now=0.0, kin=kin_of(f"https://a.example/{folder}/new.html", "a.example"))
-    news, docs, other = (learner.beliefs(slot, 1.0).change_rate * DAY for slot in (60, 61, 62))
-    assert news > 3.0
-    assert docs < 0.4
-    assert docs < other < news
+    assert learner.beliefs(60, 1.0).change_rate * DAY > 3.0
+    # The mean rate of a page that was never crawled is ruled by what is not excluded yet; freshness is what tells.
+    news, docs, other = (learner.fresh_probability(slot, 2 * DAY, 0) for slot in (60, 61, 62))
+    assert news < 0.1
+    assert docs > 0.5  # e^(−0.2) is 0.82
+    assert news + 0.1 < other < docs - 0.1
 
 
 def test_priors_are_learned_again_after_a_restart() -> None:
@@ -78,7 +79,7 @@ def test_requests_rise_with_a_burst_and_fall_back() -> None:
     assert learner.beliefs(19, 64 * DAY).request_rate == 7.0
 
 
-def test_a_page_that_differs_at_every_fetch_is_recognised_and_not_worth_much() -> None:
+def test_a_page_that_differs_at_every_fetch_is_thought_to_change_often_and_never_to_stay_fresh() -> None:
     learner, rng = Learner(typical_rate=1 / DAY), np.random.default_rng(3)
     for slot in range(30):
         learner.add(slot, now=0.0)
@@ -87,9 +88,8 @@ def test_a_page_that_differs_at_every_fetch_is_recognised_and_not_worth_much() -
         # Whenever it is thought fresh with even chance it is fetched again, and has changed again.
         rate = learner.beliefs(0, 1.0).change_rate
         learner.crawled(0, elapsed=0.7 / rate, signals=0, changed=True)
-    assert learner.flapping(0)
-    assert not learner.flapping(1)
     assert learner.beliefs(0, 1.0).change_rate > 4 * learner.beliefs(1, 1.0).change_rate
+    assert learner.fresh_probability(0, DAY, 0) < 0.05
 
 
 def test_groups_are_bounded() -> None:
@@ -97,7 +97,7 @@ def test_groups_are_bounded() -> None:
     learner._groups = {str(k): 0 for k in range(10)}
     learner.table = learner.table._replace(groups=np.repeat(learner.table.groups, MOST_GROUPS))
     learner.add(0, now=0.0, kin=("one more host",))
-    assert len(learner.table.groups) == MOST_GROUPS * LOUDNESSES
+    assert len(learner.table.groups) == MOST_GROUPS
     assert learner.beliefs(0, 1.0).change_rate > 0
 
 
@@ -110,42 +110,10 @@ def test_a_new_path_pattern_starts_from_its_host() -> None:
     learner.add(60, now=0.0, kin=("often.example", "often.example/new"))
     learner.add(61, now=0.0, kin=("seldom.example", "seldom.example/new"))
     crawl(learner, rng, 0, 0.1 / DAY, 200, DAY / 2)  # time passes, and groups settle
-    often, seldom = (learner.beliefs(slot, 1.0).change_rate * DAY for slot in (60, 61))
-    assert often > 2.0
-    assert seldom < 0.3
-
-
-def test_crawls_are_counted_by_the_calendar_and_not_by_what_was_read_back() -> None:
-    def rate(learner: Learner) -> float:
-        return float(learner.table.control[CRAWL_RATE] * DAY)
-
-    learner, pages, begin = Learner(typical_rate=1 / DAY), 40, 1.75e9
-    for slot in range(pages):
-        learner.add(slot, now=begin)
-    for day in range(3):  # one crawl a page a day
-        for slot in range(pages):
-            now = begin + DAY * (day + (slot + 1) / pages)
-            learner.crawled(slot, elapsed=DAY, signals=0, changed=slot % 2 == 0)
-            learner.beliefs(slot, now)
-            assert 0.8 < rate(learner) < 1.25
-    again = Learner(typical_rate=1 / DAY)
-    for slot in range(pages):
-        again.add(slot, now=begin + 4 * DAY + 0.01 * slot, learned=learner.learned(slot))
-        again.beliefs(slot, begin + 4 * DAY + 0.01 * slot)
-    assert 0.8 < rate(again) < 1.25
-
-
-def test_the_length_of_the_first_plan_says_how_long_there_is_something_to_learn() -> None:
-    worth = {}
-    for plan, curiosity in ((5.0, 4.0), (20.0, 4.0), (20.0, 0.0)):
-        learner = Learner(typical_rate=1 / DAY, plan=plan, curiosity=curiosity)
-        learner.add(0, now=0.0)
-        learner.signalled(0, 2)
-        learner.beliefs(0, 4.5 * DAY)
-        price = 0.5 * DAY  # for a page that is asked for once a second
-        worth[plan, curiosity] = learner.interest(0, 1.0, price)
-    assert worth[20.0, 4.0] > 1.1
-    assert worth[5.0, 4.0] == worth[20.0, 0.0] == 1.0  # what the short plan taught is put to use by now
+    assert learner.beliefs(60, 1.0).change_rate * DAY > 2.0
+    often, seldom = (learner.fresh_probability(slot, DAY, 0) for slot in (60, 61))
+    assert often < 0.15  # e^(−4) is 0.02
+    assert seldom > 0.65  # e^(−0.1) is 0.9
 
 
 LIVE = """
@@ -164,7 +132,7 @@ def compiled():
 
 compile_ahead()
 before, learned = compiled(), b""
-assert before["interest_of"] and before["learn_crawl"] and before["sweep"]
+assert before["beliefs_of"] and before["learn_crawl"] and before["sweep"]
 for _ in range(2):
     engine = Engine(scheduler=Few(budget=1.0), estimator=Learner(), activity=Activity(width=1.0))
     for number in range(3):

@@ -6,7 +6,7 @@ import pytest
 from afresh.lab import EXPERIMENTS, Result, experiment, run
 from afresh.lab.fig5 import heavy_tailed_world
 from afresh.lab.fig9 import over_last_crawls
-from afresh.lab.learning import explore_trial
+from afresh.lab.learning import learn_trial
 from afresh.lab.run import row_of
 from afresh.sim.simulate import simulate
 from afresh.sim.world import paper_world
@@ -19,7 +19,7 @@ def shares(result: Result, *, of: str = "ceiling") -> Shares:
     return {(row.pages, row.policy): row.accuracy / getattr(row, of) for row in result.rows}
 
 
-LEARNING = ("learn", "explore", "sources", "weights", "delay")
+LEARNING = ("learn", "sources", "weights", "delay")
 
 
 def test_fig2_greedy_and_lds_are_the_baseline() -> None:
@@ -165,29 +165,19 @@ def test_all_published_figures_are_there() -> None:
     assert experiment("fig4").sizes == (100, 200, 500, 750, 1000, 10000)
 
 
-def test_learning_comes_close_to_knowing_and_stays_above_uniform_visits() -> None:
-    shares = {row.policy: row.accuracy for row in run(experiment("learn"), sizes=(200,), reps=2).rows}
-    assert shares["learns, 20 crawls"] > 0.88
-    assert shares["learns, 100 crawls"] > shares["learns, 20 crawls"] - 0.01
-    assert shares["learns, 20 crawls"] > shares["uniform, 20 crawls"] + 0.02
-
-
-def test_exploring_pays_within_the_plan_and_afterwards() -> None:
-    trials = [explore_trial(1000, seed, (1.0, 3.0)) for seed in range(2)]
-    for length in (1, 3):
-        learning, none, random = (
-            np.mean([trial[f"{way}, in {length} crawls"].accuracy for trial in trials])
-            for way in ("value of learning", "none", "a tenth at random")
-        )
-        assert learning > none
-        assert learning > random + 0.005
-    trial = explore_trial(1000, 0, (10.0,))
-    later, none, random = (
-        trial[f"{way}, after 10 crawls"].accuracy
-        for way in ("value of learning, for later", "none", "a tenth at random")
-    )
-    assert later > none + 0.003
-    assert later > random
+def test_learning_comes_close_to_knowing_and_exploring_pays() -> None:
+    trials = [learn_trial(200, seed, (3.0, 10.0, 30.0)) for seed in range(3)]
+    share = {name: float(np.mean([trial[name].accuracy for trial in trials])) for name in trials[0]}
+    for length, at_least in ((3, 0.93), (10, 0.95), (30, 0.965)):
+        assert share[f"learns, with signals, {length} crawls"] > at_least
+        assert share[f"learns, without signals, {length} crawls"] > at_least + 0.01
+        for kind, above in (("with signals", 0.08), ("without signals", 0.03)):
+            learns, unaware, uniform = (
+                share[f"{way}, {kind}, {length} crawls"] for way in ("learns", "without exploring", "uniform")
+            )
+            assert learns > uniform + above
+            assert learns > unaware - 0.004
+    assert share["learns, with signals, 3 crawls"] > share["without exploring, with signals, 3 crawls"]
 
 
 def test_the_naive_error_stays_and_ours_falls_with_the_crawls() -> None:

@@ -1,6 +1,7 @@
 """Random interleavings of all operations: exact mode against the plain scheduler, the fast one against its rules."""
 
 import io
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from afresh.schedule import Greedy, Pick, Plain, Scheduler
 from afresh.types import Wait
+from afresh.value.predictive import predictive_staleness
 from checks import check
 
 POLICIES = ("greedy", "greedy-cis", "greedy-ncis")
@@ -23,7 +25,13 @@ def random_page(rng: np.random.Generator) -> dict[str, float]:
         "change_rate": float(rng.uniform(0.05, 1)),
         "recall": float(rng.choice([0.0, 1.0, rng.uniform(), rng.uniform()])),
         "false_rate": float(rng.choice([0.0, rng.uniform(0.1, 0.6)])),
+        "shape": float(rng.choice([np.inf, rng.uniform(0.05, 1.0), rng.uniform(1.0, 5.0), rng.uniform(5.0, 50.0)])),
     }
+
+
+def silent_page(rng: np.random.Generator) -> dict[str, float]:
+    """A page that sends no signals."""
+    return {**random_page(rng), "recall": 0.0, "false_rate": 0.0}
 
 
 @dataclass
@@ -51,7 +59,7 @@ class Both:
             "host": int(self.rng.integers(self.hosts)),
             "now": self.now,
             "age": float(self.rng.choice([np.inf, 0.0, 2.0, 10 * self.rng.uniform()])),
-            "signals": int(self.rng.integers(3)),
+            "signals": float(self.rng.choice([0.0, 1.0, 2.0, 0.5])),
         }
         cost = float(self.rng.choice([1.0, 1.0, 2.0]))
         slot = self.fast.add(**random_page(self.rng), cost=cost, **more)  # type: ignore[arg-type]
@@ -75,10 +83,11 @@ class Both:
     def update(self) -> None:
         if self.slots:
             slot = int(self.rng.choice(self.slots))
-            self.fast.update(slot, now=self.now, **random_page(self.rng))
+            heard = {"signals": float(self.rng.choice([0.0, 0.5, 2.0]))} if self.rng.uniform() < 0.3 else {}
+            self.fast.update(slot, now=self.now, **random_page(self.rng), **heard)
             kept = self.kept(slot)
             kept.pop("cost")
-            self.plain.update(slot, now=self.now, **kept)
+            self.plain.update(slot, now=self.now, **kept, **heard)
 
     def rest(self) -> None:
         host, until = int(self.rng.integers(self.hosts)), self.now + float(self.rng.uniform(0, 2))
@@ -127,19 +136,21 @@ def test_exact_mode_picks_what_the_plain_scheduler_picks(seed: int, policy: str,
     assert both.picked > 10
 
 
-def test_exact_mode_follows_the_plain_scheduler_tick_for_tick() -> None:
+@pytest.mark.parametrize("signals", [True, False])
+def test_exact_mode_follows_the_plain_scheduler_tick_for_tick(signals: bool) -> None:
     rng = np.random.default_rng(3)
     fast = Scheduler(budget=10.0, exact=True)
     plain = Plain(Greedy(), budget=10.0)
     for host in range(150):
-        slot = fast.add(**random_page(rng), host=host, now=0.0, age=0.0)
+        slot = fast.add(**(random_page(rng) if signals else silent_page(rng)), host=host, now=0.0, age=0.0)
         known = {name: float(values[0]) for name, values in fast.beliefs(slot).items()}
         plain.add(**known, host=host, now=0.0, age=0.0)
     for tick in range(1, 1500):
         now = tick / 10
         slot = int(rng.integers(150))
-        fast.signal(slot, now)
-        plain.signal(slot, now)
+        if signals:
+            fast.signal(slot, now)
+            plain.signal(slot, now)
         mine, theirs = fast.next(now), plain.next(now)
         assert isinstance(mine, Pick)
         assert isinstance(theirs, Pick)
@@ -147,12 +158,56 @@ def test_exact_mode_follows_the_plain_scheduler_tick_for_tick() -> None:
         plain.finish(theirs.slot, now, crawled=now)
 
 
+def freshness(pages: np.ndarray, current: np.ndarray, heard: np.ndarray, now: float) -> float:
+    """Of all requests, those that find a fresh copy, over all rates that the pages may have."""
+    weighed = (
+        page["request_rate"]
+        * math.exp(
+            -predictive_staleness(
+                now - current[slot], heard[slot], page["silent_rate"], page["weight"], float(page["shape"])
+            )
+        )
+        for slot, page in enumerate(pages)
+    )
+    return float(sum(weighed) / pages["request_rate"].sum())
+
+
+@pytest.mark.parametrize("signals", [True, False])
+def test_the_fast_scheduler_gains_what_the_plain_one_gains(signals: bool) -> None:
+    """It may pick in another order, but pages are as fresh, and nearly the same ones are visited."""
+    rng = np.random.default_rng(4)
+    fast, plain = Scheduler(budget=20.0), Plain(Greedy(), budget=20.0)
+    count, ticks = 400, 6000
+    for host in range(count):
+        slot = fast.add(**(random_page(rng) if signals else silent_page(rng)), host=host, now=0.0, age=0.0)
+        known = {name: float(values[0]) for name, values in fast.beliefs(slot).items()}
+        plain.add(**known, host=host, now=0.0, age=0.0)
+    often, fresh = np.zeros((2, count)), []
+    pages, kept = fast.state.pages[:count], plain._pages[:count]
+    for tick in range(1, ticks + 1):
+        now = tick / 20
+        for slot in np.flatnonzero(rng.poisson(pages["signal_rate"] / 20)).tolist():
+            fast.signal(slot, now)
+            plain.signal(slot, now)
+        for number, pick in enumerate((fast.next(now), plain.next(now))):
+            assert isinstance(pick, Pick)
+            often[number, pick.slot] += tick > ticks // 3
+            if number == 1:
+                plain.finish(pick.slot, now, crawled=now)
+        if tick > ticks // 3 and tick % 50 == 0:
+            fresh.append([freshness(pages, each["current"], each["signals"], now) for each in (pages, kept)])
+    mine, theirs = np.mean(fresh, axis=0)
+    assert mine == pytest.approx(theirs, abs=0.004)
+    assert np.abs(often[0] - often[1]).sum() < 0.12 * often[1].sum()
+
+
 class Life:
     """Random operations on the fast scheduler, with a plain account of what may not happen."""
 
     def __init__(self, seed: int, lease: float | None) -> None:
         self.rng = np.random.default_rng(seed)
-        self.machine = Scheduler(budget=10.0, lease=lease, floor=float(self.rng.choice([0.0, 0.01])))
+        floor, sweep = float(self.rng.choice([0.0, 0.01])), float(self.rng.choice([0.0, 0.3]))
+        self.machine = Scheduler(budget=10.0, lease=lease, floor=floor, sweep=sweep)
         self.now = 0.0
         self.lease = lease
         self.slots: set[int] = set()

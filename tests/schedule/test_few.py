@@ -22,6 +22,7 @@ def random_page(rng: np.random.Generator) -> dict[str, float]:
         "change_rate": float(rng.choice([0.0, 0.5, rng.uniform(0.01, 2), rng.uniform(0.01, 2)])),
         "recall": float(rng.choice([0.0, 0.0, 1.0, rng.uniform()])),
         "false_rate": float(rng.choice([0.0, 0.0, rng.uniform(0.1, 0.6)])),
+        "shape": float(rng.choice([math.inf, rng.uniform(0.05, 1.0), rng.uniform(1.0, 5.0), rng.uniform(5.0, 50.0)])),
     }
 
 
@@ -39,7 +40,9 @@ class Both:
 
     def __post_init__(self) -> None:
         budget = float(self.rng.choice([1.0, 10.0, 1e4]))
-        self.few, self.plain = Few(budget=budget, lease=LEASE), Plain(Greedy(), budget=budget, lease=LEASE)
+        sweep = float(self.rng.choice([0.0, 0.0, 0.1, 0.5]))
+        self.few = Few(budget=budget, lease=LEASE, sweep=sweep)
+        self.plain = Plain(Greedy(), budget=budget, lease=LEASE, sweep=sweep)
 
     def add(self) -> None:
         options = {
@@ -48,7 +51,7 @@ class Both:
             "host": int(self.rng.integers(self.hosts)),
             "now": self.now,
             "age": float(self.rng.choice([math.inf, math.inf, 0.0, 2.0, 10 * self.rng.uniform()])),
-            "signals": int(self.rng.integers(3)),
+            "signals": float(self.rng.choice([0.0, 1.0, 2.0, 0.5])),
         }
         slot = self.few.add(**options)  # type: ignore[arg-type]
         assert self.plain.add(**options) == slot  # type: ignore[arg-type]
@@ -78,7 +81,7 @@ class Both:
             if self.rng.uniform() < 0.3:
                 believed["age"] = float(self.rng.uniform(0, 5))
             if self.rng.uniform() < 0.3:
-                believed["age"] = float(self.rng.exponential(3.0))
+                believed["signals"] = float(self.rng.exponential(1.0))
             self.few.update(slot, now=self.now, **believed)
             self.plain.update(slot, now=self.now, **believed)
 
@@ -147,19 +150,21 @@ def test_both_picks_and_waits_occur_in_these_comparisons() -> None:
     assert both.waited > 50
 
 
+@pytest.mark.parametrize("signals", [True, False])
 @pytest.mark.parametrize("copies", [True, False])
-def test_it_follows_the_plain_scheduler_tick_for_tick(copies: bool) -> None:
+def test_it_follows_the_plain_scheduler_tick_for_tick(copies: bool, signals: bool) -> None:
     """Long enough for horizons to be reached many times, at a steady pace."""
     rng = np.random.default_rng(3)
     few, plain = Few(budget=100.0), Plain(Greedy(), budget=100.0)
     for host in range(200):
         options = {**random_page(rng), "host": host % 20, "now": 0.0, "age": 0.0 if copies else math.inf}
+        options |= {} if signals else {"recall": 0.0, "false_rate": 0.0}
         few.add(**options)  # type: ignore[arg-type]
         plain.add(**options)  # type: ignore[arg-type]
     for tick in range(1, 1500):
         now = tick / 100
         slot = int(rng.integers(200))
-        if slot < 20:
+        if signals and slot < 20:
             few.signal(slot, now)
             plain.signal(slot, now)
         pick = plain.next(now)
@@ -203,3 +208,45 @@ def test_values_are_looked_up_for_few_pages_at_a_pick(monkeypatch: pytest.Monkey
         assert isinstance(pick, Pick)
         few.finish(pick.slot, now, crawled=now)
     assert valued / 4000 < 4 * math.sqrt(4000)
+
+
+def either(kind: type) -> Few | Plain:
+    return Few(budget=1.0, lease=LEASE) if kind is Few else Plain(Greedy(), budget=1.0, lease=LEASE)
+
+
+EITHER = pytest.mark.parametrize("kind", [Few, Plain])
+
+
+@EITHER
+def test_a_removed_page_does_not_hinder_the_others(kind: type) -> None:
+    scheduler = either(kind)
+    gone = scheduler.add(request_rate=1.0, change_rate=1.0, shape=0.5, host=0, now=0.0, age=1.0)
+    kept = scheduler.add(request_rate=1.0, change_rate=1.0, shape=0.5, host=1, now=0.0, age=1.0)
+    scheduler.remove(gone)
+    pick = scheduler.next(1.0)
+    assert isinstance(pick, Pick)
+    assert pick.slot == kept
+    assert scheduler.explain(kept, 1.0).value > 0
+
+
+@EITHER
+@pytest.mark.parametrize("price", [1e-3, 1e4])
+def test_when_a_page_without_a_copy_is_due_is_found(kind: type, price: float) -> None:
+    scheduler = either(kind)
+    slot = scheduler.add(request_rate=1.0, change_rate=1.0, shape=0.3, now=0.0)
+    scheduler.price = price
+    assert scheduler.explain(slot, 1.0).due == (1.0 if price < 1 else math.inf)
+
+
+@EITHER
+def test_fewer_signals_than_the_lease_began_with_are_none_afterwards(kind: type) -> None:
+    scheduler = either(kind)
+    believed = {"request_rate": 1.0, "change_rate": 1.0, "recall": 0.5, "false_rate": 0.2, "shape": 2.0}
+    slot = scheduler.add(**believed, host=0, now=0.0, age=1.0, signals=3.0)  # type: ignore[arg-type]
+    assert isinstance(scheduler.next(1.0), Pick)
+    scheduler.update(slot, now=1.5, signals=0.5)
+    scheduler.finish(slot, 2.0, crawled=1.0)
+    fresh = either(kind)
+    other = fresh.add(**believed, host=0, now=2.0, age=1.0)  # type: ignore[arg-type]
+    assert scheduler.explain(slot, 3.0).value == fresh.explain(other, 3.0).value > 0
+    assert isinstance(scheduler.next(3.0), Pick)

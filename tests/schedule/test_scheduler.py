@@ -35,10 +35,10 @@ def many(count: int, seed: int = 0, **fields: object) -> dict[str, object]:
     } | fields
 
 
-def test_a_record_is_one_cache_line() -> None:
+def test_a_record_takes_72_bytes_and_the_first_begins_a_cache_line() -> None:
     machine = Scheduler(budget=1.0)
     machine.add_many(**many(1000))  # type: ignore[arg-type]
-    assert machine.state.pages.itemsize == 64
+    assert machine.state.pages.itemsize == 72
     assert machine.state.pages.ctypes.data % 64 == 0
 
 

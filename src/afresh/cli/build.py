@@ -13,6 +13,7 @@ from afresh.errors import ConfigError
 from afresh.estimate import Activity, Learner
 from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.base import typical_rate
+from afresh.estimate.requests import Memory
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Addresses, AddressLimits, Hosts, Politeness
 from afresh.schedule import Few, Scheduler, Schedules
@@ -26,12 +27,16 @@ def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
     """An engine with the settings' budget and politeness, for so many pages, or for more that are yet to be found."""
     budget = config.crawl.budget
     lease = config.fetch.timeout + 60
-    scheduler: Schedules = Few(budget=budget, lease=lease)
+    sweep = config.crawl.sweep
+    scheduler: Schedules = Few(budget=budget, lease=lease, sweep=sweep)
     if pages > MANY:
-        scheduler = Scheduler(budget=budget, lease=lease)
+        scheduler = Scheduler(budget=budget, lease=lease, sweep=sweep)
     return Engine(
         scheduler=scheduler,
-        estimator=Learner(typical_rate=typical_rate(budget, max(pages, to_come))),
+        estimator=Learner(
+            typical_rate=typical_rate(budget, max(pages, to_come)),
+            requests=Memory(config.crawl.request_memory, config.crawl.burst_memory),
+        ),
         importance=config.importance,
         activity=Activity(width=1.0 / (SLICES_PER_ROUND * typical_rate(budget, pages))),  # it follows what is found
         hosts=Hosts(

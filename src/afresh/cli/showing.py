@@ -14,7 +14,7 @@ from afresh.store import PageState, Store
 from afresh.types import Crawl
 from afresh.units import show_duration, show_rate, show_size
 
-_NOTHING_TO_LEARN = 1.005  # times a crawl's worth: what would be printed as 1
+OLDEST = 1e100  # seconds; an age at which all is gained that time brings
 ALIVE = 5.0  # a runner writes a sign of life several times a second; older ones mean that it is gone
 
 
@@ -27,7 +27,7 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
 
     read = settings(config, store)
     with open_store(read, create=False) as kept:
-        facts = _status(kept, now(), read.importance)
+        facts = _status(kept, now(), read.importance) | {"sweep": read.crawl.sweep}
     if json:
         typer.echo(as_json(facts))
         return
@@ -36,7 +36,8 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
     console.print(f"crawls       {facts['crawls']}, of which {facts['changes']} found a change")
     console.print(f"bodies       {show_size(facts['body_bytes'])}, stored in {show_size(facts['stored_bytes'])}")
     if facts["budget"] is not None:
-        console.print(f"budget       {show_rate(facts['budget'])}")
+        sweep = f"{100 * facts['sweep']:.3g} % of it for the copies left alone longest"
+        console.print(f"budget       {show_rate(facts['budget'])}, {sweep}")
         console.print(f"price        {facts['price']:.4g} (expected fresh requests that a crawl must gain)")
     if facts["expected_freshness"] is not None:
         console.print(f"freshness    {facts['expected_freshness']:.1%} of requests would find a fresh copy (believed)")
@@ -142,7 +143,6 @@ def _facts(kept: Store, state: PageState, when: float, history: int, importance:
         "host_ready": host.ready if host and host.ready > when else None,
         "history": [asdict(crawl) for crawl in kept.history(url, history)],
         "value": stated.value,
-        "teaches": stated.teaches,
         "price": price,
         "due": stated.due,
         "held_by": stated.held_by,
@@ -162,7 +162,8 @@ def _why(facts: dict[str, Any], when: float) -> str:
     if believed is None:
         return "It was never crawled; it waits for its first turn."
     parts = [
-        f"it is believed to change {show_rate(believed['change_rate'])} (from {believed['observations']} checks)",
+        f"it is believed to change {show_rate(believed['change_rate'])}",
+        f"as {believed['observations']} checks tell to within a factor of {math.exp(believed['shape'] ** -0.5):.2g}",
         f"and to be wanted {show_rate(believed['request_rate'])}",
     ]
     if facts["copy"]:
@@ -172,8 +173,6 @@ def _why(facts: dict[str, Any], when: float) -> str:
         parts.append(f"so it is fresh with probability {facts['copy']['fresh_probability']:.2f}")
     else:
         parts.append("there is no copy yet")
-    if facts["teaches"] > _NOTHING_TO_LEARN:
-        parts.append(f"what a crawl would teach makes it worth {facts['teaches']:.2g} times as much")
     reason = "; ".join(parts)
     if facts["price"] is None:
         return f"No runner has set a price yet; {reason}."
@@ -185,7 +184,10 @@ def _why(facts: dict[str, Any], when: float) -> str:
         wait = " It waits until its host is ready." if facts["host_ready"] else ""
         return f"A crawl now gains {facts['value']:.3g}, at least the price {facts['price']:.3g}: {reason}.{wait}"
     if math.isinf(facts["due"]):
-        most = facts["teaches"] * believed["request_rate"] / believed["change_rate"]
+        rates = {name: believed[name] for name in ("change_rate", "recall", "false_rate", "shape", "request_rate")}
+        from afresh.value import crawl_value
+
+        most = crawl_value(OLDEST, **rates)
         return (
             f"A crawl now gains {facts['value']:.3g} and never more than {most:.4g}, below the price "
             f"{facts['price']:.4g}: {reason}."

@@ -28,7 +28,6 @@ class Stated:
     value: float | None  # of a crawl now
     due: float  # when it will be worth its price
     held_by: str
-    teaches: float  # what a crawl would teach makes it worth so many times more
 
 
 def some_states(kept: Store, most: int = SAMPLE) -> list[PageState]:
@@ -55,7 +54,7 @@ def stated_freshness(kept: Store, when: float, importance: Mapping[str, float]) 
     This is what calibration checks; freshness at the believed rates alone is more confident than that.
     """
     states = some_states(kept)
-    engine = _engine(kept, states, when, importance, curious=False)
+    engine = _engine(kept, states, when, importance)
     weight = fresh = 0.0
     for state in states:
         request_rate = (_told(state) or engine.beliefs(state.page.url, when)).request_rate
@@ -67,7 +66,7 @@ def stated_freshness(kept: Store, when: float, importance: Mapping[str, float]) 
 def stated_of(kept: Store, state: PageState, price: float, when: float, importance: Mapping[str, float]) -> Stated:
     """What is said of one page, if a crawl has to gain so much; `importance` is that of the pages of each host."""
     if state.beliefs is None:
-        return Stated(None, 0.0, None, when, "", 1.0)
+        return Stated(None, 0.0, None, when, "")
     if (told := _told(state)) is not None:
         scheduler = Plain(Greedy(), budget=1.0)
         scheduler.price = price
@@ -76,17 +75,17 @@ def stated_of(kept: Store, state: PageState, price: float, when: float, importan
             change_rate=told.change_rate,
             recall=told.recall,
             false_rate=told.false_rate,
+            shape=told.shape,
             now=when,
             age=math.inf if state.checked is None else max(when - state.checked, 0.0),
             signals=state.signals,
         )
         why = scheduler.explain(slot, when)
-        return Stated(told, _fresh(None, state, when), why.value, why.due, why.held_by, 1.0)
+        return Stated(told, _fresh(None, state, when), why.value, why.due, why.held_by)
     url = state.page.url
-    engine = _engine(kept, [*_like(kept, url), state], when, importance, curious=True, price=price)
+    engine = _engine(kept, [*_like(kept, url), state], when, importance, price=price)
     why = engine.explain(url, when)
-    beliefs, teaches = engine.beliefs(url, when), engine.interest(url)
-    return Stated(beliefs, _fresh(engine, state, when), why.value, why.due, why.held_by, teaches)
+    return Stated(engine.beliefs(url, when), _fresh(engine, state, when), why.value, why.due, why.held_by)
 
 
 def _engine(
@@ -95,7 +94,6 @@ def _engine(
     when: float,
     importance: Mapping[str, float],
     *,
-    curious: bool,
     price: float = 0.0,
 ) -> Engine:
     """An engine that knows these pages and all that was learned of their sites, as a runner's would after a restart."""
@@ -107,7 +105,7 @@ def _engine(
     scheduler.price = price
     engine = Engine(
         scheduler=scheduler,
-        estimator=_estimator(states, typical, curious),
+        estimator=_estimator(states, typical),
         importance=importance,
         activity=from_text(kept.get("activity"), width=width, now=when),
         sources=Sources.from_text(kept.get("sources")),
@@ -117,13 +115,13 @@ def _engine(
     return engine
 
 
-def _estimator(states: list[PageState], typical: float, curious: bool) -> Estimator:
+def _estimator(states: list[PageState], typical: float) -> Estimator:
     """One that reads what was learned of these pages."""
     if not any(state.learned.startswith(BY_LEARNER) for state in states):
         return Grid(typical_rate=typical)
     from afresh.estimate import Learner
 
-    return Learner(typical_rate=typical) if curious else Learner(typical_rate=typical, curiosity=0.0)
+    return Learner(typical_rate=typical)
 
 
 def _told(state: PageState) -> Beliefs | None:

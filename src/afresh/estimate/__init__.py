@@ -11,7 +11,7 @@ done elsewhere, for comparison.
 from typing import TYPE_CHECKING, Any
 
 from afresh.estimate.activity import Activity
-from afresh.estimate.base import Estimator
+from afresh.estimate.base import Estimator, typical_rate
 from afresh.estimate.calibration import Calibration, Reliability
 from afresh.estimate.grid import Grid
 from afresh.estimate.kin import branches_of, kin_of
@@ -33,6 +33,7 @@ __all__ = [
     "branches_of",
     "fit_change",
     "kin_of",
+    "typical_rate",
 ]
 
 

@@ -8,8 +8,10 @@ host's towards 1, stretches the time that has passed for every page of the branc
 since. Busy branches are crawled more, because they are busy; so what a branch has said of a slice counts less and less
 in the wider one, or all would look as busy as those.
 
-Whether this explains anything is learned too, host by host: the odds that it foretells crawls better than plain time.
-Where pages change each on their own, the odds fall and time passes as it does on the clock.
+Whether this explains anything is learned too, host by host: the odds that it foretells crawls better than plain time,
+and the odds that folders foretell more than the host as a whole. Where pages change each on their own, the former fall
+and time passes as it does on the clock; where folders mean nothing (an alphabet, say), the latter fall and what happens
+anywhere on the host counts for all its pages alike.
 
 What is said of a copy reckons with what such slices cannot tell. Little may be known of a branch: then freshness is
 averaged over how busy it may have been. And a crawl shows that there was a sweep since the last one, and only later
@@ -23,12 +25,14 @@ This is the plain form, one page at a time in numpy; `activity_online` is the sa
 
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Number = TypeVar("Number", float, NDArray[np.float64])
 
 SLICES = 64  # that are remembered
 SLICES_PER_ROUND = 16  # in the time of one visit to every page
@@ -42,13 +46,14 @@ DRAWN = (
 KNOWN_AT_FIRST = 0.5  # changes' worth: how sure it is how busy a branch was of which nothing is known but the wider one
 SHORTEST = 1e-9  # seconds: an interval that says nothing
 FIRST_ODDS = -2.0  # nats: that pages change together has to show
+FIRST_FOLDER_ODDS = 0.0  # nats: that folders foretell more than their host
 ODDS_FADE = 0.999  # a crawl: about the last thousand decide whether pages change together
 MOST_ODDS = 20.0  # nats
 TONE_FADE = 0.9995
 TONE_PRIOR = 50.0  # crawls' worth by which the level is drawn towards what the estimator says
 MOST_TONE = 1.5
 USUAL_FADE = 0.998  # a crawl: what is usual is that of about the last five hundred
-LEVELS = ("odds", "tone", "tone_known", "usual")  # what is known of a host as a whole
+LEVELS = ("odds", "tone", "tone_known", "usual", "folder_odds")  # what is known of a host as a whole
 SWEEP = 2.0  # how stale one sweep leaves copies, as x in exp(−x): it changes some nine pages in ten
 
 
@@ -77,6 +82,7 @@ class Activity:
         self.expected = np.zeros((16, SLICES))
         self.newest = np.zeros(16, np.int64)  # the slice up to which each branch is kept
         self.odds = np.zeros(16)  # log odds that pages change together, beside the first; of hosts only
+        self.folder_odds = np.zeros(16)  # log odds that folders foretell more, beside the first; of hosts only
         self.tone = np.zeros(16)  # logarithm of what is found over what was said
         self.tone_known = np.zeros(16)
         self.usual = np.zeros(16)  # how likely copies are to be stale when they are crawled; of hosts only
@@ -145,20 +151,23 @@ class Activity:
 
     def _within(self, branches: tuple[int, ...], place: int, since: float, now: float) -> tuple[float, float]:
         """The same for an interval within one slice, as after every crawl: no arrays are needed for that."""
-        ratio, expected, begin = 1.0, 0.0, place * self.width
+        ratio, begin, passed = 1.0, place * self.width, []
         for branch in branches:
             newest, found, expected = self.newest.item(branch), 0.0, 0.0
             if newest - SLICES < place <= newest:
                 found, expected = self.found.item(branch, place % SLICES), self.expected.item(branch, place % SLICES)
             ratio = (DRAWN * ratio + found) / (DRAWN + expected)
+            passed.append((ratio, ratio / (KNOWN_AT_FIRST + expected)))
+        folders = _folders(self.folder_odds.item(branches[0]))
+        ratio, doubt = (mixed(passed[0][k], passed[-1][k], folders) for k in range(2))
         inside = max(now - max(since, begin), 0.0)
-        return max(0.0, begin - since) + inside * ratio, inside * inside * ratio / (KNOWN_AT_FIRST + expected)
+        return max(0.0, begin - since) + inside * ratio, inside * inside * doubt
 
     def _clock(self, branches: tuple[int, ...], last: int) -> "_Clock":
         """Stretched time on these branches; siblings are looked at one after another, so the last one is kept."""
         if self._kept is None or self._kept[0] != (branches, last):
             first = last - SLICES + 1
-            self._kept = (branches, last), _Clock(first, self.width, *self._ratios(branches, first, SLICES))
+            self._kept = (branches, last), _Clock(first, self.width, *self._mixed_ratios(branches, first, SLICES))
         return self._kept[1]
 
     def learn(
@@ -175,10 +184,11 @@ class Activity:
             self._bring_up(branch, first + len(spans) - 1)
         rate, host = max(expected, 1e-9) / (now - since), branches[0]
         sure, alone = _sure(self.odds[host]), rate * (now - since)
-        ratios, doubts = self._ratios(branches, first, len(spans))
+        told = min(told, 50.0)
+        self._learn_folders(branches, first, spans, before, rate, told, changed)
+        ratios, doubts = self._mixed_ratios(branches, first, len(spans))
         together = _averaged(rate * (before + float(spans @ ratios)), float((rate * spans) ** 2 @ doubts))
         x = (1.0 - sure) * alone + sure * together
-        told = min(told, 50.0)
         gain = _log_likelihood(together + told, changed) - _log_likelihood(alone + told, changed)
         self.odds[host] = min(max(ODDS_FADE * self.odds[host] + gain, -MOST_ODDS), MOST_ODDS)
         self._learn_tone(host, x, told, changed)
@@ -193,6 +203,27 @@ class Activity:
             self.expected[branch, places] = SLICE_FADE * before_it + say[gone:] * rate * spans[gone:]
             self.found[branch, places] = SLICE_FADE * self.found[branch, places] + say[gone:] * found[gone:]
             say[gone:] *= (DRAWN / (DRAWN + before_it)) ** 2  # which adds up to about DRAWN
+
+    def _learn_folders(
+        self,
+        branches: tuple[int, ...],
+        first: int,
+        spans: Floats,
+        before: float,
+        rate: float,
+        told: float,
+        changed: bool,
+    ) -> None:
+        """The odds that a page's folders foretell its crawls better than its host does."""
+        if len(branches) == 1:
+            return
+        said = []
+        for which in (branches[:1], branches):
+            ratios, doubts = self._ratios(which, first, len(spans))
+            x = _averaged(rate * (before + float(spans @ ratios)), float((rate * spans) ** 2 @ doubts))
+            said.append(_log_likelihood(x + told, changed))
+        odds = ODDS_FADE * self.folder_odds[branches[0]] + said[1] - said[0]
+        self.folder_odds[branches[0]] = min(max(odds, -MOST_ODDS), MOST_ODDS)
 
     def _learn_tone(self, host: int, x: float, told: float, changed: bool) -> None:
         """The level of what is said, by how much of it comes true."""
@@ -222,6 +253,12 @@ class Activity:
             found, expected = np.where(kept, (self.found[branch, places], self.expected[branch, places]), 0.0)
             ratio = (DRAWN * ratio + found) / (DRAWN + expected)
         return ratio, ratio / (KNOWN_AT_FIRST + expected)
+
+    def _mixed_ratios(self, branches: tuple[int, ...], first: int, count: int) -> tuple[Floats, Floats]:
+        """The same as far as folders are believed, and of the host alone as far as they are not."""
+        folders = _folders(self.folder_odds.item(branches[0]))
+        of_host, of_all = (self._ratios(which, first, count) for which in (branches[:1], branches))
+        return mixed(of_host[0], of_all[0], folders), mixed(of_host[1], of_all[1], folders)
 
     def follow(self, round_time: float) -> None:
         """Let slices be as long as a visit to every page needs them to be: where it takes longer now, two become one.
@@ -311,6 +348,15 @@ def _once(mean: float) -> float:
     if mean < 1e-9:
         return 1.0
     return mean / math.expm1(mean) if mean < 500.0 else 0.0
+
+
+def mixed(of_host: Number, of_all: Number, folders: float) -> Number:
+    """What is said by the host, and by its folders as far as they are believed."""
+    return (1.0 - folders) * of_host + folders * of_all
+
+
+def _folders(odds: float) -> float:
+    return 1.0 / (1.0 + math.exp(-(FIRST_FOLDER_ODDS + odds)))
 
 
 def _sure(odds: float) -> float:

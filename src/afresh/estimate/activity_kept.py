@@ -60,7 +60,7 @@ def from_text(text: str | None, *, width: float, now: float) -> Activity:
         found = json.loads(text or "")
         names, then = [str(name) for name in found["names"][:MOST_KEPT]], float(found["width"])
         newest = np.array(found["newest"], np.int64)
-        levels = _unpacked(found["levels"], "<f8", (len(LEVELS), len(names)))
+        levels = _levels(found["levels"], len(names))
         slices = _unpacked(found["slices"], "<f4", (2, len(names), SLICES))
         if newest.shape != (len(names),) or not (0 < then < math.inf and (slices >= 0.0).all()):
             return made
@@ -70,6 +70,7 @@ def from_text(text: str | None, *, width: float, now: float) -> Activity:
     for name, values in zip(LEVELS, levels, strict=True):
         getattr(made, name)[rows] = values
     np.clip(made.odds, -MOST_ODDS, MOST_ODDS, out=made.odds)
+    np.clip(made.folder_odds, -MOST_ODDS, MOST_ODDS, out=made.folder_odds)
     np.clip(made.tone, -MOST_TONE, MOST_TONE, out=made.tone)
     np.clip(made.tone_known, 0.0, None, out=made.tone_known)
     np.clip(made.usual, 0.0, 1.0, out=made.usual)
@@ -79,6 +80,14 @@ def from_text(text: str | None, *, width: float, now: float) -> Activity:
         made.found[rows], made.expected[rows] = slices
         made.follow(width * SLICES_PER_ROUND)
     return made
+
+
+def _levels(text: str, names: int) -> Floats:
+    """What is known of hosts as wholes; what was kept before folders were doubted lacks the last of it."""
+    try:
+        return _unpacked(text, "<f8", (len(LEVELS), names))
+    except ValueError:
+        return np.concatenate([_unpacked(text, "<f8", (len(LEVELS) - 1, names)), np.zeros((1, names))])
 
 
 def _forget_later(slices: Floats, newest: Integers, last: int) -> Integers:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from afresh.estimate.activity import (
     DRAWN,
+    FIRST_FOLDER_ODDS,
     FIRST_ODDS,
     KNOWN_AT_FIRST,
     MOST_ODDS,
@@ -39,6 +40,7 @@ class Slices(NamedTuple):
     tone: Floats
     tone_known: Floats
     usual: Floats
+    folder_odds: Floats
 
 
 def slices_of(activity: Activity) -> Slices:
@@ -52,12 +54,18 @@ def slices_of(activity: Activity) -> Slices:
         activity.tone,
         activity.tone_known,
         activity.usual,
+        activity.folder_odds,
     )
 
 
 @compiled
 def _sure(odds: float) -> float:
     return 1.0 / (1.0 + math.exp(-(FIRST_ODDS + odds)))
+
+
+@compiled
+def _folders(odds: float) -> float:
+    return 1.0 / (1.0 + math.exp(-(FIRST_FOLDER_ODDS + odds)))
 
 
 @compiled
@@ -93,7 +101,24 @@ def _bounds(slices: Slices, since: float, now: float) -> tuple[int, int]:
 
 @compiled
 def _passed(slices: Slices, branches: Integers, since: float, now: float) -> tuple[float, float]:
-    """The time that passed by what was found on the branches, and the doubt about it."""
+    """The time that passed by what was found, on folders as far as they are believed, and the doubt about it."""
+    time, variance = _passed_on(slices, branches[:1], since, now)
+    if branches.size > 1:
+        folders = _folders(slices.folder_odds[branches[0]])
+        narrow, doubt = _passed_on(slices, branches, since, now)
+        time, variance = time + folders * (narrow - time), variance + folders * (doubt - variance)
+    return time, variance
+
+
+@compiled
+def _mixed_ratio(slices: Slices, branches: Integers, at: int) -> float:
+    of_host, folders = _ratio(slices, branches[:1], at)[0], _folders(slices.folder_odds[branches[0]])
+    return float(of_host + folders * (_ratio(slices, branches, at)[0] - of_host))
+
+
+@compiled
+def _passed_on(slices: Slices, branches: Integers, since: float, now: float) -> tuple[float, float]:
+    """The same on these branches alone."""
     first, last = _bounds(slices, since, now)
     time, variance = max(0.0, first * slices.width - since), 0.0
     for at in range(first, last + 1):
@@ -161,6 +186,21 @@ def fresh(slices: Slices, branches: Integers, since: float, now: float, expected
 
 
 @compiled
+def _learn_folders(
+    slices: Slices, branches: Integers, since: float, now: float, rate: float, told: float, changed: bool
+) -> None:
+    if branches.size == 1:
+        return
+    gain = 0.0
+    for narrow in range(2):
+        time, doubt = _passed_on(slices, branches if narrow == 1 else branches[:1], since, now)
+        said = _log_likelihood(_averaged(rate * time, rate * (rate * doubt)) + told, changed)
+        gain += said if narrow == 1 else -said
+    odds = ODDS_FADE * slices.folder_odds[branches[0]] + gain
+    slices.folder_odds[branches[0]] = min(max(odds, -MOST_ODDS), MOST_ODDS)
+
+
+@compiled
 def _learn_host(slices: Slices, host: int, x: float, told: float, gain: float, changed: bool) -> None:
     slices.odds[host] = min(max(ODDS_FADE * slices.odds[host] + gain, -MOST_ODDS), MOST_ODDS)
     said = x * math.exp(slices.tone[host])
@@ -183,16 +223,17 @@ def learn_activity(
     rate, host = max(expected, 1e-9) / (now - since), branches[0]
     sure = _sure(slices.odds[host])
     alone = rate * (now - since)
+    told = min(told, 50.0)
+    _learn_folders(slices, branches, since, now, rate, told, changed)
     time, doubt = _passed(slices, branches, since, now)
     together = _averaged(rate * time, rate * (rate * doubt))
     x = (1.0 - sure) * alone + sure * together
-    told = min(told, 50.0)
     gain = _log_likelihood(together + told, changed) - _log_likelihood(alone + told, changed)
     _learn_host(slices, host, x, told, gain, changed)
     share = 1.0 / -math.expm1(-(x + told)) if changed else 0.0
     for at in range(first, last + 1):
         place, span = at % SLICES, rate * _span(slices, since, now, at)
-        found = share * span * (1.0 - sure + sure * _ratio(slices, branches, at)[0])
+        found = share * span * (1.0 - sure + sure * _mixed_ratio(slices, branches, at))
         say = 1.0
         for branch in branches[::-1]:
             if at <= slices.newest[branch] - SLICES:

@@ -4,7 +4,6 @@ from typing import Protocol
 
 from afresh.types import Beliefs
 
-YEAR = 365.25 * 86400.0
 # How what a `Learner` has learned of a page begins; the first byte counts what its sums have meant.
 BY_LEARNER = b"\x03afresh"
 
@@ -12,12 +11,12 @@ BY_LEARNER = b"\x03afresh"
 def typical_rate(budget: float, pages: int) -> float:
     """How often a page is taken to change before there is any evidence: about as often as the budget could visit it.
 
-    That is the only time scale that is known then; and within what is seen on the web.
+    That is the only time scale that is known then.
 
-    >>> typical_rate(2.0, 1000), typical_rate(100.0, 1) == 1 / 60
-    (0.002, True)
+    >>> typical_rate(2.0, 1000)
+    0.002
     """
-    return min(max(budget / max(pages, 1), 1 / YEAR), 1 / 60)
+    return max(budget, 1e-12) / max(pages, 1)
 
 
 class Estimator(Protocol):
@@ -51,21 +50,6 @@ class Estimator(Protocol):
 
     def fresh_probability(self, slot: int, elapsed: float, signals: float) -> float:
         """How likely a copy that is `elapsed` old and has heard `signals` is to be current."""
-
-    def interest(
-        self,
-        slot: int,
-        request_rate: float,
-        price: float,
-        *,
-        elapsed: float = ...,
-        signals: float = ...,
-        in_turn: bool = ...,
-    ) -> float:
-        """What a crawl is worth at this price, against one from which nothing can be learned: at least 1.
-
-        The copy is `elapsed` old and has heard `signals`; `in_turn`: all pages are asked about one after another.
-        """
 
     def learned(self, slot: int) -> bytes:
         """All that was learned of the page, for `add` after a restart; at most a few hundred bytes."""

@@ -3,25 +3,31 @@
 It is exact where it can be and small enough to read: P(changed) = 1 − exp(−(α·elapsed + b·signals)), with α from a
 grid of silent rates for every page and b, what one signal is worth, from a grid for all pages together. The prior over
 α starts broad and becomes the average of what the pages turned out to be (empirical Bayes), so a page never crawled is
-believed to be like the others.
+believed to be like the others. What was seen fades with every crawl and with time, and belief goes back towards that.
 """
 
 import struct
 from dataclasses import dataclass, field
-from math import exp
+from math import exp, log, sqrt
 
 import numpy as np
 import numpy.typing as npt
 
 from afresh.estimate.popularity import Popularity
-from afresh.estimate.requests import FAST, SLOW, faded, ordinary_share, request_rate, valued
+from afresh.estimate.requests import MEMORY as REQUESTS
+from afresh.estimate.requests import faded, ordinary_share, request_rate, valued
 from afresh.types import Beliefs
 
 Floats = npt.NDArray[np.float64]
 
 DECADES = 5.0  # the grid reaches this far to either side of the typical rate
 POINTS = 41
-PRIOR_SPREAD = 1.0  # decades; the standard deviation of the first guess
+PRIOR_SHAPE = 0.5  # of the first guess, a Gamma distribution: anything goes, over two orders of magnitude
+CRAWL_MEMORY = 0.98  # what a crawl leaves of what was known before it
+MEMORY = 100.0  # typical intervals, in which what was known fades to 1/e
+USUAL_FADE = 0.999  # a crawl, of the usual time between two of them
+MIN_SHAPE, MAX_SHAPE = 0.05, 50.0
+LEAST_GUESS = 1e-6  # against the likeliest rate: pages far faster than typical are not ruled out
 PRIOR_PAGES = 2.0  # how many pages' worth the first guess weighs
 SHORTEST_WATCH = 0.01  # typical intervals; a first signal right after the start does not mean signals without end
 SIGNAL_WEIGHTS = np.concatenate([[0.0], np.geomspace(0.05, 10.0, 20)])
@@ -54,13 +60,16 @@ class Grid:
     def __init__(self, *, typical_rate: float = 1 / 86400) -> None:
         self.typical_rate = typical_rate
         self.rates = typical_rate * np.logspace(-DECADES, DECADES, POINTS)
-        guess = np.exp(-0.5 * (np.linspace(-DECADES, DECADES, POINTS) / PRIOR_SPREAD) ** 2)
+        guess = (self.rates / typical_rate) ** PRIOR_SHAPE * np.exp(-PRIOR_SHAPE * self.rates / typical_rate)
+        guess = np.maximum(guess, LEAST_GUESS * guess.max())
         self._mass = PRIOR_PAGES * guess / guess.sum()  # the prior, as a number of pages at each rate
         self._signal_likelihood = -0.5 * (SIGNAL_WEIGHTS / 5.0) ** 2  # log; a mild doubt that signals say much
         self._signal_bytes: bytes | None = None  # the same as it is kept, found anew when it has changed
         self._signal_weight = self._mean_signal_weight()
-        self._unseen_rate: float | None = None  # of a page that was never observed, while the prior stays as it is
+        # Of a page that was never observed, while the prior stays as it is.
+        self._unseen_rate: tuple[float, float] | None = None
         self._signal_crawls = 0.0  # that taught this
+        self._usual = 0.0  # seconds between two crawls of a page
         self._pages: dict[int, _Page] = {}
         self._popularity = Popularity()
 
@@ -73,7 +82,7 @@ class Grid:
             self._restore(page, learned)
         self._pages[slot] = page
         page.group = self._popularity.group(kin)
-        requests = faded(page.requests, now - page.asked, SLOW)
+        requests = faded(page.requests, now - page.asked, REQUESTS.slow)
         self._popularity.add(page.group, now, since=page.added, requests=requests)
         if page.observations:
             self._share(page)
@@ -116,12 +125,14 @@ class Grid:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
         page = self._pages[slot]
         if signals:
-            silent = self._silent_rate(page) * elapsed
+            silent = self._silent_rate(page)[0] * elapsed
             self._signal_likelihood += _log_probability(silent + SIGNAL_WEIGHTS * signals, changed)
             self._signal_likelihood -= self._signal_likelihood.max()
             self._signal_bytes = None
             self._signal_weight = self._mean_signal_weight()
             self._signal_crawls += 1
+        self._usual += (1.0 - USUAL_FADE) * (elapsed - self._usual)
+        page.likelihood *= CRAWL_MEMORY * exp(-elapsed / (MEMORY * max(1.0 / self.typical_rate, self._usual)))
         page.likelihood += _log_probability(self.rates * elapsed + self._signal_weight * signals, changed)
         page.likelihood -= page.likelihood.max()
         page.observations += 1
@@ -135,8 +146,8 @@ class Grid:
         """Somebody asked for the page."""
         page = self._pages[slot]
         if now is not None and now > page.asked:
-            page.requests = faded(page.requests, now - page.asked, SLOW)
-            page.burst = faded(page.burst, now - page.asked, FAST)
+            page.requests = faded(page.requests, now - page.asked, REQUESTS.slow)
+            page.burst = faded(page.burst, now - page.asked, REQUESTS.fast)
             page.asked = now
         page.burst += count
         count *= ordinary_share(page.requests, page.burst, page.asked - page.added)
@@ -150,12 +161,14 @@ class Grid:
         # The signal rate γ is counted; b = log(γ/ν) then splits it into false signals and signalled changes.
         signal_rate = page.signals / (watched + SHORTEST_WATCH / self.typical_rate)
         false_rate = signal_rate * exp(-self._signal_weight)
-        change_rate = self._silent_rate(page) + signal_rate - false_rate
+        silent_rate, shape = self._silent_rate(page)
+        change_rate = silent_rate + signal_rate - false_rate
         return Beliefs(
             request_rate=self._request_rate(page, now),
             change_rate=change_rate,
             recall=(signal_rate - false_rate) / change_rate,
             false_rate=false_rate,
+            shape=shape,
             observations=page.observations,
         )
 
@@ -164,19 +177,6 @@ class Grid:
         posterior = self._posterior(self._pages[slot])
         fresh = float(posterior @ np.exp(-self.rates * elapsed - self._signal_weight * signals))
         return min(fresh, 1.0)
-
-    def interest(
-        self,
-        slot: int,
-        request_rate: float,
-        price: float,
-        *,
-        elapsed: float = 0.0,
-        signals: float = 0.0,
-        in_turn: bool = False,
-    ) -> float:
-        """Every crawl counts the same: the harmonic mean is curious enough."""
-        return 1.0
 
     def remove(self, slot: int) -> None:
         """Forget the page."""
@@ -201,20 +201,18 @@ class Grid:
         weight: Floats = np.maximum(others, 1e-12) * np.exp(page.likelihood)
         return np.asarray(weight / weight.sum())
 
-    def _silent_rate(self, page: _Page) -> float:
-        """The harmonic mean: a page's worth goes with 1/Δ, and what is uncertain deserves a look.
-
-        An arithmetic mean would be ruled by the far tail of rates that are not yet excluded, and such a page would
-        never be crawled, so that they never would be.
-        """
+    def _silent_rate(self, page: _Page) -> tuple[float, float]:
+        """(mean, shape) of the Gamma distribution closest to what the page may be: of the same mean and mean log."""
         if page.observations:
-            return self._harmonic_mean(page)
+            return self._closest(page)
         if self._unseen_rate is None:
-            self._unseen_rate = self._harmonic_mean(page)
+            self._unseen_rate = self._closest(page)
         return self._unseen_rate
 
-    def _harmonic_mean(self, page: _Page) -> float:
-        return 1.0 / float(self._posterior(page) @ (1.0 / self.rates))
+    def _closest(self, page: _Page) -> tuple[float, float]:
+        posterior = self._posterior(page)
+        mean = float(posterior @ self.rates)
+        return mean, _shape(log(mean) - float(posterior @ np.log(self.rates)))
 
     def _mean_signal_weight(self) -> float:
         weight = np.exp(self._signal_likelihood - self._signal_likelihood.max())
@@ -226,12 +224,19 @@ class Grid:
             return page.importance
         elapsed = now - page.asked
         rate = request_rate(
-            faded(page.requests, elapsed, SLOW),
-            faded(page.burst, elapsed, FAST),
+            faded(page.requests, elapsed, REQUESTS.slow),
+            faded(page.burst, elapsed, REQUESTS.fast),
             now - page.added,
             self._popularity.average(page.group, now),
         )
         return valued(rate, page.importance)
+
+
+def _shape(gap: float) -> float:
+    """The shape of the Gamma distribution whose log of the mean exceeds its mean log by `gap`, within 1.5 %."""
+    gap = max(gap, 1e-9)
+    shape = (3.0 - gap + sqrt((gap - 3.0) ** 2 + 24.0 * gap)) / (12.0 * gap)
+    return min(max(shape, MIN_SHAPE), MAX_SHAPE)
 
 
 def _log_probability(x: Floats, changed: bool) -> Floats:

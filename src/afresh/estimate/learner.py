@@ -4,29 +4,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.estimate.base import BY_LEARNER
-from afresh.estimate.curiosity import Copy
 from afresh.estimate.online import (
-    DEFAULT_CURIOSITY,
     DEFAULT_MEMORY,
-    DEFAULT_PLAN,
     GLANCES,
     GROUP,
-    LOUDNESSES,
-    MOMENT,
     PAGE,
-    TURNED,
     USED,
     beliefs_of,
     fresh_probability_of,
     glance,
-    interest_of,
     learn_crawl,
     new_table,
-    restlessness,
     sweep,
 )
 from afresh.estimate.popularity import Popularity
-from afresh.estimate.requests import FAST, SLOW, faded, ordinary_share, request_rate, valued
+from afresh.estimate.requests import MEMORY, Memory, faded, ordinary_share, request_rate, valued
 from afresh.types import Beliefs
 
 MOST_GROUPS = 65_536
@@ -38,7 +30,8 @@ class Learner:
 
     Invariants: what it learns does not depend on how crawls are batched; beliefs are always finite, whatever comes in;
     a page takes 64 bytes, and there are at most `MOST_GROUPS` groups. `typical_rate` is the first guess of how often a
-    page changes: any guess within an order of magnitude or two will do.
+    page changes: any guess within an order of magnitude or two will do. What was learned fades with `memory` of its
+    intervals.
     """
 
     def __init__(
@@ -46,19 +39,18 @@ class Learner:
         *,
         typical_rate: float = 1 / 86400,
         memory: float = DEFAULT_MEMORY,
-        curiosity: float = DEFAULT_CURIOSITY,
-        plan: float = DEFAULT_PLAN,
+        requests: Memory = MEMORY,
     ) -> None:
         self.typical_rate = typical_rate
-        self.table = new_table(0, typical_rate=typical_rate, now=0.0, memory=memory, curiosity=curiosity, plan=plan)
+        self.table = new_table(0, typical_rate=typical_rate, now=0.0, memory=memory)
         self._groups: dict[str, int] = {}
         self._room = self.table.groups  # for more groups than there are
         self._given: NDArray[np.float32] | None = None  # importance set by the operator, of each page; NaN: none
         self._live = np.zeros(0, np.bool_)
         self._pages = 0
-        self._popularity = Popularity()
+        self._memory = requests
+        self._popularity = Popularity(requests.slow)
         self._groups_of_requests: list[int] = [0]  # the group in `_popularity` of each group
-        self._now = 0.0  # the latest moment that was named
         self._restored = 0  # pages read back since the priors were last learned from all of them
 
     def add(
@@ -72,10 +64,6 @@ class Learner:
     ) -> None:
         """Start to learn about a page, or go on from what `learned` of it before; `kin` names its groups."""
         self._make_room(slot)
-        control = self.table.control
-        if self._pages == 0 and control[MOMENT] < now:
-            control[TURNED] = now  # the first turn begins
-        control[MOMENT] = max(control[MOMENT], now)
         record = np.zeros(1, PAGE)
         record["since"] = now
         if len(learned) == len(_MARK) + PAGE.itemsize and learned.startswith(_MARK):
@@ -87,7 +75,7 @@ class Learner:
         self._live[slot] = True
         since, requests = float(record["since"][0]), float(record["requests"][0])
         self._popularity.add(
-            self._popular(slot), now, since=since, requests=faded(requests, now - self._asked(slot), SLOW)
+            self._popular(slot), now, since=since, requests=faded(requests, now - self._asked(slot), self._memory.slow)
         )
         if importance is not None and self._given is None:
             self._given = np.full(len(self._live), np.nan, np.float32)
@@ -111,7 +99,7 @@ class Learner:
         if now is not None:
             self._fade(slot, now)
         record["burst"] += count
-        count *= ordinary_share(float(record["requests"]), float(record["burst"]), float(record["asked"]))
+        count *= ordinary_share(float(record["requests"]), float(record["burst"]), float(record["asked"]), self._memory)
         record["requests"] += count
         self._popularity.ask(self._popular(slot), count, self._asked(slot))
 
@@ -119,37 +107,19 @@ class Learner:
         """What is believed of the page now."""
         self._learn_from_restored()
         now = float(now)  # a whole number would be compiled for anew
-        self._now = max(self._now, now)
-        change_rate, recall, false_rate = beliefs_of(self.table, slot, now)
+        change_rate, recall, false_rate, shape = beliefs_of(self.table, slot, now)
         return Beliefs(
             request_rate=self._request_rate(slot, now),
             change_rate=change_rate,
             recall=recall,
             false_rate=false_rate,
+            shape=shape,
             observations=int(self.table.pages["observations"][slot]),
         )
 
     def fresh_probability(self, slot: int, elapsed: float, signals: float) -> float:
         """How likely a copy of this age is to be current, over all rates that the page may have."""
         return float(fresh_probability_of(self.table, slot, max(elapsed, 0.0), float(signals)))
-
-    def interest(
-        self,
-        slot: int,
-        request_rate: float,
-        price: float,
-        *,
-        elapsed: float = 0.0,
-        signals: float = 0.0,
-        in_turn: bool = False,
-    ) -> float:
-        """What a crawl of the page is worth, against one from which nothing can be learned, when it costs `price`."""
-        copy = Copy(min(max(float(elapsed), 0.0), 1e15), min(max(float(signals), 0.0), 1e9))
-        return float(interest_of(self.table, slot, self._now, float(request_rate), float(price), copy, bool(in_turn)))
-
-    def flapping(self, slot: int) -> bool:
-        """Whether the page seems to differ at every fetch."""
-        return restlessness(int(self.table.pages["surprise"][slot])) > 1.0
 
     def learned(self, slot: int) -> bytes:
         """All that was learned of the page, for `add` after a restart."""
@@ -186,7 +156,7 @@ class Learner:
         for nth, name in enumerate(kin):
             known = self._groups.get(name)
             if known is None:
-                if len(self.table.groups) >= MOST_GROUPS * LOUDNESSES:
+                if len(self.table.groups) >= MOST_GROUPS:
                     return number
                 known = self._new_group(name, number)
                 self._groups_of_requests.append(self._popularity.group(kin[: nth + 1]))
@@ -196,22 +166,21 @@ class Learner:
     def _new_group(self, name: str, parent: int) -> int:
         groups = self.table.groups
         count = len(groups)
-        new = np.zeros(LOUDNESSES, GROUP)
-        for column in ("shape", "rate", "signal_shape", "signal_rate"):
+        new = np.zeros(1, GROUP)
+        for column in ("rates", "weights"):
             new[column] = groups[parent][column]
-        new["parent"] = count
-        new["parent"][0] = parent
+        new["parent"] = parent
         if count >= len(self._room):
-            more = np.zeros(min(2 * count, MOST_GROUPS * LOUDNESSES), GROUP)
+            more = np.zeros(min(2 * count, MOST_GROUPS), GROUP)
             more[:count] = groups
             self._room = more
-        self._room[count : count + LOUDNESSES] = new
-        self.table = self.table._replace(groups=self._room[: count + LOUDNESSES])
+        self._room[count] = new[0]
+        self.table = self.table._replace(groups=self._room[: count + 1])
         self._groups[name] = count
         return count
 
     def _popular(self, slot: int) -> int:
-        return self._groups_of_requests[int(self.table.pages["group"][slot]) // LOUDNESSES]
+        return self._groups_of_requests[int(self.table.pages["group"][slot])]
 
     def _learn_from_restored(self) -> None:
         """Priors are not kept on disk: they follow from the pages, and are learned again when many were read back."""
@@ -229,8 +198,8 @@ class Learner:
         asked = np.float32(now - record["since"])  # to a few seconds, after years: the same seconds must not fade twice
         elapsed = float(asked) - float(record["asked"])
         if elapsed > 0:
-            record["requests"] = faded(float(record["requests"]), elapsed, SLOW)
-            record["burst"] = faded(float(record["burst"]), elapsed, FAST)
+            record["requests"] = faded(float(record["requests"]), elapsed, self._memory.slow)
+            record["burst"] = faded(float(record["burst"]), elapsed, self._memory.fast)
             record["asked"] = asked
 
     def _request_rate(self, slot: int, now: float) -> float:
@@ -240,10 +209,11 @@ class Learner:
         record = self.table.pages[slot]
         elapsed = max(0.0, now - self._asked(slot))
         rate = request_rate(
-            faded(float(record["requests"]), elapsed, SLOW),
-            faded(float(record["burst"]), elapsed, FAST),
+            faded(float(record["requests"]), elapsed, self._memory.slow),
+            faded(float(record["burst"]), elapsed, self._memory.fast),
             now - float(record["since"]),
             self._popularity.average(self._popular(slot), now),
+            self._memory,
         )
         return valued(rate, None if given != given else given)
 
@@ -257,7 +227,5 @@ def compile_ahead() -> None:
     learner.signalled(0)
     learner.beliefs(0, 1.0)
     learner.fresh_probability(0, 1.0, 0.0)
-    learner.interest(0, 1.0, 1.0, elapsed=1.0, signals=1.0, in_turn=True)
-    learner.flapping(0)
     learner.add(0, now=1.0, learned=restored)
     learner.beliefs(0, 1.0)  # sweeps, as a page was read back

@@ -1,92 +1,160 @@
-"""What a page may be: how likely each of some pairs (α, b) is, by its crawls and by what others turned out to be.
+"""What a page may be: how likely each of some silent rates α, and of some signal weights b, is by its crawls.
 
-A mode and a spread for each of α and b, as `posterior` gives them, are enough to schedule a page by, but not to say
-where there is something to learn: whether a page is worth crawling at all may hang on the one corner of (α, b) that is
-not excluded yet. The sums hold the likelihood at any point, so here it is taken at 180 of them. The prior of the points
-has any shape: it is what pages that are as loud turned out to be. Where the page's own group believes otherwise than
-they do, its Gamma priors tilt it.
+The sums of a page (`sums`) hold the likelihood of its crawls at any pair (α, b). Here it is taken at 60 rates, two an
+octave, and, where signals were heard, at 8 weights. The prior of both has any shape: it is what pages of the same group
+turned out to be, so it has a place for pages that never change beside those that change all the time.
+
+What is said of a copy is averaged over all of it. A schedule wants few numbers. Of α it gets the Gamma distribution
+with the same mean and the same mean logarithm, which is the closest one. (The same mean and variance would not do:
+where a page changed at every visit all high rates are possible, the highest of them rules the variance, and the page
+would seem fresh for ever.) Of b it gets the weight that one signal has on average over freshness, −log E e^(−b).
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.estimate.posterior import FEW, MANY, SIGNALS, TIME, Sums, changed_crawls
+from afresh.estimate.sums import FEW, MANY, SIGNALS, TIME, Sums, changed_crawls
 from afresh.value.compiled import compiled
 
 Floats = NDArray[np.float64]
+Logs = NDArray[np.float32]
 
-SILENT_RATES = np.geomspace(0.03, 30.0, 20)  # of α, times the typical rate
-WEIGHTS = np.array([0.02, 0.12, 0.3, 0.55, 0.85, 1.2, 1.7, 2.3, 3.2])  # of b
-POINTS = len(SILENT_RATES) * len(WEIGHTS)  # point k is silent rate k // 9 with weight k % 9
-_LOG_RATES, _LOG_WEIGHTS = np.log(SILENT_RATES), np.log(WEIGHTS)
-_LEAST = 1e-12
-_MOST_LIKELY = math.log(100.0)  # times, that anything is in a group than among all pages
-
-
-class Gammas(NamedTuple):
-    """Gamma priors of α and of b."""
-
-    shape: float
-    rate: float
-    signal_shape: float
-    signal_rate: float
+RATES = 60
+PER_OCTAVE = 2  # e^(−αt) of one octave is the square of that of the octave before, which saves most exponentials
+SLOWEST = 2.0**-18  # of the rates, times the typical rate
+WEIGHTS = np.array([0.02, 0.15, 0.4, 0.8, 1.3, 2.0, 3.2, 5.5])  # of b
+PAIRS = (RATES + 2) * WEIGHTS.size
+_RATES = SLOWEST * 2.0 ** (np.arange(RATES) / PER_OCTAVE)
+_LOG_RATES = np.log(_RATES)
+_KEPT = np.exp(-WEIGHTS)
+_UNLIKELY = -25.0  # nats below the likeliest: does not count
+_LEAST_GUESS = math.log(1e-5)  # against the likeliest rate: pages far faster than typical are not ruled out
+_LEAST = 1e-12  # no crawl rules a point out for ever
+MIN_SHAPE, MAX_SHAPE = 0.05, 50.0
 
 
-def guessed(shape: float, mean_weight: float) -> Floats:
-    """Logarithms of the chances before anything is seen: Gamma, of this shape, α round the typical rate."""
-    by_rate = shape * (_LOG_RATES - SILENT_RATES)
-    by_weight = shape * (_LOG_WEIGHTS - WEIGHTS / mean_weight)
-    total: Floats = (by_rate[:, None] + by_weight[None, :]).ravel()
-    return total - math.log(np.exp(total).sum())
+def guessed_rates(shape: float) -> Logs:
+    """Logarithms of the chances of the rates before anything is seen: Gamma, of this shape, round the typical rate."""
+    logs = shape * (_LOG_RATES - _RATES)
+    return _normalised(np.maximum(logs, logs.max() + _LEAST_GUESS))
 
 
-@compiled
-def _more_likely(value: float, shape: float, rate: float, of_all: float, rate_of_all: float) -> float:
-    """By how much a value is more likely in a group than among all pages, in logarithms, up to a bound.
+def guessed_weights(shape: float, mean: float) -> Logs:
+    """Logarithms of the chances of the weights before anything is seen: Gamma, of this shape and mean."""
+    return _normalised(shape * (np.log(WEIGHTS) - WEIGHTS / mean))
 
-    All pages contain the group, so nothing can be more likely in it by more than the inverse of its share of them. Far
-    out, where neither saw anything, two Gamma densities differ by any factor.
-    """
-    if shape == of_all and rate == rate_of_all:
-        return 0.0
-    more = shape * math.log(rate) - math.lgamma(shape) - of_all * math.log(rate_of_all) + math.lgamma(of_all)
-    return min(more + (shape - of_all) * math.log(value) - (rate - rate_of_all) * value, _MOST_LIKELY)
+
+def _normalised(logs: Floats) -> Logs:
+    return np.asarray(logs - math.log(np.exp(logs).sum()), np.float32)
 
 
 @compiled
-def weigh_points(sums: Sums, typical_rate: float, prior: Floats, own: Gammas, of_all: Gammas, chance: Floats) -> None:
-    """Fill in the probability of each point.
+def weigh_rates(sums: Sums, typical_rate: float, prior: Logs, chance: Floats) -> None:
+    """Fill in the probability of each rate, of a page of which no signal was heard.
 
-    `prior` holds logarithms for all pages as loud; the page's own group believes `own` where they believe `of_all`.
+    `chance` may be longer: the rest of it is for weights.
     """
-    c0, t0, n0 = changed_crawls(sums, FEW)
-    c1, t1, n1 = changed_crawls(sums, MANY)
-    fresh0, fresh1, by_weight = np.empty(WEIGHTS.size), np.empty(WEIGHTS.size), np.empty(WEIGHTS.size)
-    for j in range(WEIGHTS.size):
-        b = WEIGHTS[j]
-        fresh0[j], fresh1[j] = math.exp(-b * n0), math.exp(-b * n1)
-        tilt = _more_likely(b, own.signal_shape, own.signal_rate, of_all.signal_shape, of_all.signal_rate)
-        by_weight[j] = tilt - sums[SIGNALS] * b
-    top, k = -math.inf, 0
-    for i in range(SILENT_RATES.size):
-        alpha = SILENT_RATES[i] * typical_rate
-        by_rate = _more_likely(alpha, own.shape, own.rate, of_all.shape, of_all.rate) - sums[TIME] * alpha
-        still0, still1 = math.exp(-alpha * t0), math.exp(-alpha * t1)
-        for j in range(WEIGHTS.size):
-            likely = prior[k] + by_rate + by_weight[j]
-            if c0 > 0.0:
-                likely += c0 * math.log(max(1.0 - still0 * fresh0[j], _LEAST))
-            if c1 > 0.0:
-                likely += c1 * math.log(max(1.0 - still1 * fresh1[j], _LEAST))
+    count, time, _ = changed_crawls(sums, FEW)
+    more, longer, _ = changed_crawls(sums, MANY)
+    top = -math.inf
+    for first in range(PER_OCTAVE):
+        rate = _RATES[first] * typical_rate
+        still, still_longer = math.exp(-rate * time), math.exp(-rate * longer)
+        silent = rate * np.float64(sums[TIME])
+        for k in range(first, RATES, PER_OCTAVE):
+            likely = np.float64(prior[k]) - silent
+            if likely > top + _UNLIKELY:  # what follows only makes it less likely
+                if count > 0.0:
+                    likely += count * math.log(max(1.0 - still, _LEAST))
+                if more > 0.0:
+                    likely += more * math.log(max(1.0 - still_longer, _LEAST))
+                top = max(top, likely)
             chance[k] = likely
-            top = max(top, likely)
-            k += 1
+            still, still_longer, silent = still * still, still_longer * still_longer, 2.0 * silent
+    _to_chances(chance, RATES, top)
+
+
+@compiled
+def weigh_pairs(
+    sums: Sums, typical_rate: float, prior: Logs, prior_weights: Logs, pairs: Floats, chance: Floats
+) -> None:
+    """Fill in the probability of each rate, and after these of each weight; `pairs` has room for `PAIRS` numbers."""
+    count, time, signals = changed_crawls(sums, FEW)
+    more, longer, louder = changed_crawls(sums, MANY)
+    weights = WEIGHTS.size
+    quiet, loud = RATES * weights, RATES * weights + weights  # e^(−b·signals), by weight
+    for j in range(weights):
+        pairs[quiet + j], pairs[loud + j] = math.exp(-WEIGHTS[j] * signals), math.exp(-WEIGHTS[j] * louder)
+    top = -math.inf
+    for first in range(PER_OCTAVE):
+        rate = _RATES[first] * typical_rate
+        still, still_longer = math.exp(-rate * time), math.exp(-rate * longer)
+        silent = rate * np.float64(sums[TIME])
+        for k in range(first, RATES, PER_OCTAVE):
+            for j in range(weights):
+                likely = np.float64(prior[k]) + np.float64(prior_weights[j]) - silent - sums[SIGNALS] * WEIGHTS[j]
+                if likely > top + _UNLIKELY:
+                    if count > 0.0:
+                        likely += count * math.log(max(1.0 - still * pairs[quiet + j], _LEAST))
+                    if more > 0.0:
+                        likely += more * math.log(max(1.0 - still_longer * pairs[loud + j], _LEAST))
+                    top = max(top, likely)
+                pairs[k * weights + j] = likely
+            still, still_longer, silent = still * still, still_longer * still_longer, 2.0 * silent
+    _to_chances(pairs, RATES * weights, top)
+    chance[: RATES + weights] = 0.0
+    for k in range(RATES):
+        for j in range(weights):
+            likely = pairs[k * weights + j]
+            chance[k] += likely
+            chance[RATES + j] += likely
+
+
+@compiled
+def _to_chances(logs: Floats, count: int, top: float) -> None:
     total = 0.0
-    for k in range(POINTS):
-        chance[k] = math.exp(chance[k] - top)
-        total += chance[k]
-    for k in range(POINTS):
-        chance[k] /= total
+    for k in range(count):
+        logs[k] = math.exp(logs[k] - top) if logs[k] > top + _UNLIKELY else 0.0
+        total += logs[k]
+    for k in range(count):
+        logs[k] /= total
+
+
+@compiled
+def rate_of(chance: Floats, typical_rate: float) -> tuple[float, float, float]:
+    """(mean, shape, geometric mean) of the silent rate: of the Gamma distribution closest to these chances."""
+    mean, mean_log = 0.0, 0.0
+    for k in range(RATES):
+        mean += chance[k] * _RATES[k]
+        mean_log += chance[k] * _LOG_RATES[k]
+    gap = max(math.log(mean) - mean_log, 1e-9)
+    # Within 1.5 % of the shape whose log of the mean exceeds its mean log by so much.
+    shape = (3.0 - gap + math.sqrt((gap - 3.0) ** 2 + 24.0 * gap)) / (12.0 * gap)
+    return typical_rate * mean, min(max(shape, MIN_SHAPE), MAX_SHAPE), typical_rate * math.exp(mean_log)
+
+
+@compiled
+def fresh_of(chance: Floats, typical_rate: float, elapsed: float, signals: float) -> float:
+    """How likely a copy is to be current, over all rates and weights that the page may have."""
+    by_time, by_signals = 0.0, 1.0
+    for first in range(PER_OCTAVE):
+        still = math.exp(-_RATES[first] * typical_rate * elapsed)
+        for k in range(first, RATES, PER_OCTAVE):
+            by_time += chance[k] * still
+            still *= still
+    if signals > 0.0:
+        by_signals = 0.0
+        for j in range(WEIGHTS.size):
+            by_signals += chance[RATES + j] * math.exp(-WEIGHTS[j] * signals)
+    return min(by_time * by_signals, 1.0)
+
+
+@compiled
+def weight_of(chance: Floats) -> float:
+    """What one signal adds to the staleness, on average over freshness."""
+    kept = 0.0
+    for j in range(WEIGHTS.size):
+        kept += chance[RATES + j] * _KEPT[j]
+    return -math.log(kept)

@@ -8,7 +8,7 @@ be kept without looking at the pages: a few additions a request, three numbers a
 import math
 from collections.abc import Sequence
 
-from afresh.estimate.requests import SLOW
+from afresh.estimate.requests import MEMORY
 
 MOST_GROUPS = 65_536
 PARENT_PAGES = 5.0  # how many pages' worth a group is drawn towards its parent
@@ -30,7 +30,8 @@ class Popularity:
     (0.42, 0.08)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, memory: float = MEMORY.slow) -> None:
+        self._memory = memory  # seconds
         self._numbers: dict[str, int] = {}
         self._parent = [0]
         self._pages = [0.0]
@@ -61,11 +62,11 @@ class Popularity:
     def add(self, group: int, now: float, *, since: float | None = None, requests: float = 0.0) -> None:
         """A page of the group is watched, since now or since then; `requests` of it are remembered, faded to now."""
         watched = 0.0 if since is None else max(now - since, 0.0)
-        self._change(group, now, 1.0, requests, math.exp(-watched / SLOW))
+        self._change(group, now, 1.0, requests, math.exp(-watched / self._memory))
 
     def remove(self, group: int, now: float, *, since: float, requests: float) -> None:
         """A page, of which these faded requests are remembered, is watched no more."""
-        self._change(group, now, -1.0, -requests, -math.exp(-max(now - since, 0.0) / SLOW))
+        self._change(group, now, -1.0, -requests, -math.exp(-max(now - since, 0.0) / self._memory))
 
     def ask(self, group: int, count: float, now: float) -> None:
         """A page of the group was asked for."""
@@ -78,9 +79,9 @@ class Popularity:
             line.append(self._parent[line[-1]])
         found = 0.0
         for number in reversed(line):
-            left = math.exp(-max(now - self._moment[number], 0.0) / SLOW)
+            left = math.exp(-max(now - self._moment[number], 0.0) / self._memory)
             pages, requests = self._pages[number], max(self._requests[number], 0.0) * left
-            seconds = SLOW * max(pages - self._young[number] * left, 0.0)
+            seconds = self._memory * max(pages - self._young[number] * left, 0.0)
             if number == 0:
                 found = requests / seconds if seconds > 0 else 0.0
             elif pages > 0 and seconds > 0:
@@ -91,8 +92,8 @@ class Popularity:
     def _change(self, group: int, now: float, pages: float, requests: float, young: float) -> None:
         while True:
             moment = max(now, self._moment[group])
-            left = math.exp(-(moment - self._moment[group]) / SLOW)
-            late = math.exp(-(moment - now) / SLOW)  # what came in late has faded since
+            left = math.exp(-(moment - self._moment[group]) / self._memory)
+            late = math.exp(-(moment - now) / self._memory)  # what came in late has faded since
             self._pages[group] += pages
             self._requests[group] = self._requests[group] * left + requests * late
             self._young[group] = self._young[group] * left + young * late

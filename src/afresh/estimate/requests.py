@@ -5,9 +5,17 @@ long as the interest does, and falls back within a day afterwards, so that the p
 """
 
 import math
+from typing import NamedTuple
 
-SLOW = 30 * 86400.0  # seconds; memory of the ordinary rate
-FAST = 0.5 * 86400.0
+
+class Memory(NamedTuple):
+    """How long requests are remembered, in seconds: people's rhythms, which the collection does not know."""
+
+    slow: float = 30 * 86400.0  # of the ordinary rate
+    fast: float = 0.5 * 86400.0  # of a burst
+
+
+MEMORY = Memory()
 _SURE = 2.0  # standard deviations by which a burst must stand out
 _LEAST_SHARE = 0.1
 
@@ -26,7 +34,7 @@ def exposure(watched: float, memory: float) -> float:
     return -memory * math.expm1(-max(watched, 0.0) / memory)
 
 
-def ordinary_share(slow: float, fast: float, watched: float) -> float:
+def ordinary_share(slow: float, fast: float, watched: float, memory: Memory = MEMORY) -> float:
     """How much of a request belongs to the page's ordinary rate: all of it, but in a burst only about twice that rate.
 
     Otherwise a week of fame would be remembered for a month. A rise that lasts is still learned, and meanwhile the fast
@@ -35,14 +43,14 @@ def ordinary_share(slow: float, fast: float, watched: float) -> float:
     >>> ordinary_share(100.0, 3.0, 1e9), round(ordinary_share(100.0, 100.0, 1e9), 3)
     (1.0, 0.1)
     """
-    ordinary = slow / max(exposure(watched, SLOW), 1e-9)
-    burst = (fast - _SURE * math.sqrt(fast)) / max(exposure(watched, FAST), 1e-9)
+    ordinary = slow / max(exposure(watched, memory.slow), 1e-9)
+    burst = (fast - _SURE * math.sqrt(fast)) / max(exposure(watched, memory.fast), 1e-9)
     if burst <= 2.0 * ordinary:
         return 1.0
-    return max(2.0 * ordinary / burst, math.exp(-max(watched, 0.0) / SLOW), _LEAST_SHARE)
+    return max(2.0 * ordinary / burst, math.exp(-max(watched, 0.0) / memory.slow), _LEAST_SHARE)
 
 
-def request_rate(slow: float, fast: float, watched: float, average: float) -> float:
+def request_rate(slow: float, fast: float, watched: float, average: float, memory: Memory = MEMORY) -> float:
     """Requests per second, drawn towards the average page by one request's worth; 1 while nobody asked for anything.
 
     >>> request_rate(0.0, 0.0, 100.0, 0.0)
@@ -52,9 +60,9 @@ def request_rate(slow: float, fast: float, watched: float, average: float) -> fl
     """
     if average <= 0.0:
         return 1.0
-    ordinary = (slow + 1.0) / (exposure(watched, SLOW) + 1.0 / average)
+    ordinary = (slow + 1.0) / (exposure(watched, memory.slow) + 1.0 / average)
     sure = fast - _SURE * math.sqrt(fast)
-    return max(ordinary, sure / (exposure(watched, FAST) + 1.0 / average))
+    return max(ordinary, sure / (exposure(watched, memory.fast) + 1.0 / average))
 
 
 def valued(rate: float, importance: float | None) -> float:

@@ -108,21 +108,21 @@ def weights_trial(pages: int, seed: int) -> dict[str, Sample]:
 def _online_weights(heard: NDArray[np.int64], changed: NDArray[np.bool_], *, apart: bool) -> Floats:
     """The weight of each source on each page, learned crawl by crawl."""
     crawls, pages, count = heard.shape
-    table, sources = new_table(pages, typical_rate=0.3, now=0.0, memory=np.inf), Sources()
+    table, sources = new_table(pages, typical_rate=0.3, now=0.0, memory=np.inf, crawl_memory=1.0), Sources()
     numbers = [sources.number(str(number)) for number in range(count)]
     for k in range(crawls):
         for page in range(pages):
             kinds = {(number, NOT_EARLY): int(n) for number, n in zip(numbers, heard[k, page], strict=True) if n}
             signals = sources.count("host", kinds) if apart else float(heard[k, page].sum())
             if apart and kinds:
-                alpha, weight, _, _ = posterior_of(table, page)
+                alpha, _, weight = posterior_of(table, page)
                 sources.learn("host", kinds, by_time=alpha, weight=weight, changed=bool(changed[k, page]))
             table.pages["heard"][page] += signals
             learn_crawl(table, page, 1.0, signals, bool(changed[k, page]))
             glance(table)
             glance(table)
     weights = [sources.weight("host", number) if apart else 1.0 for number in numbers]
-    return np.array([[posterior_of(table, page)[1] * weight for weight in weights] for page in range(pages)])
+    return np.array([[posterior_of(table, page)[2] * weight for weight in weights] for page in range(pages)])
 
 
 SOURCES = Experiment(

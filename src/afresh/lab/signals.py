@@ -61,12 +61,12 @@ def signal_trial(pages: int, seed: int, estimator: str) -> dict[str, Sample]:
 
 def _online_quality(pages: int, seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """(precision, recall) of pages that are learned together, crawl by crawl."""
-    table = new_table(pages, typical_rate=0.1, now=0.0, memory=np.inf)
+    table = new_table(pages, typical_rate=0.1, now=0.0, memory=np.inf, crawl_memory=1.0)
     crawls = len(seen[0][0])
     table.pages["heard"] = [each[1].sum() for each in seen]
     columns = [np.stack([each[k] for each in seen], axis=1).ravel() for k in range(3)]
     observe_many(table, np.tile(np.arange(pages), crawls), *columns)
-    found = np.array([posterior_of(table, page)[:2] for page in range(pages)])
+    found = np.array([posterior_of(table, page)[::2] for page in range(pages)])
     signal_rate = np.array([each[1].sum() / each[0].sum() for each in seen])
     told = -signal_rate * np.expm1(-found[:, 1])
     return told / np.maximum(signal_rate, 1e-12), told / (found[:, 0] + told)

@@ -13,10 +13,12 @@ from afresh.schedule.greedy import Greedy
 from afresh.schedule.pace import Pace
 from afresh.schedule.peers import NutchAdaptive, Uniform
 from afresh.schedule.plain import Plain, Rule
+from afresh.schedule.priced import DEFAULT_SWEEP
 from afresh.schedule.scheduler import Scheduler
 from afresh.schedule.shards import share_budget
 
 __all__ = [
+    "DEFAULT_SWEEP",
     "Explanation",
     "Few",
     "Greedy",

@@ -54,9 +54,13 @@ class Schedules(Protocol):
         host: int = ...,
         now: float,
         age: float = ...,
-        signals: int = ...,
+        signals: float = ...,
+        shape: float = ...,
     ) -> int:
-        """Take a page in and return its slot; `age` seconds since its copy was current (infinity: no copy yet)."""
+        """Take a page in and return its slot; `age` seconds since its copy was current (infinity: no copy yet).
+
+        `shape`: how surely the rate of silent changes is known (`Beliefs.shape`).
+        """
 
     def update(
         self,
@@ -67,12 +71,14 @@ class Schedules(Protocol):
         change_rate: float | None = ...,
         recall: float | None = ...,
         false_rate: float | None = ...,
+        shape: float | None = ...,
         age: float | None = ...,
+        signals: float | None = ...,
     ) -> None:
         """Believe something else of the page from now on; what is not given stays.
 
-        `age`: take its copy for this old. What is known of it beside time (signals of unequal worth, siblings that
-        changed) may be told as age, since a signal of weight b counts as b/α seconds.
+        `age`: take its copy for this old, since time that siblings were busy in counts as longer. `signals`: so many
+        good ones were heard since the copy was current; those of poor senders count as parts of one.
         """
 
     def signal(self, slot: int, now: float, count: int = ...) -> None:

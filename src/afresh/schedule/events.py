@@ -11,13 +11,12 @@ import numpy as np
 from afresh.schedule.hosts import touch_host
 from afresh.schedule.inlined import inlined
 from afresh.schedule.memory import control_at, extra_index, extra_of, host_at, page_at
-from afresh.schedule.place import NEARLY, lift, settle, to_shelf, to_wheel
+from afresh.schedule.place import NEARLY, due_by_time, lift, settle, to_shelf, to_wheel
 from afresh.schedule.policies import seen
 from afresh.schedule.table import (
     EPOCH_SHIFT,
     FREE,
     LEASED,
-    MOST_SIGNALS,
     PAUSED,
     READY,
     SHELVES,
@@ -45,10 +44,11 @@ def new_slot(core: int) -> int:
 
 
 @compiled
-def believe(core: int, slot: int, change_rate: float, recall: float, false_rate: float) -> None:
+def believe(core: int, slot: int, change_rate: float, recall: float, false_rate: float, shape: float) -> None:
     """Set what is believed of a page's changes and signals."""
     page = page_at(core, slot)
     page.silent_rate, page.signal_rate, page.weight = page_rates(change_rate, recall, false_rate)
+    page.shape = shape
     forget_anchor(page)
 
 
@@ -61,7 +61,7 @@ def _at(values: Any, i: int) -> Any:
 def write_all(
     core: int, slots: Any, beliefs: Any, request_rate: Any, cost: Any, host: Any, now: float, age: Any, signals: Any
 ) -> None:
-    """Take pages in, without placing them yet; `beliefs` is (change_rate, recall, false_rate)."""
+    """Take pages in, without placing them yet; `beliefs` is (change_rate, recall, false_rate, shape)."""
     control = control_at(core)
     for i in range(slots.size):
         slot = new_slot(core)
@@ -69,14 +69,14 @@ def write_all(
         page = page_at(core, slot)
         page.current = now - _at(age, i)
         page.due = now
-        believe(core, slot, _at(beliefs[0], i), _at(beliefs[1], i), _at(beliefs[2], i))
+        believe(core, slot, _at(beliefs[0], i), _at(beliefs[1], i), _at(beliefs[2], i), _at(beliefs[3], i))
         page.request_rate = _at(request_rate, i)
         page.cost = _at(cost, i)
         page.threshold = 0.0
         page.rate = 0.0
         page.host = _at(host, i)
         page.anchor = 0.0
-        page.signals = min(_at(signals, i), MOST_SIGNALS)
+        page.signals = _at(signals, i)
         page.place = PAUSED
         page.marks = control.epoch << EPOCH_SHIFT
     control.pages += slots.size
@@ -117,10 +117,10 @@ def _lift_if_nearly_worth(core: int, slot: int, now: float) -> None:
     Where many pages are alike, their thresholds come and go with the price's last digits.
     """
     page = page_at(core, slot)
-    silent_rate, signal_rate, weight = seen(page, control_at(core).policy)
+    silent_rate, signal_rate, weight, shape = seen(page, control_at(core).policy)
     least = NEARLY * price_of(core, page)
     most = np.float64(page.request_rate) / np.float64(page.cost) / page_change_rate(silent_rate, signal_rate, weight)
-    if most < least:
+    if most < least and shape == math.inf:
         return
     value = worth(core, slot, now)
     if value >= least:
@@ -129,13 +129,13 @@ def _lift_if_nearly_worth(core: int, slot: int, now: float) -> None:
 
 
 @compiled
-def signal(core: int, slot: int, now: float, count: int) -> None:
+def signal(core: int, slot: int, now: float, count: float) -> None:
     """Hints arrived that the page changed: it comes up earlier, or now."""
     control = control_at(core)
     page = page_at(core, slot)
     if now - page.current < control.delay:
         return  # it may be about the change that was just fetched
-    page.signals = min(MOST_SIGNALS, page.signals + count)
+    page.signals += count
     if page.place == READY:
         if not control.exact and not page.marks & URGENT:
             lift(core, slot)
@@ -143,7 +143,7 @@ def signal(core: int, slot: int, now: float, count: int) -> None:
         return
     if page.place != WHEEL:
         return
-    silent_rate, _, weight = seen(page, control.policy)
+    silent_rate, _, weight, _ = seen(page, control.policy)
     if weight == 0.0:
         return
     if page.threshold == math.inf and not control.exact:
@@ -154,7 +154,7 @@ def signal(core: int, slot: int, now: float, count: int) -> None:
         settle(core, slot, now)
         return
     before = page.due
-    page.due = before - count * weight / silent_rate
+    page.due = due_by_time(core, page)
     if page.due <= now:
         lift(core, slot)
         to_shelf(core, slot, max(worth(core, slot, now), 1e-300))
@@ -176,14 +176,16 @@ def update_all(core: int, slots: Any, beliefs: Any, request_rate: Any, now: floa
     for i in range(slots.size):
         slot = slots[i]
         page = page_at(core, slot)
-        change_rate, recall, false_rate = believed(page)
+        change_rate, recall, false_rate, shape = believed(page)
         new = _at(beliefs[0], i)
         change_rate = change_rate if math.isnan(new) else new
         new = _at(beliefs[1], i)
         recall = recall if math.isnan(new) else new
         new = _at(beliefs[2], i)
         false_rate = false_rate if math.isnan(new) else new
-        believe(core, slot, change_rate, recall, false_rate)
+        new = _at(beliefs[3], i)
+        shape = shape if math.isnan(new) else new
+        believe(core, slot, change_rate, recall, false_rate, shape)
         new = _at(request_rate, i)
         if not math.isnan(new):
             page.request_rate = new
@@ -192,8 +194,8 @@ def update_all(core: int, slots: Any, beliefs: Any, request_rate: Any, now: floa
 
 
 @compiled
-def believed(page: Any) -> tuple[float, float, float]:
-    """(change_rate, recall, false_rate) of a record; a page that never changes has lost its recall."""
+def believed(page: Any) -> tuple[float, float, float, float]:
+    """(change_rate, recall, false_rate, shape) of a record; a page that never changes has lost its recall."""
     silent_rate, signal_rate, weight = (
         np.float64(page.silent_rate),
         np.float64(page.signal_rate),
@@ -202,7 +204,7 @@ def believed(page: Any) -> tuple[float, float, float]:
     heard = -signal_rate * math.expm1(-weight)
     change_rate = silent_rate + heard
     recall = heard / change_rate if change_rate > 0.0 else 0.0
-    return change_rate, recall, signal_rate * math.exp(-weight)
+    return change_rate, recall, signal_rate * math.exp(-weight), np.float64(page.shape)
 
 
 @compiled

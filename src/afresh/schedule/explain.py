@@ -7,7 +7,7 @@ from afresh.schedule.hosts import cap_of, ready_at
 from afresh.schedule.policies import seen, threshold_at
 from afresh.schedule.table import LEASED, PAUSED, URGENT, State
 from afresh.schedule.worth import may_go_at, price_of, value_of
-from afresh.value.kernels import page_staleness
+from afresh.value.predictive import silent_time
 
 
 def explain(state: State, slot: int, now: float) -> Explanation:
@@ -27,9 +27,11 @@ def _due(state: State, slot: int, value: float, price: float, now: float) -> flo
         policy = int(control["policy"])
         own = price * float(page["cost"]) / float(page["request_rate"])
         x, _ = threshold_at(own, page, policy, int(control["terms"]), 0.0, 1e-8)
-        silent_rate, _, weight = seen(page, policy)
-        missing = x - page_staleness(now - float(page["current"]), float(page["signals"]), silent_rate, weight)
-        due = now + missing / silent_rate if silent_rate > 0 else math.inf
+        silent_rate, _, weight, shape = seen(page, policy)
+        signals = float(page["signals"])
+        told = weight * signals if signals > 0 and weight > 0 else 0.0
+        if x < math.inf and page["current"] > -math.inf:
+            due = float(page["current"]) + silent_time(x - told, silent_rate, shape)
     return max(due, float(may_go_at(state.core, page)))
 
 

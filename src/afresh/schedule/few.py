@@ -20,11 +20,11 @@ from afresh.schedule.priced import PricedByPicks
 from afresh.types import Wait
 from afresh.value.arguments import blame
 from afresh.value.crawl import value_of_pages
+from afresh.value.predictive import NO_COPY
 
 Floats = NDArray[np.float64]
 Slots = slice | NDArray[np.int64]
 
-OLDEST = 1e300  # the age of what has no copy yet: finite, so that rates times ages never become 0·∞
 _SOON = 0.2  # staleness up to which x²/2 is less than a seventh more than the value that it bounds
 _MARGIN = 1.0 + 1e-6  # on bounds: values grow, but the sums behind them are rounded
 
@@ -38,6 +38,7 @@ class _Columns:
     change_rate: Floats
     recall: Floats
     false_rate: Floats
+    shape: Floats
     cost: Floats
     current: Floats  # the copy is as of this moment; −∞: there is none
     signals: Floats  # heard since then
@@ -66,8 +67,8 @@ class Few(PricedByPicks):
     `_touched`, whose bounds are out of date. It may say to ask again sooner than `Plain`, never later.
     """
 
-    def __init__(self, *, budget: float, lease: float = 120.0) -> None:
-        super().__init__(budget)
+    def __init__(self, *, budget: float, lease: float = 120.0, sweep: float = 0.0) -> None:
+        super().__init__(budget, sweep)
         self.lease = lease
         self._columns = _Columns.room(0)
         self._count = 0
@@ -94,7 +95,8 @@ class Few(PricedByPicks):
         host: int = 0,
         now: float,
         age: float = inf,
-        signals: int = 0,
+        signals: float = 0.0,
+        shape: float = inf,
     ) -> int:
         """Take a page in and return its slot; `age` seconds since its copy was current (infinity: no copy yet)."""
         if self._free:
@@ -105,7 +107,7 @@ class Few(PricedByPicks):
                 self._columns = self._columns.grown()
         kept = self._columns
         kept.request_rate[slot], kept.change_rate[slot] = request_rate, change_rate
-        kept.recall[slot], kept.false_rate[slot], kept.cost[slot] = recall, false_rate, cost
+        kept.recall[slot], kept.false_rate[slot], kept.shape[slot], kept.cost[slot] = recall, false_rate, shape, cost
         kept.current[slot], kept.signals[slot], kept.signals_at_lease[slot] = now - age, signals, 0.0
         kept.lease_ends[slot] = kept.may_go[slot] = -inf
         kept.host[slot] = host
@@ -139,20 +141,24 @@ class Few(PricedByPicks):
         change_rate: float | None = None,
         recall: float | None = None,
         false_rate: float | None = None,
+        shape: float | None = None,
         age: float | None = None,
+        signals: float | None = None,
     ) -> None:
         """Believe something else of the page from now on; what is not given stays."""
         kept = self._columns
         if age is not None:
             kept.current[slot] = now - age
-        if request_rate is not None:
-            kept.request_rate[slot] = request_rate
-        if change_rate is not None:
-            kept.change_rate[slot] = change_rate
-        if recall is not None:
-            kept.recall[slot] = recall
-        if false_rate is not None:
-            kept.false_rate[slot] = false_rate
+        for column, value in (
+            (kept.request_rate, request_rate),
+            (kept.change_rate, change_rate),
+            (kept.recall, recall),
+            (kept.false_rate, false_rate),
+            (kept.shape, shape),
+            (kept.signals, signals),
+        ):
+            if value is not None:
+                column[slot] = value
         self._touched.add(slot)
 
     def signal(self, slot: int, now: float, count: int = 1) -> None:
@@ -180,9 +186,14 @@ class Few(PricedByPicks):
         if best <= 0:
             # Nothing is worth a crawl yet; values move with time, so look again at the next tick.
             return Wait(now + 1.0 / self.budget, "nothing to gain")
+        copied = (opens <= now) & (kept.current[:count] > -inf) & (kept.request_rate[:count] > 0)
+        if self._sweeps_now() and copied.any():
+            slot = int(np.argmin(np.where(copied, kept.current[:count], inf)))
+            best = self._worth_of(slot, now)
+        else:
+            self._learn_price(best, len(self))
         self._pace.take(now, float(kept.cost[slot]))
         self._lease(slot, now)
-        self._learn_price(best, len(self))
         return Pick(slot, best, self._price)
 
     def _best_above(self, bounds: Floats, value: float, now: float) -> tuple[int, float]:
@@ -208,7 +219,7 @@ class Few(PricedByPicks):
         self._touched.clear()
 
     def _bound_quickly(self, slot: int) -> bool:
-        """Where a copy was crawled lately and no signal counts, V = (1 − e^{−x}(1 + x))/Δ is at most x²/2Δ."""
+        """Where a copy was crawled lately and no signal counts, V is at most Δ·elapsed²/2, for one rate or for many."""
         kept = self._columns
         current, change_rate = kept.current.item(slot), kept.change_rate.item(slot)
         if not current > -inf or kept.recall.item(slot) or kept.false_rate.item(slot):
@@ -216,7 +227,8 @@ class Few(PricedByPicks):
         x = change_rate * max(self._horizon - current, 0.0)
         if not 0.0 < x < _SOON:
             return False
-        kept.bound[slot] = _MARGIN * kept.request_rate.item(slot) * x * x / (2.0 * change_rate * kept.cost.item(slot))
+        most = x * x / (2.0 * change_rate)
+        kept.bound[slot] = _MARGIN * kept.request_rate.item(slot) * most / kept.cost.item(slot)
         return True
 
     def _value_at_horizon(self, which: Slots) -> None:
@@ -228,16 +240,17 @@ class Few(PricedByPicks):
         kept = self._columns
         with np.errstate(all="ignore"):  # 0·∞ and the like, where the limit is known
             value: Floats = value_of_pages(
-                np.minimum(np.maximum(now - kept.current[which], 0.0), OLDEST),
+                np.minimum(np.maximum(now - kept.current[which], 0.0), NO_COPY),
                 kept.signals[which],
                 kept.change_rate[which],
                 kept.recall[which],
                 kept.false_rate[which],
+                kept.shape[which],
                 kept.request_rate[which],
             )
             value /= kept.cost[which]
         if np.isnan(value.sum()):
-            names = ("signals", "change_rate", "recall", "false_rate", "request_rate")
+            names = ("signals", "change_rate", "recall", "false_rate", "shape", "request_rate")
             blame({name: getattr(kept, name)[which] for name in names})
         return value
 
@@ -267,7 +280,7 @@ class Few(PricedByPicks):
         if crawled is not None:
             kept.current[slot] = crawled
             # Hints heard after the fetch began may be about a change that came too late for it.
-            kept.signals[slot] -= kept.signals_at_lease[slot]
+            kept.signals[slot] = max(0.0, kept.signals[slot] - kept.signals_at_lease[slot])
             self._touched.add(slot)
         kept.signals_at_lease[slot] = 0.0
         kept.lease_ends[slot] = -inf
@@ -302,7 +315,7 @@ class Few(PricedByPicks):
 
     def _due(self, slot: int, now: float) -> float:
         pages = np.zeros(1, PAGE)
-        for name in ("request_rate", "change_rate", "recall", "false_rate", "cost", "current", "signals"):
+        for name in ("request_rate", "change_rate", "recall", "false_rate", "shape", "cost", "current", "signals"):
             pages[name] = getattr(self._columns, name)[slot]
         return Greedy().due(slot, pages[0], price=self._price, now=now)
 

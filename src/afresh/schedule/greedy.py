@@ -7,8 +7,12 @@ import numpy.typing as npt
 
 from afresh.value import crawl_value
 from afresh.value.crawl import Assumption
+from afresh.value.predictive import NO_COPY
 
 ASSUME: dict[str, Assumption] = {"greedy": "none", "greedy-cis": "perfect", "greedy-ncis": "noisy"}
+
+
+_LATEST = 1e100  # seconds; an age at which all is gained that time brings
 
 
 class Greedy:
@@ -25,12 +29,12 @@ class Greedy:
     def urgency(self, pages: npt.NDArray[np.void], now: float) -> npt.NDArray[np.float64]:
         """V(elapsed, signals) / cost of every page."""
         value = crawl_value(
-            # A page without a copy is very old: finite, so that rates times ages never become 0·∞.
-            np.clip(now - pages["current"], 0.0, 1e300),
+            np.clip(now - pages["current"], 0.0, NO_COPY),
             pages["signals"],
             change_rate=pages["change_rate"],
             recall=pages["recall"],
             false_rate=pages["false_rate"],
+            shape=pages["shape"],
             request_rate=pages["request_rate"],
             assume=ASSUME[self.policy],
         )
@@ -45,9 +49,11 @@ class Greedy:
             return float(self.urgency(alone, 0.0)[0])
 
         low = max(0.0, now - float(page["current"]))
+        if low == math.inf:
+            return now if worth(low) >= price else math.inf  # time brings nothing to a page without a copy
         if worth(low) >= price:
             return now
-        if worth(math.inf) <= price:
+        if worth(_LATEST) <= price:
             return math.inf
         high = max(1.0, 2 * low)
         while worth(high) < price:

@@ -16,12 +16,26 @@ from afresh.schedule.memory import control_at, host_at, page_at
 from afresh.schedule.policies import LDS, seen
 from afresh.schedule.table import PARKED, PAUSED, READY, SHELVES, URGENT, WHEEL
 from afresh.schedule.worth import longest_of, may_go_at, worth
-from afresh.value.kernels import page_staleness
+from afresh.value.predictive import predictive_staleness, silent_time
 
 _URGENT_SHELF = SHELVES - 1
 _SHELF_OF_HALF = 1022 << 5  # of the value 1/2: the bits of its exponent
 # A page that comes up this little below the price is taken all the same: finding the exact moment costs more.
 NEARLY = 0.98
+
+
+@inlined
+def _by_time(threshold: float, signals: float, weight: float) -> float:
+    """The part of a threshold that signals have not reached."""
+    return threshold - weight * signals if signals > 0.0 and weight > 0.0 else threshold
+
+
+@inlined
+def due_by_time(core: int, page: Any) -> float:
+    """When the page's staleness reaches its threshold with the signals that it has heard."""
+    silent_rate, _, weight, shape = seen(page, control_at(core).policy)
+    rest = _by_time(np.float64(page.threshold), float(page.signals), weight)
+    return float(page.current + silent_time(rest, silent_rate, shape))
 
 
 @inlined
@@ -31,12 +45,11 @@ def set_due(core: int, slot: int, now: float) -> None:
     threshold = np.float64(page.threshold)
     due = math.inf
     if threshold < math.inf:
-        silent_rate, _, weight = seen(page, control_at(core).policy)
-        missing = threshold - page_staleness(now - page.current, float(page.signals), silent_rate, weight)
-        if missing <= 0.0:
+        silent_rate, _, weight, shape = seen(page, control_at(core).policy)
+        if predictive_staleness(now - page.current, float(page.signals), silent_rate, weight, shape) >= threshold:
             due = now
-        elif silent_rate > 0.0:
-            due = now + missing / silent_rate
+        else:
+            due = max(now, due_by_time(core, page))
     due = min(due, page.current + longest_of(core, page)) if page.current > -math.inf else due
     page.due = max(due, may_go_at(core, page))
 

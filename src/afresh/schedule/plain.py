@@ -21,12 +21,13 @@ PAGE = np.dtype(
         ("change_rate", "f8"),
         ("recall", "f8"),
         ("false_rate", "f8"),
+        ("shape", "f8"),
         ("cost", "f8"),
         ("host", "i8"),
         ("added", "f8"),
         ("current", "f8"),  # the copy is as of this moment; −∞: there is none
-        ("signals", "i8"),  # heard since then
-        ("signals_at_lease", "i8"),
+        ("signals", "f8"),  # heard since then
+        ("signals_at_lease", "f8"),
         ("lease_ends", "f8"),  # −∞: not leased
         ("not_before", "f8"),
         ("active", "?"),
@@ -54,12 +55,12 @@ class Plain(PricedByPicks):
     """The argmax over all pages of a rule's urgency, among the hosts that are ready, at a constant rate.
 
     Invariants: a leased page is not handed out; a host has at most one page leased; a removed slot is handed out again
-    by `add` and by nothing else.
+    by `add` and by nothing else. A share `sweep` of the picks goes to the copy that was left alone longest.
     """
 
-    def __init__(self, rule: Rule, *, budget: float, lease: float = 120.0) -> None:
+    def __init__(self, rule: Rule, *, budget: float, lease: float = 120.0, sweep: float = 0.0) -> None:
         self.rule = rule
-        super().__init__(budget)
+        super().__init__(budget, sweep)
         self.lease = lease
         self._pages = np.zeros(0, PAGE)
         self._count = 0
@@ -81,12 +82,13 @@ class Plain(PricedByPicks):
         host: int = 0,
         now: float,
         age: float = float("inf"),
-        signals: int = 0,
+        signals: float = 0.0,
+        shape: float = float("inf"),
     ) -> int:
         """Take a page in and return its slot; `age` seconds since its copy was current (infinity: no copy yet)."""
         slot = self._free.pop() if self._free else self._grow()
         self._pages[slot] = (
-            *(request_rate, change_rate, recall, false_rate, cost, host, now, now - age, signals),
+            *(request_rate, change_rate, recall, false_rate, shape, cost, host, now, now - age, signals),
             *(0, -np.inf, -np.inf, True),
         )
         self._reach_host(host)
@@ -116,13 +118,22 @@ class Plain(PricedByPicks):
         change_rate: float | None = None,
         recall: float | None = None,
         false_rate: float | None = None,
+        shape: float | None = None,
         age: float | None = None,
+        signals: float | None = None,
     ) -> None:
         """Believe something else of the page from now on; what is not given stays."""
         page = self._pages[slot]
         if age is not None:
             page["current"] = now - age
-        given = {"request_rate": request_rate, "change_rate": change_rate, "recall": recall, "false_rate": false_rate}
+        given = {
+            "request_rate": request_rate,
+            "change_rate": change_rate,
+            "recall": recall,
+            "false_rate": false_rate,
+            "shape": shape,
+            "signals": signals,
+        }
         for name, value in given.items():
             if value is not None:
                 page[name] = value
@@ -147,9 +158,14 @@ class Plain(PricedByPicks):
         if best <= 0:
             # Nothing is worth a crawl yet; values move with time, so look again at the next tick.
             return Wait(now + 1.0 / self.budget, "nothing to gain")
+        copied = may_go & (pages["current"] > -np.inf) & (pages["request_rate"] > 0)
+        if self._sweeps_now() and copied.any():
+            slot = int(np.argmin(np.where(copied, pages["current"], np.inf)))
+            best = float(urgency[slot])
+        else:
+            self._learn_price(best, len(self))
         self._pace.take(now, float(pages[slot]["cost"]))
         self._lease(slot, now)
-        self._learn_price(best, len(self))
         return Pick(slot, best, self._price)
 
     def _free_at(self, pages: npt.NDArray[np.void]) -> Floats:
@@ -180,7 +196,7 @@ class Plain(PricedByPicks):
             self.rule.crawled(slot, page, now=crawled, changed=changed)
             page["current"] = crawled
             # Hints heard after the fetch began may be about a change that came too late for it.
-            page["signals"] -= page["signals_at_lease"]
+            page["signals"] = max(0.0, page["signals"] - page["signals_at_lease"])
         page["signals_at_lease"] = 0
         page["lease_ends"] = -np.inf
         page["not_before"] = now + put_off
@@ -199,7 +215,7 @@ class Plain(PricedByPicks):
         if page["lease_ends"] > -np.inf and page["lease_ends"] == self._host_busy_until[page["host"]]:
             self._host_busy_until[page["host"]] = -np.inf
         self._pages[slot] = np.zeros((), PAGE)
-        self._pages[slot]["cost"] = 1.0  # values are divided by it, also those of free slots
+        self._pages[slot]["cost"], self._pages[slot]["shape"] = 1.0, np.inf  # free slots are valued too
         self._free.append(slot)
 
     def explain(self, slot: int, now: float) -> Explanation:

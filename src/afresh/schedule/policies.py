@@ -10,7 +10,8 @@ import numpy as np
 
 from afresh.schedule.inlined import inlined
 from afresh.value.compiled import compiled
-from afresh.value.kernels import page_interval, page_threshold_curve, page_value, page_value_in_terms
+from afresh.value.kernels import page_interval, page_value_in_terms
+from afresh.value.predictive import predictive_curve, predictive_threshold_curve, predictive_value
 from afresh.value.sums import page_change_rate
 
 GREEDY, CIS, NCIS, CIS_PLUS, LDS, THRESHOLD = range(6)
@@ -43,30 +44,31 @@ def policy_numbers(name: str) -> tuple[int, int]:
 
 
 @inlined
-def seen(page: Any, policy: int) -> tuple[float, float, float]:
-    """(silent_rate, signal_rate, weight) of a page as the policy sees it."""
-    silent_rate, signal_rate, weight = (
+def seen(page: Any, policy: int) -> tuple[float, float, float, float]:
+    """(silent_rate, signal_rate, weight, shape) of a page as the policy sees it."""
+    silent_rate, signal_rate, weight, shape = (
         np.float64(page.silent_rate),
         np.float64(page.signal_rate),
         np.float64(page.weight),
+        np.float64(page.shape),
     )
     if policy in (NCIS, THRESHOLD):
-        return silent_rate, signal_rate, weight
+        return silent_rate, signal_rate, weight, shape
     change_rate = page_change_rate(silent_rate, signal_rate, weight)
     heard = -signal_rate * math.expm1(-weight)
     believe = policy == CIS
     if policy == CIS_PLUS:
         believe = bool(heard > _GOOD_PRECISION * signal_rate and heard > _GOOD_RECALL * change_rate)
     if not believe or heard <= 0.0:
-        return change_rate, 0.0, 0.0
-    return silent_rate, heard, math.inf
+        return change_rate, 0.0, 0.0, shape
+    return silent_rate, heard, math.inf, shape
 
 
 @compiled
-def value_at(x: float, silent_rate: float, signal_rate: float, weight: float, terms: int) -> float:
+def value_at(x: float, silent_rate: float, signal_rate: float, weight: float, shape: float, terms: int) -> float:
     """Crawl value per unit of request rate at staleness x."""
     if terms == 0:
-        return page_value(x, silent_rate, signal_rate, weight)
+        return predictive_value(x, silent_rate, signal_rate, weight, shape)
     return page_value_in_terms(x, silent_rate, signal_rate, weight, terms)
 
 
@@ -79,14 +81,14 @@ def threshold_at(
     The rate is the one that will be seen, not the one that the policy believes in: GREEDY-CIS also crawls at signals
     that it does not expect.
     """
-    silent_rate, signal_rate, weight = seen(page, policy)
+    silent_rate, signal_rate, weight, shape = seen(page, policy)
     if terms > 0 and weight > 0.0 and signal_rate > 0.0:
         x = _threshold_in_terms(price, silent_rate, signal_rate, weight, terms)
         interval = page_interval(x, silent_rate, signal_rate, weight) if x < math.inf else math.inf
     else:
-        x, interval, _ = page_threshold_curve(price, silent_rate, signal_rate, weight, start, tolerance)
+        x, interval, _ = predictive_threshold_curve(price, silent_rate, signal_rate, weight, shape, start, tolerance)
         if weight == math.inf and page.weight < math.inf and x < math.inf:
-            interval = page_interval(x, silent_rate, np.float64(page.signal_rate), weight)
+            interval = predictive_curve(x, silent_rate, np.float64(page.signal_rate), weight, shape)[1]
     if x == math.inf:
         # A page that time alone does not bring up may be worth a crawl after enough signals, but not at this price.
         return x, 0.0

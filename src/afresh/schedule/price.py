@@ -76,6 +76,18 @@ def sample_demand(
 
 
 @compiled
+def _first_price(pages: Records, slots: Any, budget: float) -> float:
+    """A price of about the right size: what these pages are wanted in the time that a visit to each of them takes.
+
+    It is in the collection's own units, so that nothing depends on whether time is told in seconds or in years.
+    """
+    wanted = 0.0
+    for j in range(slots.size):
+        wanted += np.float64(pages[slots[j]].request_rate) / np.float64(pages[slots[j]].cost)
+    return min(max(wanted / max(budget, 1e-100), 1e-100), 1e100)
+
+
+@compiled
 def solve_on(
     pages: Records,
     slots: Any,
@@ -89,7 +101,9 @@ def solve_on(
     """The price at which these pages ask for the budget; 0: they never ask for so much."""
     x = np.zeros(slots.size)
     low, high = -math.inf, math.inf
-    t = math.log(start) if 1e-100 < start < 1e100 else 0.0
+    if not 1e-100 < start < 1e100:
+        start = _first_price(pages, slots, budget)
+    t = math.log(start)
     reach = 2.0
     for _ in range(60):
         asked = sample_demand(pages, slots, math.exp(t), policy, terms, x, longest, hosts)

@@ -2,12 +2,27 @@
 
 from afresh.schedule.pace import Pace
 
+DEFAULT_SWEEP = 0.02  # of the picks
+
+
+def picks_between_sweeps(share: float) -> int:
+    """Every how many picks one goes to the copy that was left alone longest; 0: none does.
+
+    >>> picks_between_sweeps(0.02), picks_between_sweeps(0.0)
+    (50, 0)
+    """
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"sweep must lie between 0 and 1, not {share}")
+    return round(1.0 / share) if share > 0.0 else 0
+
 
 class PricedByPicks:
     """Spends a budget at a constant rate, and calls the value at which pages were lately picked the price."""
 
-    def __init__(self, budget: float) -> None:
+    def __init__(self, budget: float, sweep: float = 0.0) -> None:
         self._pace = Pace(budget)
+        self._sweep_every = picks_between_sweeps(sweep)
+        self._picks_to_sweep = self._sweep_every
         self._price = 0.0
         self._picks = 0
 
@@ -28,6 +43,16 @@ class PricedByPicks:
     @price.setter
     def price(self, price: float) -> None:
         self._price, self._picks = price, max(self._picks, 1)
+
+    def _sweeps_now(self) -> bool:
+        """Whether this pick goes to the copy that was left alone longest."""
+        if not self._sweep_every:
+            return False
+        self._picks_to_sweep -= 1
+        if self._picks_to_sweep > 0:
+            return False
+        self._picks_to_sweep = self._sweep_every
+        return True
 
     def _learn_price(self, value: float, pages: int) -> None:
         """Follow the picked values, over about as many picks as a quarter of the pages take."""

@@ -14,6 +14,7 @@ from afresh.schedule.hosts import touch_host
 from afresh.schedule.machine import Machine, Slots
 from afresh.schedule.pace import Pace
 from afresh.schedule.policies import THRESHOLD, policy_numbers
+from afresh.schedule.priced import picks_between_sweeps
 from afresh.schedule.saved import read_state, write_state
 from afresh.schedule.table import FREE, SPECIAL
 from afresh.schedule.ticks import next_chance, run_thresholds, run_ticks
@@ -25,7 +26,8 @@ class Scheduler(Machine):
     """Which page next, for up to a hundred million pages.
 
     Same contract as `Plain`, and the same picks if `exact`. Without `lease`, a pick counts as crawled at once, which is
-    what a simulation wants; with it, every pick ends with `finish` or with the end of its lease.
+    what a simulation wants; with it, every pick ends with `finish` or with the end of its lease. A share `sweep` of the
+    picks goes to copies that were left alone longest, whatever a crawl of them is worth.
 
     >>> scheduler = Scheduler(budget=10.0)
     >>> slots = scheduler.add_many(request_rate=[1.0, 9.0], change_rate=0.1, now=0.0)
@@ -42,6 +44,7 @@ class Scheduler(Machine):
         lease: float | None = None,
         delay: float | None = None,
         floor: float = 0.0,
+        sweep: float = 0.0,
     ) -> None:
         super().__init__()
         if lease is not None and not 0 < lease < math.inf:
@@ -58,6 +61,7 @@ class Scheduler(Machine):
         if delay is None:
             delay = 5.0 / budget if policy == "greedy-ncis-d" and budget > 0 else 0.0
         control["delay"] = delay
+        control["oldest_every"] = control["oldest_in"] = picks_between_sweeps(sweep)
         control["longest"] = 1.0 / floor if floor > 0 else math.inf
         self._now = -math.inf
         self._tick = -math.inf
@@ -113,8 +117,12 @@ class Scheduler(Machine):
         now: float,
         age: ArrayLike = math.inf,
         signals: ArrayLike = 0,
+        shape: ArrayLike = math.inf,
     ) -> Slots:
-        """Take pages in and return their slots; `age` seconds since a copy was current (infinity: no copy yet)."""
+        """Take pages in and return their slots; `age` seconds since a copy was current (infinity: no copy yet).
+
+        `shape`: how surely the rate of silent changes is known (`Beliefs.shape`).
+        """
         columns = [
             column("request_rate", request_rate),
             column("change_rate", change_rate),
@@ -122,16 +130,19 @@ class Scheduler(Machine):
             column("false_rate", false_rate),
             column("cost", cost, positive=True),
             column("age", age, infinite=True),
+            column("signals", signals),
+            column("shape", shape, positive=True, infinite=True),
         ]
-        hosts, heard = counts("host", host, least=-1), counts("signals", signals)
-        count = _common_length([*columns, hosts, heard])
+        hosts = counts("host", host, least=-1)
+        count = _common_length([*columns, hosts])
         self._begin(now)
         before = len(self)
         self._make_room(count, now)
         self._reach_host(int(hosts.max(initial=-1)))
         slots = np.empty(count, np.int64)
-        request, change, recalled, false, costs, ages = columns
-        events.write_all(self.state.core, slots, (change, recalled, false), request, costs, hosts, now, ages, heard)
+        request, change, recalled, false, costs, ages, heard, shapes = columns
+        beliefs = change, recalled, false, shapes
+        events.write_all(self.state.core, slots, beliefs, request, costs, hosts, now, ages, heard)
         if count > before // 2 and not self.state.control[0]["exact"]:
             self._solve_price(now, slots)
             self.state.control[0]["changes"] = 0
@@ -151,7 +162,8 @@ class Scheduler(Machine):
         host: int = -1,
         now: float,
         age: float = math.inf,
-        signals: int = 0,
+        signals: float = 0.0,
+        shape: float = math.inf,
     ) -> int:
         """Take a page in and return its slot."""
         slots = self.add_many(
@@ -164,6 +176,7 @@ class Scheduler(Machine):
             now=now,
             age=age,
             signals=signals,
+            shape=shape,
         )
         return int(slots[0])
 
@@ -176,22 +189,36 @@ class Scheduler(Machine):
         change_rate: ArrayLike | None = None,
         recall: ArrayLike | None = None,
         false_rate: ArrayLike | None = None,
+        shape: ArrayLike | None = None,
         age: ArrayLike | None = None,
+        signals: ArrayLike | None = None,
     ) -> None:
         """Believe something else of the pages from now on; what is not given stays."""
         numbers = self._known(slots)
-        given = {"change_rate": change_rate, "recall": recall, "false_rate": false_rate, "request_rate": request_rate}
+        given = {
+            "change_rate": change_rate,
+            "recall": recall,
+            "false_rate": false_rate,
+            "shape": shape,
+            "request_rate": request_rate,
+        }
         columns = [
-            np.full(1, math.nan) if value is None else column(name, value, most=1.0 if name == "recall" else None)
+            np.full(1, math.nan)
+            if value is None
+            else column(name, value, most=1.0 if name == "recall" else None, infinite=name == "shape")
             for name, value in given.items()
         ]
-        ages = numbers[:0] if age is None else column("age", age, infinite=True)
-        _common_length([*columns, numbers, *([ages] if age is not None else [])])
-        self._begin(now)
+        state = {}  # of the copies
         if age is not None:
-            self.state.pages["current"][numbers] = now - ages
+            state["current"] = now - column("age", age, infinite=True)
+        if signals is not None:
+            state["signals"] = column("signals", signals)
+        _common_length([*columns, numbers, *state.values()])
+        self._begin(now)
+        for name, values in state.items():
+            self.state.pages[name][numbers] = values
         numbers, *columns = by_slot(numbers, *columns)
-        events.update_all(self.state.core, numbers, tuple(columns[:3]), columns[3], now)
+        events.update_all(self.state.core, numbers, tuple(columns[:4]), columns[4], now)
         self._review(now)
 
     def update(
@@ -203,7 +230,9 @@ class Scheduler(Machine):
         change_rate: float | None = None,
         recall: float | None = None,
         false_rate: float | None = None,
+        shape: float | None = None,
         age: float | None = None,
+        signals: float | None = None,
     ) -> None:
         """Believe something else of the page from now on; what is not given stays."""
         self.update_many(
@@ -213,7 +242,9 @@ class Scheduler(Machine):
             change_rate=change_rate,
             recall=recall,
             false_rate=false_rate,
+            shape=shape,
             age=age,
+            signals=signals,
         )
 
     def remove_many(self, slots: ArrayLike) -> None:
@@ -228,11 +259,12 @@ class Scheduler(Machine):
     def beliefs(self, slots: ArrayLike) -> dict[str, NDArray[np.float64]]:
         """What is believed of the pages, as it is kept: to seven digits."""
         pages = self.state.pages[self._known(slots)]
-        found = np.array([events.believed(page) for page in pages]).reshape(-1, 3)
+        found = np.array([events.believed(page) for page in pages]).reshape(-1, 4)
         return {
             "change_rate": found[:, 0],
             "recall": found[:, 1],
             "false_rate": found[:, 2],
+            "shape": found[:, 3],
             "request_rate": pages["request_rate"].astype(float),
             "cost": pages["cost"].astype(float),
         }

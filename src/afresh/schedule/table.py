@@ -1,4 +1,4 @@
-"""The page table: one packed record of 64 bytes a page, and the few arrays beside it.
+"""The page table: one packed record of 72 bytes a page, and the few arrays beside it.
 
 Everything the machine knows is one `State`: a tuple of arrays, no object anywhere. A slot is the index of a page's
 record. Compiled functions reach all of it through the address of the control record (see `memory`).
@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 Records = NDArray[Any]
 Integers = NDArray[np.int32]
 
-# One cache line a page. Times need double precision; beliefs do not: nobody knows a rate to seven digits.
+# Times need double precision; beliefs do not: nobody knows a rate to seven digits.
 PAGE = np.dtype(
     [
         ("current", "f8"),  # the copy is as of this moment; −∞: there is none
         ("due", "f8"),  # on the wheel: when it is to come up; leased: when the lease ends
-        ("silent_rate", "f4"),  # α
+        ("silent_rate", "f4"),  # α, its mean
+        ("shape", "f4"),  # how surely that is known: the shape of its Gamma distribution; infinity: exactly
         ("signal_rate", "f4"),  # γ
         ("weight", "f4"),  # b
         ("request_rate", "f4"),  # μ
@@ -25,18 +26,17 @@ PAGE = np.dtype(
         ("threshold", "f4"),  # staleness at which it comes up; the start of the next search for it
         ("rate", "f4"),  # its share of the demand: cost per second at that threshold
         ("next", "i4"),  # neighbours in the list it is in; see `lists`
-        ("previous", "i4"),  # leased: the number of signals when the lease began
+        ("previous", "i4"),  # leased: the bits of the number of signals when the lease began
         ("host", "i4"),  # −1: none
         # Price per request rate that the threshold was found for; 0: find it anew. Where a page has special settings,
         # the bits are their index instead.
         ("anchor", "f4"),
-        ("signals", "u2"),  # heard since `current`
+        ("signals", "f4"),  # heard since `current`, as a number of good ones
         ("place", "u1"),
         ("marks", "u1"),
+        ("unused", "u2"),
     ]
 )
-
-MOST_SIGNALS = 65535
 
 # Where a page is.
 FREE, WHEEL, READY, PARKED, LEASED, PAUSED = range(6)
@@ -126,11 +126,15 @@ CONTROL = np.dtype(
         ("extra_free", "i8"),
         ("sweep", "i8"),  # slots before this one have thresholds from after the last jump of the price
         ("turns", "i8"),  # ticks so far
+        ("oldest_every", "i8"),  # every so many picks one goes to a copy that was left alone for long; 0: none
+        ("oldest_in", "i8"),  # picks until that
+        ("oldest_hand", "i8"),  # the slot to be looked at next for that
         ("changes", "i8"),  # to the pages since the price was solved
     ]
 )
 
 SHELVES = 2048
+CACHE_LINE_BYTES = 64
 
 
 class State(NamedTuple):
@@ -164,9 +168,9 @@ class State(NamedTuple):
 
 
 def aligned_records(count: int) -> Records:
-    """Empty page records that begin on a cache line, so that no record straddles two."""
-    raw = np.zeros((count + 1) * PAGE.itemsize, np.uint8)
-    shift = -raw.ctypes.data % PAGE.itemsize
+    """Empty page records that begin on a cache line."""
+    raw = np.zeros(count * PAGE.itemsize + CACHE_LINE_BYTES, np.uint8)
+    shift = -raw.ctypes.data % CACHE_LINE_BYTES
     return raw[shift : shift + count * PAGE.itemsize].view(PAGE)
 
 
@@ -193,6 +197,7 @@ def new_state() -> State:
     control["longest"] = np.inf
     control["stale_factor"] = 1.0
     control["width"] = 1.0
+    control["base"] = 10**6  # far from any price, so that the first one sets it, whatever the unit of time
     return State(
         control=control,
         pages=aligned_records(0),

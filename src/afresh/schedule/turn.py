@@ -17,9 +17,10 @@ from afresh.schedule.memory import bucket_at, control_at, lease_at, page_at, she
 from afresh.schedule.place import NEARLY, lift, set_due, settle, shelf_of, to_host, to_shelf, to_wheel, wait_for_value
 from afresh.schedule.policies import LDS, THRESHOLD, seen
 from afresh.schedule.price import steer
-from afresh.schedule.table import EPOCH_SHIFT, LEASED, PAUSED, SHELVES, TO_PAUSE, URGENT, WHEEL
+from afresh.schedule.table import EPOCH_SHIFT, LEASED, PAUSED, READY, SHELVES, TO_PAUSE, URGENT, WHEEL
 from afresh.schedule.worth import about, alike, longest_of, may_go_at, price_of, set_rate, set_threshold, worth
 from afresh.value.compiled import compiled
+from afresh.value.predictive import silent_time
 
 _AT_ONCE = 32  # pages taken off the wheel a tick at most, so that no tick takes long
 _CHOICE = 4  # pages among which the best is picked when the wheel has to run ahead
@@ -29,6 +30,7 @@ _SWEEP = 4  # thresholds set anew a tick
 _EQUALS = 8  # pages of a shelf that are searched for one like its first, but of a lower slot
 _FEW = 256  # while less than one page in so many is waiting, none waits for long enough for its value to move much,
 _SELDOM = 4  # and one is valued anew every so many ticks; else at every tick
+_WINDOW = 32  # neighbouring slots, the oldest copy of which is visited however little that is worth
 _STEPS = 16  # shelves that are searched for a page to be valued anew
 
 
@@ -243,6 +245,31 @@ def _pick(core: int, now: float) -> int:
 
 
 @compiled
+def _pick_oldest(core: int, now: float) -> int:
+    """Every so many picks, the oldest copy among some neighbours that may go, taken out of its list; else −1.
+
+    The neighbours are others each time, so nobody is left out for longer than it takes to go round.
+    """
+    control = control_at(core)
+    control.oldest_in -= 1
+    if control.oldest_in > 0:
+        return -1
+    control.oldest_in = control.oldest_every
+    found, oldest = -1, math.inf
+    for _ in range(min(_WINDOW, control.used)):
+        slot = control.oldest_hand if control.oldest_hand < control.used else 0
+        control.oldest_hand = slot + 1
+        page = page_at(core, slot)
+        waits = (page.place == WHEEL or page.place == READY) and page.request_rate > 0.0
+        older = waits and -math.inf < page.current < oldest
+        if older and may_go_at(core, page) <= now and host_is_ready(core, slot, now):
+            found, oldest = slot, page.current
+    if found >= 0:
+        lift(core, found)
+    return int(found)
+
+
+@compiled
 def take(core: int, now: float) -> int:
     """Pick the page to crawl at this tick and take it out of all lists; −1: no page may go or has anything to gain."""
     control = control_at(core)
@@ -252,9 +279,14 @@ def take(core: int, now: float) -> int:
     if control.heap_size > 0:
         wake_hosts(core, now)
     drain(core, now)
-    slot = exact_pick(core, now) if control.exact else _pick(core, now)
+    slot = _pick_oldest(core, now) if control.oldest_every > 0 else -1
+    swept = slot >= 0
+    if not swept:
+        slot = exact_pick(core, now) if control.exact else _pick(core, now)
     if slot >= 0:
-        if control.exact or control.ahead > control.bucket:
+        if swept:
+            control.pick_value = control.price  # which it says nothing about
+        elif control.exact or control.ahead > control.bucket:
             control.pick_value = about(core, slot, now)  # nobody else asks for it
         spend(core, slot, now)
     if not control.exact:
@@ -292,7 +324,7 @@ def crawl(core: int, slot: int, now: float) -> None:
     page.marks &= ~URGENT & 255
     planned = page.due
     page.current = now
-    page.signals = 0
+    page.signals = 0.0
     steer_host(core, host, now)
     set_threshold(core, slot)
     if control_at(core).policy == LDS:
@@ -306,8 +338,8 @@ def crawl(core: int, slot: int, now: float) -> None:
 def _due_evenly(core: int, slot: int, planned: float, now: float) -> None:
     """LDS: one interval after the page was due, not after it was crawled, so that its count stays close to its rate."""
     page = page_at(core, slot)
-    silent_rate, _, _ = seen(page, LDS)
-    interval = np.float64(page.threshold) / silent_rate if silent_rate > 0.0 else math.inf
+    silent_rate, _, _, shape = seen(page, LDS)
+    interval = silent_time(np.float64(page.threshold), silent_rate, shape)
     interval = min(interval, longest_of(core, page))
     # A page that was crawled early or late by more than an interval starts anew.
     due = planned + interval
@@ -321,7 +353,7 @@ def lease_out(core: int, slot: int, now: float) -> None:
     page = page_at(core, slot)
     page.place = LEASED
     page.due = now + control.lease
-    page.previous = page.signals
+    page.previous = np.float32(page.signals).view(np.int32)
     size = control.lease_room
     lease_at(core, control.leases_last % size).slot = slot
     lease_at(core, control.leases_last % size).end = page.due
@@ -342,7 +374,8 @@ def hand_in(core: int, slot: int, now: float, crawled: float, gap: float) -> Non
     if page.place == LEASED:
         if fresh:
             # Hints heard after the fetch began may be about a change that came too late for it.
-            page.signals -= min(page.signals, page.previous)
+            heard = np.int32(page.previous).view(np.float32)
+            page.signals -= min(page.signals, heard)
         served(core, page.host, now, now - (page.due - control_at(core).lease), gap)
         page.place = PAUSED
         if page.marks & TO_PAUSE:

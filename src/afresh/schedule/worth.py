@@ -3,8 +3,9 @@
 A threshold costs a search, and a value the sums of the crawl value. Neither is needed at most ticks. A threshold is
 kept while the price is within half a percent of the one that it was found for, its anchor. And close to its threshold
 x₀ a page's value is known from what is kept of it: V(x₀) is the anchor, dV/dx = e^{−x}ψ(x), ψ(x₀) is the inverse of its
-rate, and ψ rises by about 1/(α + γb) per staleness. That is exact without signals. Where a signal has carried a page
-far beyond its threshold, the closed form of many signals ranks it well enough.
+rate, and ψ rises by about 1/(α + γb) per staleness, with the α that is expected at that age. That is exact without
+signals. Where a signal has carried a page far beyond its threshold, the closed form of many signals ranks it well
+enough.
 """
 
 import math
@@ -17,10 +18,9 @@ from afresh.schedule.memory import control_at, extra_of, host_at, page_at
 from afresh.schedule.policies import CIS, CIS_PLUS, seen, threshold_at, value_at
 from afresh.schedule.table import EPOCH_SHIFT, SPECIAL
 from afresh.value.compiled import compiled
-from afresh.value.kernels import page_staleness
+from afresh.value.predictive import NO_COPY, predictive_staleness
 from afresh.value.sums import closed_form
 
-FOREVER = 1e300  # the age of what has no copy yet: finite, so that rates times ages never become 0·∞
 _SAME_PRICE = 0.01  # thresholds are kept while the price moves by less than this share
 _NEAR = 0.1  # share of the threshold within which a value is taken from the curve round it
 _STALEST = 40.0  # beyond, the value is at its limit, which is no sum
@@ -43,9 +43,9 @@ def value_of(core: int, slot: int, now: float) -> float:
     """V·μ/cost of a page at this moment."""
     control = control_at(core)
     page = page_at(core, slot)
-    silent_rate, signal_rate, weight = seen(page, control.policy)
-    x = page_staleness(min(now - page.current, FOREVER), float(page.signals), silent_rate, weight)
-    value = value_at(x, silent_rate, signal_rate, weight, control.terms)
+    silent_rate, signal_rate, weight, shape = seen(page, control.policy)
+    x = predictive_staleness(min(now - page.current, NO_COPY), float(page.signals), silent_rate, weight, shape)
+    value = value_at(x, silent_rate, signal_rate, weight, shape, control.terms)
     return np.float64(page.request_rate) * value / np.float64(page.cost)
 
 
@@ -77,13 +77,15 @@ def about(core: int, slot: int, now: float) -> float:
     page = page_at(core, slot)
     if page.marks & SPECIAL or page.anchor == 0.0:
         return value_of(core, slot, now)
-    silent_rate, signal_rate, weight = seen(page, control_at(core).policy)
-    x = page_staleness(now - page.current, float(page.signals), silent_rate, weight)
+    silent_rate, signal_rate, weight, shape = seen(page, control_at(core).policy)
+    x = predictive_staleness(now - page.current, float(page.signals), silent_rate, weight, shape)
     threshold = np.float64(page.threshold)
     past = x - threshold
     if past < -_NEAR * threshold or not x < _STALEST:
         return value_of(core, slot, now)
     if past > _NEAR * threshold and weight > 0.0:
+        if shape < math.inf:
+            silent_rate *= x / max(shape * math.expm1(x / shape), 1e-300)  # which takes as long to get there
         if x >= weight:
             value = _settled(x, silent_rate, signal_rate, weight)
         elif signal_rate * x > 1e-3 * silent_rate and x > 1e-3:
@@ -98,7 +100,7 @@ def about(core: int, slot: int, now: float) -> float:
         decay = np.exp(-past)
         first, second = 1.0 - decay, 1.0 - decay * (1.0 + past)
     cost = np.float64(page.cost)
-    gain = cost / np.float64(page.rate) * first + second / (silent_rate + signal_rate * weight)
+    gain = cost / np.float64(page.rate) * first + second / (silent_rate * math.exp(-x / shape) + signal_rate * weight)
     return np.float64(page.request_rate) / cost * (np.float64(page.anchor) + math.exp(-threshold) * gain)
 
 
@@ -109,6 +111,7 @@ def alike(page: Any, other: Any) -> bool:
         page.current == other.current
         and page.signals == other.signals
         and page.silent_rate == other.silent_rate
+        and page.shape == other.shape
         and page.request_rate == other.request_rate
         and page.signal_rate == other.signal_rate
         and page.weight == other.weight

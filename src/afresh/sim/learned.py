@@ -7,30 +7,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.estimate.activity import TOLD_OF_A_CHANGE
-from afresh.estimate.curiosity import Copy
 from afresh.estimate.online import (
-    CURIOSITY,
     DEFAULT_MEMORY,
     GLANCES,
     Table,
     beliefs_of,
     fresh_probability_of,
     glance,
-    interest_of,
     learn_crawl,
     new_table,
     posterior_of,
 )
 from afresh.estimate.sources import Sources
-from afresh.schedule import Scheduler
+from afresh.schedule import DEFAULT_SWEEP, Scheduler
 from afresh.schedule.events import believe, remove, replace, resume, signal, urge
-from afresh.schedule.memory import control_at, page_at
+from afresh.schedule.memory import page_at
 from afresh.schedule.turn import crawl, take
 from afresh.sim.field import Field, coming, is_gone, new_field, visit
 from afresh.sim.hearing import Hearing, counted, hear, heard_out, hearing_of, learn_sources
 from afresh.sim.history import SILENCE, Heard, History
 from afresh.sim.siblings import Siblings, age_of, fresh_by_time, next_sibling, siblings_of, tell
 from afresh.value.compiled import compiled
+from afresh.value.predictive import predictive_staleness
 
 _LOOKS_PER_ROUND = 10  # how often what is stated is compared, in the time of a visit to every page
 _NOT_KEPT = np.empty(0, np.int64)
@@ -41,6 +39,7 @@ class Setting(NamedTuple):
     """How the run goes, for the compiled loop."""
 
     learns: bool  # False: beliefs stay as they are
+    certain: bool  # rates are scheduled by as if they were known exactly, for comparison
     weight: NDArray[np.float64]  # of each page, together 1
     signal_time: NDArray[np.float64]
     signal_page: NDArray[np.int64]
@@ -55,26 +54,15 @@ class Setting(NamedTuple):
     born: NDArray[np.int64]  # how many of them are
 
 
-# What learning about a page is worth need not be weighed anew; or is, since something happened to the page, or in turn.
-INCURIOUS, CURIOUS, IN_TURN = range(3)
-
-
 @compiled
-def _believe(core: int, table: Table, field: Field, setting: Setting, page: int, now: float, curious: int) -> None:
-    """Tell the scheduler what is believed of a page, and if it is to be weighed what learning about it is worth."""
-    change_rate, recall, false_rate = beliefs_of(table, page, now)
-    believe(core, page, change_rate, recall, false_rate)
+def _believe(core: int, table: Table, field: Field, setting: Setting, page: int, now: float) -> None:
+    """Tell the scheduler what is believed of a page and its copy."""
+    change_rate, recall, false_rate, shape = beliefs_of(table, page, now)
+    believe(core, page, change_rate, recall, false_rate, math.inf if setting.certain else shape)
     record = page_at(core, page)
-    weight = setting.weight[page]
-    if curious != INCURIOUS:
-        elapsed = age_of(setting.siblings, page, field.current[page], now)
-        copy, price = Copy(max(elapsed, 0.0), _count(setting, page)), float(control_at(core).price)
-        record.request_rate = weight * interest_of(table, page, now, weight, price, copy, curious == IN_TURN)
-    if setting.siblings.ranks or setting.hearing.weighs:
-        age = age_of(setting.siblings, page, field.current[page], now)
-        if setting.signals[page] > 0 and setting.hearing.weighs:
-            age += record.weight * _count(setting, page) / max(record.silent_rate, 1e-30)
-        record.current = now - age
+    record.signals = _count(setting, page)
+    if setting.siblings.ranks:
+        record.current = now - age_of(setting.siblings, page, field.current[page], now)
 
 
 @compiled
@@ -99,18 +87,18 @@ def _fetch(core: int, table: Table, field: Field, setting: Setting, page: int, n
     setting.signals[page] = 0
     heard_out(setting.hearing, page, changed)
     if setting.learns:
-        _believe(core, table, field, setting, page, now, CURIOUS)
+        _believe(core, table, field, setting, page, now)
     crawl(core, page, now)
     if setting.siblings.ranks and changed:
         for _ in range(TOLD_OF_A_CHANGE):
-            _believe_anew(core, table, field, setting, next_sibling(setting.siblings, page), now, INCURIOUS)
+            _believe_anew(core, table, field, setting, next_sibling(setting.siblings, page), now)
 
 
 @compiled
 def _said(table: Table, setting: Setting, page: int, current: float, now: float) -> float:
     """How likely the copy is to be current, as it is stated."""
     plain = fresh_probability_of(table, page, now - current, 0.0)
-    said = fresh_by_time(setting.siblings, page, current, now, plain)
+    said = fresh_by_time(setting.siblings, page, current, now, -math.log(max(plain, 1e-300)))
     if setting.signals[page] == 0:
         return said
     return said * fresh_probability_of(table, page, now - current, _count(setting, page)) / max(plain, 1e-300)
@@ -129,20 +117,20 @@ def _check(table: Table, field: Field, setting: Setting, page: int, current: flo
 def _learn(table: Table, setting: Setting, page: int, current: float, now: float, changed: bool) -> None:
     elapsed, signals = now - current, _count(setting, page)
     if setting.siblings.on or setting.hearing.weighs:
-        alpha, b, shape, _ = posterior_of(table, page)
-        by_time = shape * math.log1p(alpha * elapsed / shape)
+        alpha, shape, b = posterior_of(table, page)
+        by_time = predictive_staleness(elapsed, 0.0, alpha, b, shape)
         if setting.hearing.weighs and setting.signals[page] > 0:
-            stretched = shape * math.log1p(alpha * age_of(setting.siblings, page, current, now) / shape)
+            stretched = predictive_staleness(age_of(setting.siblings, page, current, now), 0.0, alpha, b, shape)
             learn_sources(setting.hearing, page, stretched, b, changed)
         tell(setting.siblings, page, current, now, by_time, b * signals, changed)
     learn_crawl(table, page, elapsed, signals, changed)
 
 
 @compiled
-def _believe_anew(core: int, table: Table, field: Field, setting: Setting, page: int, now: float, curious: int) -> None:
+def _believe_anew(core: int, table: Table, field: Field, setting: Setting, page: int, now: float) -> None:
     if is_gone(field, page, field.current[page]) or field.births[page] > now:
         return  # a visit found that out, or it is not born
-    _believe(core, table, field, setting, page, now, curious)
+    _believe(core, table, field, setting, page, now)
     replace(core, page, now)
 
 
@@ -155,12 +143,11 @@ def _hear(core: int, table: Table, field: Field, setting: Setting, heard: int, n
         arrived = max(setting.signal_time[heard], setting.start)
         if setting.hearing.weighs:
             table.pages[page].heard += hear(setting.hearing, heard, page, arrived - field.current[page])
-            _believe_anew(core, table, field, setting, page, arrived, CURIOUS)
         else:
             table.pages[page].heard += 1.0
-            signal(core, page, arrived, 1)
-            if setting.learns:
-                _believe_anew(core, table, field, setting, page, arrived, CURIOUS)
+        if not is_gone(field, page, field.current[page]) and field.births[page] <= arrived:
+            # What is believed of the page hardly changes by a signal, and is found anew when it is its turn.
+            signal(core, page, arrived, _count(setting, page) - page_at(core, page).signals)
         heard += 1
     return heard
 
@@ -177,7 +164,7 @@ def _bear(core: int, table: Table, field: Field, setting: Setting, now: float) -
         table.pages[page].since = birth
         page_at(core, page).current = birth
         if setting.learns:
-            _believe(core, table, field, setting, page, birth, CURIOUS)
+            _believe(core, table, field, setting, page, birth)
         resume(core, page, now)
 
 
@@ -185,7 +172,7 @@ def _bear(core: int, table: Table, field: Field, setting: Setting, now: float) -
 def _look_round(core: int, table: Table, field: Field, setting: Setting, now: float) -> None:
     """A few pages, in turn, learn what the others have taught their groups; all at once would make the price ring."""
     for _ in range(int(table.control[GLANCES])):
-        _believe_anew(core, table, field, setting, glance(table), now, IN_TURN)
+        _believe_anew(core, table, field, setting, glance(table), now)
 
 
 @compiled
@@ -234,29 +221,32 @@ def replay_learned(
     exact: bool = False,
     random_every: int = 0,
     sources: Sources | None = None,
-    explore_until: float = math.inf,
+    certain: bool = False,
+    sweep: float = DEFAULT_SWEEP,
     picks: NDArray[np.int64] = _NOT_KEPT,
     **learning: float,
 ) -> tuple[Field, float]:
     """Run one of our policies over a history; `known` are the rates that it knows, None: it learns them.
 
-    What it learns of the sources of signals, where they have any, goes to `sources`. After `explore_until` no crawl is
-    made for the sake of learning any more, though all teach. The page that each tick went to is left in `picks`, −1:
-    none, as far as there is room; the first tick is one step after the start.
+    What it learns of the sources of signals, where they have any, goes to `sources`. `certain`: the mean rate is
+    taken for the rate, as if it were known exactly. The page that each tick went to is left in `picks`, −1: none, as
+    far as there is room; the first tick is one step after the start.
 
     The second result is the freshness that it stated, on average over the scored time; NaN if it does not learn.
     """
     pages, step = history.pages, 1.0 / budget
     field = new_field(history, score_from)
     table = new_table(pages, typical_rate=budget / pages, now=history.start, memory=memory, **learning)  # type: ignore[arg-type]
-    scheduler = Scheduler(budget=budget, policy=policy, exact=exact)
+    scheduler = Scheduler(budget=budget, policy=policy, exact=exact, sweep=sweep if known is None else 0.0)
     weight = history.weight / history.weight.sum()
-    change_rate, recall, false_rate = known or (beliefs_of(table, 0, history.start)[0], 0.0, 0.0)
+    first_guess = beliefs_of(table, 0, history.start) if pages else (0.0, 0.0, 0.0, math.inf)
+    change_rate, recall, false_rate = known or first_guess[:3]
     scheduler.add_many(
         request_rate=weight,
         change_rate=change_rate,
         recall=recall,
         false_rate=false_rate,
+        shape=math.inf if certain or known is not None else first_guess[3],
         now=history.start,
         age=0.0,
     )
@@ -270,6 +260,7 @@ def replay_learned(
     hearing = hearing_of(heard, pages, sources or Sources(), learns=known is None and policy == "greedy-ncis")
     setting = Setting(
         known is None,
+        certain,
         weight,
         heard.time,
         heard.page,
@@ -289,9 +280,6 @@ def replay_learned(
     stated = []
     for first in range(1, ticks + 1, each):
         last = min(first + each - 1, ticks)
-        if history.start + first * step > explore_until:
-            table.control[CURIOSITY] = 0.0
-            setting = setting._replace(random_every=0)
         next_signal = run_learning(scheduler.state.core, table, field, setting, first, last, next_signal)
         now = history.start + last * step
         if setting.learns and score_from < now <= history.end:

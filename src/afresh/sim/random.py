@@ -42,7 +42,7 @@ def _run(
 def _change_rates(table: Table, now: float) -> Floats:
     rates = np.empty(table.pages.size)
     for page in range(rates.size):
-        rates[page], _, _ = beliefs_of(table, page, now)
+        rates[page] = beliefs_of(table, page, now)[0]
     return rates
 
 

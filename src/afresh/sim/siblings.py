@@ -86,11 +86,11 @@ def age_of(siblings: Siblings, page: int, current: float, now: float) -> float:
 
 
 @compiled
-def fresh_by_time(siblings: Siblings, page: int, current: float, now: float, plain: float) -> float:
-    """How likely a copy is to be current, by what happened on its branches; `plain`: by the estimator and the clock."""
+def fresh_by_time(siblings: Siblings, page: int, current: float, now: float, by_time: float) -> float:
+    """How likely a copy is to be current, by what happened on its branches; `by_time`: how stale it is by the clock."""
     if not siblings.on:
-        return plain
-    return fresh(siblings.slices, branches_on(siblings, page), current, now, -math.log(max(plain, 1e-300)))
+        return math.exp(-by_time)
+    return fresh(siblings.slices, branches_on(siblings, page), current, now, by_time)
 
 
 @compiled

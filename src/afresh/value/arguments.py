@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 # Largest allowed value of an argument; all are at least 0. The time since the last crawl may be infinite (no copy).
-_MOST = {"recall": 1.0, "elapsed": math.inf, "signals": math.inf}
+_MOST = {"recall": 1.0, "elapsed": math.inf, "signals": math.inf, "shape": math.inf}
 
 
 def blame(named: dict[str, Any]) -> None:

@@ -9,22 +9,30 @@ from numpy.typing import ArrayLike
 from afresh.value.arguments import blame, evaluate
 from afresh.value.compiled import elementwise
 from afresh.value.freshness import make_sense
-from afresh.value.kernels import page_rates, page_staleness, page_value, page_value_in_terms
+from afresh.value.kernels import page_rates, page_staleness, page_value_in_terms
 from afresh.value.poisson import two_or_more
+from afresh.value.predictive import predictive_staleness, predictive_value
 
 Assumption = Literal["none", "perfect", "noisy"]
 
 
 @elementwise
 def value_of_pages(
-    elapsed: float, signals: float, change_rate: float, recall: float, false_rate: float, request_rate: float
+    elapsed: float,
+    signals: float,
+    change_rate: float,
+    recall: float,
+    false_rate: float,
+    shape: float,
+    request_rate: float,
 ) -> float:
     """`crawl_value` of arrays, for those who call it often: NaN where an argument makes no sense."""
-    if not (make_sense(elapsed, signals, change_rate, recall, false_rate) and 0.0 <= request_rate < math.inf):
+    sense = make_sense(elapsed, signals, change_rate, recall, false_rate) and shape > 0.0
+    if not (sense and 0.0 <= request_rate < math.inf):
         return math.nan
     silent_rate, signal_rate, weight = page_rates(change_rate, recall, false_rate)
-    x = page_staleness(elapsed, signals, silent_rate, weight)
-    return request_rate * page_value(x, silent_rate, signal_rate, weight)
+    x = predictive_staleness(elapsed, signals, silent_rate, weight, shape)
+    return request_rate * predictive_value(x, silent_rate, signal_rate, weight, shape)
 
 
 @elementwise
@@ -61,6 +69,7 @@ def crawl_value(
     change_rate: ArrayLike,
     recall: ArrayLike = 0.0,
     false_rate: ArrayLike = 0.0,
+    shape: ArrayLike = math.inf,
     request_rate: ArrayLike = 1.0,
     terms: int | None = None,
     assume: Assumption = "noisy",
@@ -69,25 +78,33 @@ def crawl_value(
 
     Floats in, float out; arrays in, array out. `terms` takes only so many terms of both sums. `assume` says what the
     signals are taken for: "none" ignores them (GREEDY), "perfect" believes each of them (GREEDY-CIS), "noisy" weighs
-    them (GREEDY-NCIS).
+    them (GREEDY-NCIS). `shape` says how surely the rate of silent changes is known: V is averaged over a Gamma
+    distribution of this shape round it; infinity: it is known exactly, and `terms` are only for that.
 
     >>> round(crawl_value(5.0, 0, change_rate=0.5), 5)
     1.42541
     >>> round(crawl_value(5.0, 0, change_rate=0.5, recall=0.5, false_rate=0.3), 5)  # silence is reassuring
     0.80989
+    >>> round(crawl_value(5.0, 0, change_rate=0.5, shape=1.0), 5)  # it may as well be a page that hardly ever changes
+    1.07695
     """
     if assume not in ("none", "perfect", "noisy"):
         raise ValueError(f'assume must be "none", "perfect" or "noisy", but is {assume!r}')
     if terms is not None and (isinstance(terms, bool) or terms != int(terms) or terms < 1):
         raise ValueError(f"terms must be a whole number of at least 1, but is {terms}")
+    if not np.all(np.asarray(shape) > 0):
+        raise ValueError("shape must be more than 0")
     named = {"elapsed": elapsed, "signals": signals, "change_rate": change_rate}
     if assume != "noisy" or np.ndim(false_rate) == 0:
         blame({"recall": recall, "false_rate": false_rate})  # which may be left out of the answer below
-    if assume == "none" or (np.ndim(recall) == 0 and recall == 0 and np.ndim(false_rate) == 0):
+    known = np.ndim(shape) == 0 and shape == math.inf
+    if known and (assume == "none" or (np.ndim(recall) == 0 and recall == 0 and np.ndim(false_rate) == 0)):
         return evaluate(_value_without_signals, named | {"request_rate": request_rate})
-    named |= {"recall": recall, "false_rate": false_rate, "request_rate": request_rate}
+    named |= {"recall": recall, "false_rate": false_rate}
     if assume == "perfect":
         named["false_rate"] = 0.0
-    if terms is None:
-        return evaluate(value_of_pages, named)
-    return evaluate(_value_in_terms, named | {"terms": terms})
+    elif assume == "none":
+        named |= {"recall": 0.0, "false_rate": 0.0}
+    if terms is None or not known:
+        return evaluate(value_of_pages, named | {"shape": shape, "request_rate": request_rate})
+    return evaluate(_value_in_terms, named | {"request_rate": request_rate, "terms": terms})
