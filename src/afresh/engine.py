@@ -151,7 +151,7 @@ class Engine:
         source = self.sources.number(signal.source)
         tracked.signals += 1
         tracked.heard = {**tracked.heard, (source, early): tracked.heard.get((source, early), 0) + 1}
-        self.estimator.signalled(slot, self.sources.weight(tracked.page.host, source, early))
+        self.estimator.signalled(slot, self.sources.weight(tracked.page.host, source, early), signal.time)
 
     def next(self, now: float) -> Order | Wait:
         """The crawl that gains most now, or when to ask again."""

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from afresh.estimate import Estimator, Grid, Learner, kin_of
+from afresh.estimate.base import BY_LEARNER
 from afresh.estimate.learner import MOST_GROUPS
 from afresh.testing import check_estimator
 
@@ -155,3 +156,28 @@ def test_a_live_engine_has_nothing_left_to_compile() -> None:
     # In a process of its own: here other tests have compiled all there is.
     done = subprocess.run([sys.executable, "-c", LIVE], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_page_that_fell_silent_is_not_expected_to_signal_as_before() -> None:
+    learner = Learner(typical_rate=1.0)
+    learner.add(0, now=0.0)
+    for k in range(1, 101):
+        learner.signalled(0, now=0.1 * k)
+    loud = learner.beliefs(0, 10.0).signal_rate
+    assert 5.0 < loud < 15.0
+    # In five intervals fifty were to be expected, and none came.
+    assert learner.beliefs(0, 15.0).signal_rate <= 3.0 / 5.0 + 1e-6
+    assert learner.beliefs(0, 10.05).signal_rate > 0.9 * loud
+
+
+def test_what_was_learned_before_signals_faded_is_read() -> None:
+    before = Learner(typical_rate=1.0)
+    before.add(0, now=0.0)
+    for k in range(1, 21):
+        before.signalled(0, now=float(k))
+        before.crawled(0, elapsed=1.0, signals=1.0, changed=k % 2 == 0)
+    old = before.learned(0)[: len(BY_LEARNER) + 64]
+    after = Learner(typical_rate=1.0)
+    after.add(0, now=20.0, learned=old)
+    assert after.beliefs(0, 20.0).observations == 20
+    assert after.beliefs(0, 20.0).signal_rate > 0.0

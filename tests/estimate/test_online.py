@@ -24,7 +24,7 @@ from afresh.estimate.sums import SUMS, add_crawl, pull, pull_inverse
 
 SILENT_RATES = SLOWEST * 2.0 ** (np.arange(RATES) / PER_OCTAVE)  # times the typical rate
 FOR_EVER = {"memory": np.inf, "crawl_memory": 1.0}
-HALF_A_STEP = 0.5 * np.log(2.0)  # from one rate to the next
+HALF_A_STEP = 0.5 * np.log(2.0) / PER_OCTAVE  # from one rate to the next
 CRAWLS = st.lists(
     st.tuples(st.floats(0.01, 30.0), st.integers(0, 6), st.booleans()),
     min_size=1,
@@ -323,8 +323,10 @@ def test_what_pages_turned_out_to_be_is_what_others_are_thought_to_be() -> None:
         assert after[part].sum() == pytest.approx(1.0)
         apart = np.abs(np.log(values / truth))
         off = [each[part] @ apart for each in (before, after)]
-        assert off[1] < 0.45
-        assert off[1] < 0.5 * off[0]
+        # Pages of a group are never held to be all alike: part of what is found goes to the neighbours of each point.
+        assert off[1] < 0.55 * min(off[0], 1.0)
+    found_alpha, _, found_b = posterior_of(table, 299)
+    assert (found_alpha, found_b) == (pytest.approx(alpha, rel=0.15), pytest.approx(b, rel=0.1))
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.5, 1.0])
@@ -352,8 +354,8 @@ def test_a_group_that_is_unlike_the_others_has_a_prior_of_its_own(rate: float) -
     assert abs(np.log(found[1] / 0.1)) < 0.5
 
 
-def test_a_page_takes_64_bytes() -> None:
-    assert PAGE.itemsize <= 64
+def test_a_page_takes_72_bytes() -> None:
+    assert PAGE.itemsize <= 72
 
 
 @pytest.mark.parametrize("pages", [1, 63, 64, 200, 960, 1000, 11_767])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from afresh.estimate import Estimator, Grid, Learner
 from afresh.estimate.popularity import MOST_GROUPS, Popularity
-from afresh.estimate.requests import SLOW, exposure, faded
+from afresh.estimate.requests import MEMORY, exposure, faded
 
 HOUR, DAY = 3600.0, 86400.0
 
@@ -30,14 +30,14 @@ def test_a_groups_count_is_the_sum_over_its_pages(given_events: list[tuple[str, 
             since[page], asked[page] = now, (0.0, now)
             popularity.add(groups[page], now)
         elif what == "ask" and page in since:
-            asked[page] = faded(asked[page][0], now - asked[page][1], SLOW) + 3.0, now
+            asked[page] = faded(asked[page][0], now - asked[page][1], MEMORY.slow) + 3.0, now
             popularity.ask(groups[page], 3.0, now)
         elif what == "remove" and page in since:
             count, when = asked.pop(page)
-            popularity.remove(groups[page], now, since=since.pop(page), requests=faded(count, now - when, SLOW))
+            popularity.remove(groups[page], now, since=since.pop(page), requests=faded(count, now - when, MEMORY.slow))
     now += DAY
-    requests = sum(faded(count, now - when, SLOW) for count, when in asked.values())
-    seconds = sum(exposure(now - begun, SLOW) for begun in since.values())
+    requests = sum(faded(count, now - when, MEMORY.slow) for count, when in asked.values())
+    seconds = sum(exposure(now - begun, MEMORY.slow) for begun in since.values())
     if since:
         assert popularity.average(0, now) == pytest.approx(requests / seconds, abs=1e-9)
         for group in set(groups):

@@ -2,7 +2,7 @@
 
 Every finished crawl says of one interval whether the page changed in it; every signal and every request is counted.
 From these an estimator states beliefs, which the scheduler turns into crawl values. `grid` is the plain one: the whole
-posterior of every page, and the reference for faster ones. `online` is for many pages: compiled, 64 bytes a page,
+posterior of every page, and the reference for faster ones. `online` is for many pages: compiled, 72 bytes a page,
 priors shared by kin; `Learner` puts it behind the engine's interface. `activity` tells of pages that change together,
 `sources` what a signal of each source is worth. `likelihood` fits a whole history at once, and `counting` holds what is
 done elsewhere, for comparison.

@@ -39,7 +39,7 @@ class Estimator(Protocol):
     def crawled(self, slot: int, *, elapsed: float, signals: float, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
 
-    def signalled(self, slot: int, count: float = ...) -> None:
+    def signalled(self, slot: int, count: float = ..., now: float | None = ...) -> None:
         """A hint arrived; one of a poor source counts as less than one."""
 
     def requested(self, slot: int, count: float = ..., now: float | None = ...) -> None:

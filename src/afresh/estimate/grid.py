@@ -138,7 +138,7 @@ class Grid:
         page.observations += 1
         self._share(page)
 
-    def signalled(self, slot: int, count: float = 1.0) -> None:
+    def signalled(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
         """A hint arrived."""
         self._pages[slot].signals += count
 

@@ -13,6 +13,7 @@ from afresh.estimate.online import (
     beliefs_of,
     fresh_probability_of,
     glance,
+    hear_signals,
     learn_crawl,
     new_table,
     sweep,
@@ -23,13 +24,14 @@ from afresh.types import Beliefs
 
 MOST_GROUPS = 65_536
 _MARK = BY_LEARNER
+_OLD_BYTES = 64  # of a page, before signals faded
 
 
 class Learner:
     """Change rate, signal quality and request rate of each page, with priors that kin share.
 
     Invariants: what it learns does not depend on how crawls are batched; beliefs are always finite, whatever comes in;
-    a page takes 64 bytes, and there are at most `MOST_GROUPS` groups. `typical_rate` is the first guess of how often a
+    a page takes 72 bytes, and there are at most `MOST_GROUPS` groups. `typical_rate` is the first guess of how often a
     page changes: any guess within an order of magnitude or two will do. What was learned fades with `memory` of its
     intervals.
     """
@@ -66,8 +68,12 @@ class Learner:
         self._make_room(slot)
         record = np.zeros(1, PAGE)
         record["since"] = now
-        if len(learned) == len(_MARK) + PAGE.itemsize and learned.startswith(_MARK):
-            record = np.frombuffer(learned, PAGE, offset=len(_MARK)).copy()
+        kept = learned.removeprefix(_MARK)
+        if len(kept) in (_OLD_BYTES, PAGE.itemsize) and learned.startswith(_MARK):
+            record = np.frombuffer(kept.ljust(PAGE.itemsize, b"\0"), PAGE).copy()
+            if len(kept) == _OLD_BYTES:
+                # Signals did not fade then: what was counted is taken for a rate since the page was first watched.
+                record["heard_at"] = max(now - float(record["since"][0]), 0.0)
             self._restored += 1
         record["group"] = self._group(kin)
         self.table.pages[slot] = record[0]
@@ -89,9 +95,11 @@ class Learner:
         for _ in range(int(self.table.control[GLANCES])):
             glance(self.table)
 
-    def signalled(self, slot: int, count: float = 1.0) -> None:
-        """A hint arrived."""
-        self.table.pages["heard"][slot] += count
+    def signalled(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
+        """A hint arrived; without `now`, at about the moment when the last one did."""
+        record = self.table.pages[slot]
+        at = float(record["since"]) + float(record["heard_at"]) if now is None else float(now)
+        hear_signals(self.table, slot, float(count), at)
 
     def requested(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
         """Somebody asked for the page."""

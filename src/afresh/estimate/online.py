@@ -1,4 +1,4 @@
-"""Learning for many pages: compiled, O(1) a crawl, 64 bytes a page, with priors that groups of pages share.
+"""Learning for many pages: compiled, O(1) a crawl, 72 bytes a page, with priors that groups of pages share.
 
 A page's crawls are kept as the eight sums of `sums`, its requests as two counts that fade. Pages belong to groups (a
 path pattern within a host within everything). Each group knows how its pages are distributed over some silent rates α
@@ -40,12 +40,15 @@ PAGE = np.dtype(
         ("since", "f8"),  # watched since then
         ("asked", "f4"),  # how long after that the counts of requests were last brought up to date
         ("sums", "f4", (SUMS,)),
-        ("heard", "f4"),  # signals
+        ("heard", "f4"),  # signals, a count that fades
         ("requests", "f4"),  # a count that fades slowly
         ("burst", "f4"),  # and one that fades fast
         ("group", "i4"),
         ("observations", "u2"),
         ("unused", "u2"),
+        # What follows was not kept by earlier versions.
+        ("heard_at", "f4"),  # how long after `since` the count of signals was last brought up to date
+        ("unused_too", "f4"),
     ]
 )
 GROUP = np.dtype(
@@ -68,6 +71,8 @@ SPREAD = 2 / 3  # of what is found of a rate: it may as well be one of its neigh
 WEIGHT_SPREAD = 0.25  # and of a weight
 CRAWL_MEMORY = 0.98  # what a crawl leaves of what was known before it
 DEFAULT_MEMORY = 100.0  # typical intervals, in which what was known fades to 1/e
+SIGNAL_MEMORY = 10.0  # typical intervals, in which the count of signals fades to 1/e: silence is evidence, too
+MAX_EXPECTED = 3.0  # signals in a time in which none came: more are excluded with 95 % certainty
 SHORTEST_WATCH = 0.02  # typical intervals: a first signal right after the start does not mean signals without end
 _LEAST = 1e-9  # chance of a point in a prior: none is ruled out for all pages
 
@@ -140,11 +145,29 @@ def posterior_of(table: Table, page: int) -> tuple[float, float, float]:
 
 
 @compiled
+def _signal_memory(control: Floats) -> float:
+    """Seconds in which the count of signals fades to 1/e."""
+    return float(SIGNAL_MEMORY * max(1.0 / control[TYPICAL_RATE], control[USUAL]))
+
+
+@compiled
 def signal_rate_of(table: Table, page: int, now: float) -> float:
-    """γ of a page, as it was counted."""
+    """γ of a page, as it was counted lately."""
+    record, memory = table.pages[page], _signal_memory(table.control)
+    watched = max(0.0, now - record.since)
+    silence = max(0.0, watched - record.heard_at)
+    counted = record.heard * math.exp(-silence / memory)
+    rate = counted / (-memory * math.expm1(-watched / memory) + SHORTEST_WATCH / table.control[TYPICAL_RATE])
+    return float(min(rate, MAX_EXPECTED / silence) if silence > 0.0 else rate)
+
+
+@compiled
+def hear_signals(table: Table, page: int, count: float, now: float) -> None:
+    """Signals of a page arrived, as a number of good ones."""
     record = table.pages[page]
-    watched = max(0.0, now - record.since) + SHORTEST_WATCH / table.control[TYPICAL_RATE]
-    return float(record.heard / watched)
+    at = max(now - record.since, np.float64(record.heard_at))
+    record.heard = record.heard * math.exp(-(at - record.heard_at) / _signal_memory(table.control)) + count
+    record.heard_at = at
 
 
 @compiled

@@ -14,6 +14,7 @@ from afresh.estimate.online import (
     beliefs_of,
     fresh_probability_of,
     glance,
+    hear_signals,
     learn_crawl,
     new_table,
     posterior_of,
@@ -141,10 +142,9 @@ def _hear(core: int, table: Table, field: Field, setting: Setting, heard: int, n
         page = setting.signal_page[heard]
         setting.signals[page] += 1
         arrived = max(setting.signal_time[heard], setting.start)
-        if setting.hearing.weighs:
-            table.pages[page].heard += hear(setting.hearing, heard, page, arrived - field.current[page])
-        else:
-            table.pages[page].heard += 1.0
+        weighs = setting.hearing.weighs
+        count = hear(setting.hearing, heard, page, arrived - field.current[page]) if weighs else 1.0
+        hear_signals(table, page, count, arrived)
         if not is_gone(field, page, field.current[page]) and field.births[page] <= arrived:
             # What is believed of the page hardly changes by a signal, and is found anew when it is its turn.
             signal(core, page, arrived, _count(setting, page) - page_at(core, page).signals)

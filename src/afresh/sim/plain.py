@@ -44,7 +44,7 @@ class ByUrgency:
         self.pages["change_rate"] = world.change_rate
         self.pages["recall"] = world.recall
         self.pages["false_rate"] = world.false_rate
-        self.pages["cost"] = 1.0
+        self.pages["cost"], self.pages["shape"] = 1.0, np.inf
         for slot in range(world.pages):
             self.rule.added(slot, self.pages[slot], 0.0)
 
