@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from afresh.frontier.url import LONGEST, Resolver
+from afresh.reading import utf8
 
 LARGEST = 4 * 1024 * 1024  # bytes of a page that are read
 MOST = 5_000  # links of a page that are kept
@@ -69,7 +70,6 @@ _FILE_ATTRIBUTES = ("srcset", "poster", "data", "background")
 
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,8};?|#[xX][0-9a-fA-F]{1,7};?|[A-Za-z0-9]{1,32};?)")
 _REFRESH = re.compile(r"\s*[0-9.]{0,20}\s*[;,\s]\s*(?:url\s*=\s*)?(['\"]?)(.*)", re.IGNORECASE | re.DOTALL)
-_CHARSET = re.compile(rb"charset\s{0,9}=\s{0,9}[\"']?\s{0,9}([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def links(
     >>> links(b'<base href="/docs/"><a href="a.html#top">A</a> <a href="b" rel=nofollow>B</a>', "http://e.org/x").urls
     ('http://e.org/docs/a.html',)
     """
-    text = page[:LARGEST].encode("utf-8", "replace") if isinstance(page, str) else _utf8(page[:LARGEST], content_type)
+    text = page[:LARGEST].encode("utf-8", "replace") if isinstance(page, str) else utf8(page[:LARGEST], content_type)
     found = _Collector(url, robots_tag, most=most, files=files, forms=forms)
     for tag, attributes in _tags(text, 4 * most + 64, files=files):
         if isinstance(attributes, dict):
@@ -326,25 +326,3 @@ def _candidates(srcset: str) -> list[str]:
             found.append(word.rstrip(","))
         expected = word.endswith(",")
     return found
-
-
-def _utf8(page: bytes, content_type: str) -> bytes:
-    """The page in UTF-8: by its byte order mark, its header, what it says of itself, else as it is."""
-    for mark, encoding in ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
-        if page.startswith(mark):
-            return _recoded(page[len(mark) :], encoding)
-    match = _CHARSET.search(content_type.encode("ascii", "replace")) or _CHARSET.search(page[:1024])
-    name = match[1].decode().lower() if match else "utf-8"
-    if name in ("iso-8859-1", "latin1", "us-ascii", "ascii"):
-        name = "cp1252"  # as every browser reads them
-    # A page that could be read as ASCII cannot itself be in UTF-16.
-    return _recoded(page, "utf-8" if name.startswith("utf-16") else name)
-
-
-def _recoded(page: bytes, encoding: str) -> bytes:
-    if encoding in ("utf-8", "utf8"):
-        return page  # what is wrong in it is found where a link is read
-    try:
-        return page.decode(encoding, "replace").encode("utf-8", "replace")
-    except (LookupError, ValueError):  # an unknown name, or the name of something that is no text encoding
-        return page
