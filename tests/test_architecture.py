@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "estimate": NOUNS | {"value"},
     "value": NOUNS,
     "schedule": NOUNS | {"value"},
-    "reading": NOUNS,
+    "reading": NOUNS | {"value"},
     "frontier": NOUNS | {"reading"},
     "detect": NOUNS | {"reading"},
     "signals": NOUNS | {"reading"},

@@ -4,10 +4,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from afresh.reading.labels import USER_DEFINED
+from afresh.value.compiled import compiled
 
 Bytes = NDArray[np.uint8]
 REPLACEMENT = 0xFFFD
@@ -36,7 +36,7 @@ def _table(codec: str) -> NDArray[np.int32]:
     return np.array(points, np.int32)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled
 def put(point: int, out: Bytes, at: int) -> int:
     """Write a character in UTF-8; where the next one goes."""
     if point < 0x80:
@@ -53,7 +53,7 @@ def put(point: int, out: Bytes, at: int) -> int:
     return at + 4
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _spread(body: Bytes, table: NDArray[np.int32], out: Bytes) -> int:
     at = 0
     for byte in body:
@@ -61,7 +61,7 @@ def _spread(body: Bytes, table: NDArray[np.int32], out: Bytes) -> int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _join(body: Bytes, big: bool, out: Bytes) -> int:
     at, first, second = 0, 0 if big else 1, 1 if big else 0
     waiting: Any = 0

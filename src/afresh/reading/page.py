@@ -1,0 +1,95 @@
+"""A page that has been read: the blocks of text that it shows, and the tags that were asked for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.reading.decode import utf8
+from afresh.reading.names import name_code
+from afresh.reading.select import NONE, Parts
+
+# The limits of one reading. What is larger is not read to its end, and `whole` says so.
+MAX_BYTES = 16 << 20  # of the page, in UTF-8
+MAX_TOKENS = 2_000_000  # tags, comments and declarations
+MAX_BLOCKS = 500_000
+SAMPLE = 60  # bytes of a block, or of a tag, that are shown to people
+
+
+class Wanted:
+    """Tags and attributes that somebody wants to hear of, as sorted codes and the names in the same order."""
+
+    def __init__(self, tags: Sequence[str] = (), attributes: Sequence[str] = (), rows: int = 0) -> None:
+        self.tags, self.attributes = sorted(tags, key=name_code), sorted(attributes, key=name_code)
+        self.tag_codes = np.array([name_code(name) for name in self.tags], np.uint64)
+        self.attribute_codes = np.array([name_code(name) for name in self.attributes], np.uint64)
+        self.rows = rows  # of tags and attributes together, at most
+
+
+NOTHING = Wanted()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What one pass over a page found; see `afresh.reading.tokens` for what the columns are."""
+
+    page: bytes  # in UTF-8
+    wanted: Wanted  # what it was asked for
+    rows: NDArray[np.int64]
+    text: NDArray[np.uint8]
+    spans: NDArray[np.int64]
+    marks: NDArray[np.uint64]
+    tokens: int
+    whole: bool  # no limit was met
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def block(self, nth: int) -> str:
+        """The text of a block."""
+        start, end = self.spans[nth, :2]
+        return bytes(self.text[start:end]).decode("utf-8", "replace")
+
+    def place(self, nth: int) -> str:
+        """Where a block stands, for people: its own tag, and the nearest around it that has an id or a class."""
+        own, named = (self._tag(int(at)) for at in self.spans[nth, 2:4])
+        return own if own == named or not named else f"{named} {own}"
+
+    def _tag(self, at: int) -> str:
+        if at < 0:
+            return ""
+        return self.page[at : at + SAMPLE].partition(b">")[0].decode("utf-8", "replace").strip() + ">"
+
+
+def read(
+    body: bytes, content_type: str = "", *, wanted: Wanted = NOTHING, selectors: Parts = NONE, most: int = MAX_BYTES
+) -> Document:
+    """Read an HTML page in one pass, within the limits.
+
+    >>> page = read(b"<title>Harbour</title><p>The <b>ferry</b>  runs &amp; runs.<p hidden>Secret.<script>x</script>")
+    >>> [page.block(nth) for nth in range(len(page))]
+    ['Harbour', 'The ferry runs & runs.']
+    """
+    from afresh.reading.scan import scan  # compiled code takes a second to load: not before somebody needs it
+
+    page = utf8(body[:most], content_type)
+    whole = len(body) <= most and len(page) <= most
+    page = page[:most]
+    room = min(MAX_BLOCKS, len(page) // 4 + 1)  # a block needs a tag and a letter
+    rows = np.empty((min(wanted.rows, len(page) // 2 + 1), 4), np.int64)  # no tag and no attribute is shorter
+    text, spans, marks = np.empty(len(page), np.uint8), np.empty((room, 4), np.int64), np.empty((room, 3), np.uint64)
+    array = np.frombuffer(page, np.uint8)
+    noted, blocks, length, tokens, read_all = scan(
+        array, wanted.tag_codes, wanted.attribute_codes, rows, text, spans, marks, selectors, MAX_TOKENS
+    )
+    return Document(
+        page,
+        wanted,
+        rows[:noted],
+        text[:length],
+        spans[:blocks],
+        marks[:blocks],
+        tokens,
+        whole and read_all,
+    )
