@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "schedule": NOUNS | {"value"},
     "reading": NOUNS | {"value"},
     "frontier": NOUNS | {"reading"},
-    "detect": NOUNS | {"reading"},
+    "detect": NOUNS | {"reading", "value"},
     "signals": NOUNS | {"reading"},
     "fetch": NOUNS,
     "store": NOUNS,
@@ -53,7 +53,7 @@ FORBIDDEN_IN_PURE = {
     "aiohttp",
     "apsw",
 }
-PURE_LIBRARIES = {"numpy", "numba", "xxhash", "ada_url", "resiliparse", "protego", "publicsuffixlist", "selectolax"}
+PURE_LIBRARIES = {"numpy", "numba", "xxhash", "ada_url", "protego", "publicsuffixlist", "selectolax"}
 
 FILES = sorted(SOURCE.rglob("*.py"))
 

@@ -91,6 +91,9 @@ class CrawlSettings:
 
     budget: float = _setting("1/s", rate, "Crawls at a constant rate; never exceeded in any second.")
     concurrency: int = _setting(64, _count, "How many fetches may be under way at once.")
+    max_unwritten: int = _setting(
+        "256MiB", size, "Largest sum of bodies in memory that are not yet stored; at this no new fetch begins."
+    )
     grace: float = _setting("10s", duration, "How long fetches under way may take to finish after a stop signal.")
     sitemaps: bool = _setting(True, _yes_or_no, "Let `afresh crawl` read the sitemaps that robots.txt names.")
 
@@ -141,6 +144,12 @@ def _selectors(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _way(value: Any) -> str:
+    if value not in ("text", "bytes"):
+        raise ConfigError(f"{value!r} is no way to compare pages.", hint='Write "text" or "bytes".')
+    return str(value)
+
+
 def _importance(value: Any) -> float | None:
     return None if value == "" else importance(value if isinstance(value, str | int | float) else "")
 
@@ -150,8 +159,9 @@ class SiteSettings:
     """What counts as a change on one site, and what it is worth; as many of these tables as you like."""
 
     host: str = _setting("", _text, "The site's host name.")
-    keep: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what counts; empty: the main text.")
+    keep: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what counts; empty: all that is shown.")
     drop: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what does not count.")
+    compare: str = _setting("text", _way, '"text": what the pages show counts; "bytes": every byte does.')
     importance: float | None = _setting(
         "", _importance, 'Requests per second of each page, or "x5": five times what is learned. Empty: learned.'
     )

@@ -71,9 +71,7 @@ class Validators:
 
     etag: str = ""
     last_modified: str = ""
-    fingerprint: int = 0  # 64 bits of the cleaned content; 0: none kept
-    raw: int = 0  # 64 bits of the bytes as they came
-    signature: int = 0  # 64 bits that change little when the cleaned content does
+    fingerprint: int = 0  # 64 bits of the bytes as they came; 0: none kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,10 +84,10 @@ def detector_for(config: Config) -> Detector:
     rules = {}
     for site in config.site:
         try:
-            rules[site.host.lower()] = Rules(site.keep, site.drop)
+            rules[site.host.lower()] = Rules(site.keep, site.drop, site.compare)
         except ValueError as error:
             hint = 'Write it like "main", ".price" or "#news > li".'
-            raise ConfigError(f"{error}, in the rules for {site.host}.", hint=hint) from None
+            raise ConfigError(f"In the rules for {site.host}, {error}.", hint=hint) from None
     return Detector(rules)
 
 

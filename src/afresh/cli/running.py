@@ -137,6 +137,7 @@ def keep_fresh(
             clock=clock,
             concurrency=config.crawl.concurrency,
             grace=config.crawl.grace,
+            max_unwritten=config.crawl.max_unwritten,
             listeners=[progress.hear],
         )
         loop = asyncio.get_running_loop()

@@ -14,6 +14,14 @@ from afresh.store import PageState, Store
 from afresh.types import Crawl
 from afresh.units import show_duration, show_rate, show_size
 
+# The words of a page's history, for people.
+_REASONS = {
+    "not_modified": "the server says so",
+    "same_bytes": "same bytes",
+    "same_text": "only markup differs",
+    "noise": "only noise differs",
+    "too_complex": "too complex to be read, compared by its bytes",
+}
 _NOTHING_TO_LEARN = 1.005  # times a crawl's worth: what would be printed as 1
 ALIVE = 5.0  # a runner writes a sign of life several times a second; older ones mean that it is gone
 
@@ -140,6 +148,7 @@ def _facts(kept: Store, state: PageState, when: float, history: int, importance:
         "signals": state.signals,
         "beliefs": None if stated.beliefs is None else asdict(stated.beliefs),
         "host_ready": host.ready if host and host.ready > when else None,
+        "noise": _noise(kept, state),
         "history": [asdict(crawl) for crawl in kept.history(url, history)],
         "value": stated.value,
         "teaches": stated.teaches,
@@ -154,6 +163,21 @@ def _facts(kept: Store, state: PageState, when: float, history: int, importance:
     facts["due"] = max([facts["due"], *held])
     facts["why"] = _why(facts, when)
     return facts
+
+
+def _noise(kept: Store, state: PageState) -> list[dict[str, Any]]:
+    """What is held to be noise on a page, from the page itself and from all of its host, the earliest first."""
+    from afresh.daemon.reader import NAME
+    from afresh.detect import Habits
+
+    known = {"page": Habits.from_text(state.noise), "host": Habits.from_text(kept.get(NAME + state.page.host))}
+    found = [
+        {"since": habit.since, "of": of, "differs": habit.sort, "place": habit.place, "sample": habit.sample}
+        for of, habits in known.items()
+        for habit in habits.spots.values()
+        if habit.since is not None
+    ]
+    return sorted(found, key=lambda each: float(each["since"] or 0.0))
 
 
 def _why(facts: dict[str, Any], when: float) -> str:
@@ -219,12 +243,18 @@ def _print(facts: dict[str, Any]) -> None:
     due = "now" if facts["due"] <= when else "not by itself" if math.isinf(facts["due"]) else moment(facts["due"])
     console.print(f"due         {due}")
     console.print(f"why         {facts['why']}")
+    for line in facts["noise"]:
+        what = "its numbers" if line["differs"] == "numbers" else "its text"
+        console.print(
+            f"noise       {what} at {plain(line['place'], 130)}, of the {line['of']}, since {moment(line['since'])}: "
+            f"{plain(line['sample'], 60)}"
+        )
     console.print(
         f"history     {facts['crawls']} crawls, {facts['changes']} changes, {facts['failures']} failures in a row"
     )
     for line in facts["history"]:
         crawl = Crawl(**line)
-        reason = f" ({plain(crawl.reason, 60)})" if crawl.reason else ""
+        reason = f" ({_REASONS.get(crawl.reason) or plain(crawl.reason, 60)})" if crawl.reason else ""
         size = f", {show_size(crawl.size)}" if crawl.size else ""
         console.print(
             f"            {moment(crawl.time)}  {crawl.outcome}{reason}, status {crawl.status or 'none'}{size}, "

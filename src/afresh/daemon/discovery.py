@@ -5,7 +5,18 @@ from secrets import token_bytes
 
 import numpy as np
 
-from afresh.frontier import Admission, Clock, Refusal, Scope, Seen, canonical_or_none, fingerprints, host_of, links
+from afresh.frontier import (
+    Admission,
+    Clock,
+    Links,
+    Refusal,
+    Scope,
+    Seen,
+    canonical_or_none,
+    fingerprints,
+    host_of,
+    links,
+)
 from afresh.types import Fetched, Page
 
 CACHE = 1 << 16  # addresses; most links of a site lead to the same few pages
@@ -46,9 +57,17 @@ class Discovery:
         """Collect what a page links to; the pages that are new."""
         if "html" not in fetched.content_type.lower():
             return []
-        depth, where = page.depth + 1, fetched.location or page.url
-        met = self._written.of(where)
-        found = links(fetched.body, where, content_type=fetched.content_type, met=met)
+        met = self.met(page, fetched)
+        found = links(fetched.body, fetched.location or page.url, content_type=fetched.content_type, met=met)
+        return self.follow(page, fetched, found, met)
+
+    def met(self, page: Page, fetched: Fetched) -> set[bytes]:
+        """What need not be understood anew if the page links to it; whoever reads the page is given this."""
+        return self._written.of(fetched.location or page.url)
+
+    def follow(self, page: Page, fetched: Fetched, found: Links, met: set[bytes]) -> list[Page]:
+        """Collect the links that were found on a page; the pages that are new."""
+        depth = page.depth + 1
         too_deep, wanted = set(), []
         for url in found.urls:
             if url in self._written.settled:

@@ -7,6 +7,7 @@ from itertools import islice
 
 from afresh.daemon.discovery import Discovery
 from afresh.daemon.permits import Permits
+from afresh.daemon.pressure import Pressure
 from afresh.engine import Engine
 from afresh.errors import StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
@@ -18,6 +19,7 @@ BATCH = 256  # crawls that are written without waiting for more
 TAKE_IN = 1_000  # pages handed to the engine at once
 KEEP_LEARNED = 30.0  # seconds, for what is learned of whole sites; and at the end
 LOOKS = 64  # pages a second that are looked at for the sake of what is said of all
+MAX_UNWRITTEN = 256 << 20  # bytes of bodies, if nothing else is said
 RECENT = 16_384  # durable states that are remembered, of about a kilobyte each
 
 
@@ -36,12 +38,16 @@ class Keeper:
         clock: Callable[[], float],
         discovery: Discovery | None = None,
         permits: Permits | None = None,
+        take: Callable[[], dict[str, str]] = dict,
+        pressure: Pressure | None = None,
     ) -> None:
         self.store = store
         self.engine = engine
         self.clock = clock
         self.discovery = discovery
         self.permits = permits
+        self.take = take  # named values that somebody else wants to be kept
+        self.pressure = pressure or Pressure(MAX_UNWRITTEN)
         self._unwritten: list[Record] = []
         self._newest: dict[str, PageState] = {}  # states that are not durable yet
         self._recent: OrderedDict[str, PageState] = OrderedDict()  # some of those that are, the latest used at the end
@@ -54,7 +60,7 @@ class Keeper:
     @property
     def full(self) -> bool:
         """Whether a batch is ready to be written."""
-        return len(self._unwritten) >= BATCH
+        return len(self._unwritten) >= BATCH or self.pressure.high
 
     def state(self, url: str) -> PageState:
         """The page as it is now."""
@@ -74,8 +80,8 @@ class Keeper:
             self.engine.add(page, now)
             self._newest[page.url] = PageState(page)
 
-    def keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict) -> None:
-        """Queue what a crawl leaves behind."""
+    def keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict, noise: str = "") -> None:
+        """Queue what a crawl leaves behind; its body counts as held until it is durable."""
         url, validators, got, checked = crawl.url, before.validators, before.fetched, before.checked
         copy = None
         if crawl.outcome.refreshed:
@@ -84,6 +90,7 @@ class Keeper:
                 validators, got = verdict.validators, crawl.time
                 copy = Copy(url, fetched.body, fetched.content_type, crawl.time, crawl.time, validators)
                 self._copies[url] = copy
+                self.pressure.hold(len(copy.body))
         after = PageState(
             before.page,
             self.engine.beliefs(url, self.clock()),
@@ -95,6 +102,7 @@ class Keeper:
             changes=before.changes + (crawl.outcome is Outcome.CHANGED),
             failures=self.engine.failures(url),
             learned=self.engine.learned(url),
+            noise=noise,
         )
         self._newest[url] = after
         self._unwritten.append(Record(crawl, after, copy, self.engine.hosts.state(after.page.host)))
@@ -111,14 +119,16 @@ class Keeper:
                 self._forget(page.url, crawls=0)
         if batch:
             await asyncio.to_thread(self.store.write, batch)
-        values = self.permits.take() if self.permits is not None else {}
+        values = self.take() | (self.permits.take() if self.permits is not None else {})
         if values or alive is not None or now - self._alive >= 1.0:
             await asyncio.to_thread(self.store.put, values | self._signs(now))
             self._alive = now
         for record in batch:
             self._forget(record.state.page.url, record.state.crawls)
-            if record.copy is not None and self._copies.get(record.copy.url) is record.copy:
-                del self._copies[record.copy.url]
+            if record.copy is not None:
+                self.pressure.release(len(record.copy.body))
+                if self._copies.get(record.copy.url) is record.copy:
+                    del self._copies[record.copy.url]
         return tuple(record.crawl for record in batch if record.crawl)
 
     def _signs(self, now: float) -> dict[str, str]:

@@ -14,8 +14,10 @@ from afresh.daemon.asking import Asker, GivenBack
 from afresh.daemon.clock import SteadyClock
 from afresh.daemon.discovery import Discovery
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
-from afresh.daemon.keeping import Keeper
+from afresh.daemon.keeping import MAX_UNWRITTEN, Keeper
 from afresh.daemon.permits import Permits
+from afresh.daemon.pressure import Pressure
+from afresh.daemon.reader import Reader
 from afresh.daemon.sitemaps import Sitemaps
 from afresh.detect import Detector
 from afresh.engine import Engine
@@ -30,6 +32,7 @@ from afresh.types import Fetched, Order, Outcome, Verdict, Wait
 # If it is us, this keeps few under way: were there hundreds, each would wait in our own queue while the time that its
 # host takes is counted, and its host would rest for ten times that.
 AT_ONCE = 2
+PATIENCE = 0.05  # seconds until it is asked again whether there is room in memory
 LONGEST_SLEEP = 0.5  # so that new evidence, a changed budget and the store's new pages are noticed soon
 
 
@@ -55,19 +58,35 @@ class Daemon:
         concurrency: int = 64,
         grace: float = 10.0,
         write_every: float = 0.2,
+        max_unwritten: int = MAX_UNWRITTEN,
         listeners: Sequence[Listener] = (),
     ) -> None:
         self.engine = engine
         self.fetcher = fetcher
         self.store = store
-        self.detector = detector or Detector()
         self.discovery = discovery
         self.clock = clock or SteadyClock()
         self.concurrency = concurrency
         self.grace = grace
         self.write_every = write_every
         self.listeners = list(listeners)
-        self._keeper = Keeper(store=store, engine=engine, clock=self.clock, discovery=discovery, permits=permits)
+        self._pressure = Pressure(max_unwritten)
+        self._keeper = Keeper(
+            store=store,
+            engine=engine,
+            clock=self.clock,
+            discovery=discovery,
+            permits=permits,
+            take=lambda: self._reader.take(),
+            pressure=self._pressure,
+        )
+        self._reader = Reader(
+            detector or Detector(),
+            copy=self._keeper.copy,
+            recall=store.get,
+            discovery=discovery,
+            complain=self._complain_from_thread,
+        )
         self._asker = Asker(
             fetcher=fetcher,
             engine=engine,
@@ -86,6 +105,7 @@ class Daemon:
                 welcome=self._keeper.welcome,
                 clock=self.clock,
                 tell=self._tell,
+                pressure=self._pressure,
             )
         self._ended = asyncio.Event()  # no more orders: told to stop, or cannot go on
         self._settled = asyncio.Event()  # nothing is under way any more
@@ -101,6 +121,7 @@ class Daemon:
 
     async def run(self) -> None:
         """Crawl until `stop`; StoreError if the store can no longer be written."""
+        self._loop = asyncio.get_running_loop()
         self.store.claim()
         self._restore_hosts()
         self.engine.calibration = Calibration.from_text(self.store.get("calibration"))
@@ -122,7 +143,10 @@ class Daemon:
             released = await self._settle()
             self._settled.set()
             self._write_now.set()
-            await writer  # writes the rest, and raises what it could not write
+            try:
+                await writer  # writes the rest, and raises what it could not write
+            finally:
+                self._reader.close()
         if self._fault is not None:
             raise self._fault
         self._tell(Stopped(released))
@@ -148,6 +172,10 @@ class Daemon:
             return None
         if self._begun >= AT_ONCE:
             self._ask_again(0.0)
+            return None
+        if not self._pressure.room(len(self._under_way)):
+            self._write_now.set()
+            self._ask_again(PATIENCE)
             return None
         try:
             now = self.clock()
@@ -213,6 +241,9 @@ class Daemon:
         """Let everybody see a fault that must not stop the crawl."""
         asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
 
+    def _complain_from_thread(self, message: str, error: BaseException) -> None:
+        self._loop.call_soon_threadsafe(self._complain, message, error)
+
     async def _carry_out(self, order: Order) -> None:
         if self._sitemaps is not None and (rest := await self._sitemaps.turn(order)) is not None:
             self._release(order, rest)
@@ -222,13 +253,16 @@ class Daemon:
         if isinstance(fetched, GivenBack):
             self._release(order, fetched.gap)
             return
-        kept = self._keeper.copy
-        verdict = self.detector.compare(before.validators, fetched, order.host, kept=lambda: kept(order.url))
-        crawl = self.engine.finish(order, fetched, verdict, self.clock())
-        self._keeper.keep(before, crawl, fetched, verdict)
+        self._pressure.hold(len(fetched.body))
+        try:
+            read = await self._reader.read(before, fetched, self.clock())
+            crawl = self.engine.finish(order, fetched, read.verdict, self.clock())
+            self._keeper.keep(before, crawl, fetched, read.verdict, read.noise)
+        finally:
+            self._pressure.release(len(fetched.body))
         if self.discovery is not None:
-            if crawl.outcome in (Outcome.NEW, Outcome.CHANGED):
-                self._keeper.welcome(self.discovery.read(before.page, fetched))
+            if read.links is not None and read.met is not None:
+                self._keeper.welcome(self.discovery.follow(before.page, fetched, read.links, read.met))
             elif crawl.outcome is Outcome.MOVED and fetched.location:
                 self._keeper.welcome(self.discovery.moved(before.page, fetched))
         if self._keeper.full:

@@ -46,10 +46,10 @@ class Document:
     def __len__(self) -> int:
         return len(self.spans)
 
-    def block(self, nth: int) -> str:
-        """The text of a block."""
+    def block(self, nth: int, most: int = MAX_BYTES) -> str:
+        """The text of a block, or the first so many bytes of it."""
         start, end = self.spans[nth, :2]
-        return bytes(self.text[start:end]).decode("utf-8", "replace")
+        return bytes(self.text[start : min(end, start + most)]).decode("utf-8", "replace")
 
     def place(self, nth: int) -> str:
         """Where a block stands, for people: its own tag, and the nearest around it that has an id or a class."""

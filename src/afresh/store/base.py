@@ -22,6 +22,7 @@ class PageState:
     changes: int = 0
     failures: int = 0  # in a row, up to now
     learned: bytes = b""  # the estimator's own memory of the page, opaque to the store
+    noise: str = ""  # what is known of the spots of the page that differ at nearly every fetch; opaque too
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,23 +14,23 @@ SET_IMPORTANCE = "UPDATE pages SET importance = ? WHERE url = ? AND importance I
 
 STATE_COLUMNS = """number, url, host, added, importance, depth,
   request_rate, change_rate, recall, false_rate, observations,
-  etag, last_modified, fingerprint, raw, signature, fetched, checked, signals, crawls, changes, failures, learned"""
+  etag, last_modified, fingerprint, fetched, checked, signals, crawls, changes, failures, learned, noise"""
 STATES_AFTER = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? ORDER BY number LIMIT ?"  # noqa: S608
 STATES_UNDER = f"SELECT {STATE_COLUMNS} FROM pages WHERE url >= ? AND url < ? ORDER BY url LIMIT ?"  # noqa: S608
 STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE url = ?"  # noqa: S608
 
 FIND_PAGE = "SELECT number, written, fetched IS NOT NULL, body_bytes, stored_bytes FROM pages WHERE url = ?"
 SET_STATE = """UPDATE pages SET request_rate = ?, change_rate = ?, recall = ?, false_rate = ?, observations = ?,
-  etag = ?, last_modified = ?, fingerprint = ?, raw = ?, signature = ?, checked = ?, signals = ?,
-  crawls = ?, changes = ?, failures = ?,
-  learned = ?, written = ?, fetched = coalesce(?, fetched), body_bytes = ?, stored_bytes = ? WHERE number = ?"""
+  etag = ?, last_modified = ?, fingerprint = ?, checked = ?, signals = ?,
+  crawls = ?, changes = ?, failures = ?, learned = ?, noise = ?,
+  written = ?, fetched = coalesce(?, fetched), body_bytes = ?, stored_bytes = ? WHERE number = ?"""
 
 SET_COPY = """INSERT OR REPLACE INTO copies
-  (page, content_type, fetched, etag, last_modified, fingerprint, raw, signature, size, checksum, body)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+  (page, content_type, fetched, etag, last_modified, fingerprint, size, checksum, body)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 # One statement, so that page and copy are seen at one moment.
 COPY_OF = """SELECT url, content_type, copies.fetched, coalesce(checked, copies.fetched), copies.etag,
-  copies.last_modified, copies.fingerprint, copies.raw, copies.signature, size, checksum, body
+  copies.last_modified, copies.fingerprint, size, checksum, body
   FROM pages JOIN copies ON page = number WHERE url = ?"""
 URLS_OF_COPIES = "SELECT url FROM copies JOIN pages ON number = page ORDER BY page"
 
@@ -91,32 +91,31 @@ def state_row(state: PageState) -> Row:
         state.changes,
         state.failures,
         state.learned,
+        state.noise,
     )
 
 
 def state_from(row: Row) -> tuple[int, PageState]:
     """A page's number and state, from a row of `STATE_COLUMNS`."""
     number, url, host, added, importance, depth, request_rate, change_rate, recall, false_rate, observations = row[:11]
-    *marks, fetched, checked, signals, crawls, changes, failures, learned = row[11:]
+    *marks, fetched, checked, signals, crawls, changes, failures, learned, noise = row[11:]
     beliefs = None
     if request_rate is not None:
         beliefs = Beliefs(request_rate, change_rate, recall, false_rate, observations)
     page = Page(url, host, added, importance, depth)
     validators = validators_from(*marks)
-    return number, PageState(page, beliefs, validators, fetched, checked, signals, crawls, changes, failures, learned)
+    counts = signals, crawls, changes, failures
+    return number, PageState(page, beliefs, validators, fetched, checked, *counts, learned, noise)
 
 
 def validators_row(validators: Validators) -> Row:
-    """The five columns of the validators."""
-    marks = validators.fingerprint, validators.raw, validators.signature
-    return text(validators.etag), text(validators.last_modified), *map(signed, marks)
+    """The three columns of the validators."""
+    return text(validators.etag), text(validators.last_modified), signed(validators.fingerprint)
 
 
-def validators_from(
-    etag: str | bytes, last_modified: str | bytes, fingerprint: int, raw: int, signature: int
-) -> Validators:
-    """The validators from their five columns."""
-    return Validators(untext(etag), untext(last_modified), unsigned(fingerprint), unsigned(raw), unsigned(signature))
+def validators_from(etag: str | bytes, last_modified: str | bytes, fingerprint: int) -> Validators:
+    """The validators from their three columns."""
+    return Validators(untext(etag), untext(last_modified), unsigned(fingerprint))
 
 
 def copy_row(number: int, copy: Copy, packed: Packed) -> Row:
@@ -127,7 +126,7 @@ def copy_row(number: int, copy: Copy, packed: Packed) -> Row:
 def copy_from(row: Row, body: bytes) -> Copy:
     """A copy from a row of `COPY_OF` and its body, unpacked."""
     url, content_type, fetched, checked = row[:4]
-    return Copy(url, body, untext(content_type), fetched, checked, validators_from(*row[4:9]))
+    return Copy(url, body, untext(content_type), fetched, checked, validators_from(*row[4:7]))
 
 
 def crawl_row(number: int, nth: int, crawl: Crawl, in_batch: int) -> Row:

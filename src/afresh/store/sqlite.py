@@ -59,9 +59,7 @@ class Sqlite:
         self.patience = patience
         self._scripts = steps() if scripts is None else scripts
         self._write_lock, self._read_lock = threading.RLock(), threading.RLock()
-        # Neither may serve two threads at once: the first is under the write lock, the other under the read lock.
-        self._compressor = zstandard.ZstdCompressor(level=LEVEL)
-        self._decompressor = zstandard.ZstdDecompressor()
+        self._compressor = zstandard.ZstdCompressor(level=LEVEL)  # serves one thread at a time: under the write lock
         self._claim: Claim | None = None
         with translated(self.path):
             ensure(self.path, self._build, create=create)
@@ -229,8 +227,8 @@ class Sqlite:
         if not found:
             return None
         try:
-            with self._read_lock:
-                body = unpack(Packed(*found[0][-3:]), self._decompressor)
+            # A decompressor serves one thread at a time, and a large body must not hold up those who read states.
+            body = unpack(Packed(*found[0][-3:]), zstandard.ZstdDecompressor())
         except ValueError as error:
             raise damaged(self.path, f"copy of {url}: {error}") from error
         return rows.copy_from(found[0], body)

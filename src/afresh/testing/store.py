@@ -131,7 +131,7 @@ def _keeps_odd_values(store: Store, model: StoreModel) -> None:
     for nth, body in enumerate((b"", b"\0" * 3_000_000, random.Random(7).randbytes(100_000))):  # noqa: S311
         state = model.states[strange[nth].url]
         marks = (0, 2**63, 2**64 - 1)
-        validators = Validators(odd, odd[::-1], marks[nth], raw=marks[nth - 1], signature=marks[nth - 2])
+        validators = Validators(odd, odd[::-1], marks[nth])
         state = replace(
             state, validators=validators, fetched=2.0, checked=2.5, learned=bytes(range(256)), signals=2**40
         )

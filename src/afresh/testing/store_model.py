@@ -108,7 +108,7 @@ def record(state: PageState, outcome: Outcome, time: float, body: bytes | None =
     """What a crawl of a page in this state leaves behind; with a body if there is a new copy."""
     url, validators = state.page.url, state.validators
     if body is not None:
-        validators = Validators(f'"{time}"', "", zlib.crc32(body), raw=len(body), signature=int(time))
+        validators = Validators(f'"{time}"', "", zlib.crc32(body))
     new = PageState(
         state.page,
         Beliefs(1.0, 1 / (1 + time), 0.5, 0.25, state.crawls),
@@ -119,6 +119,7 @@ def record(state: PageState, outcome: Outcome, time: float, body: bytes | None =
         changes=state.changes + (outcome is Outcome.CHANGED),
         failures=0 if outcome.refreshed else state.failures + 1,
         learned=f"{time}".encode(),
+        noise=f"clock {time}",
     )
     copy = None if body is None else Copy(url, body, "text/html", time, time, validators)
     return Record(Crawl(url, time, outcome, size=len(body or b"")), new, copy, HostState(state.page.host, time + 1))
