@@ -139,12 +139,14 @@ def learn(
     look: Look, now: float, *, elapsed: float | None, page_habits: Habits, host_habits: Habits, page: int = 0
 ) -> None:
     """Take what was found into what is known of the page's and the host's noise."""
-    outcome, found = look.verdict.outcome, look.difference
+    found = look.difference
     if found is not None:
-        page_habits.learn(found, now, elapsed=elapsed)
-        host_habits.learn(found, now, elapsed=elapsed, page=page, several=True)
-    elif outcome is Outcome.UNCHANGED:
+        page_habits.learn(found, now, elapsed)
+    elif look.verdict.reason in (NOT_MODIFIED, SAME_BYTES):
         page_habits.rested(now)
+    else:
+        return
+    host_habits.learn_from(page_habits, found, now, page)
 
 
 def _is_html(content_type: str) -> bool:

@@ -13,6 +13,7 @@ LEAST = 1 / 1024  # significance of a change that is in no word, such as another
 WHOLE = 0.9  # of the text at a spot that must differ if all of it is to be taken for different
 SAMPLE = 80  # bytes of a block that are kept to be shown
 
+_DIGITS = frozenset("0123456789")
 NUMBERS, TEXT = "numbers", "text"
 
 
@@ -29,9 +30,15 @@ class Spot:
     weight: int  # bytes of the blocks, old and new
     words: int  # bytes of the words among them that differ
     whole: bool  # nothing that stands there is as it was
-    mark: int  # of the new text
+    was: int  # mark of the old text
+    mark: int  # and of the new one
     place: str  # for people
-    sample: str
+    sample: str  # the beginning of the first block
+
+    @property
+    def number(self) -> int:
+        """The digits of the sample as one number: that of a clock or a counter grows."""
+        return int("".join(sign for sign in self.sample if sign in _DIGITS)[:18] or "0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +127,7 @@ def _spot(
         weight,
         align.differing(old.text, old.spans, olds, new.text, new.spans, news),
         weight >= WHOLE * standing,
+        int(old.marks[olds, 1].sum(dtype=np.uint64)),
         int(new.marks[news, 1].sum(dtype=np.uint64)),
         shown.place(nth),
         shown.block(nth, SAMPLE),
