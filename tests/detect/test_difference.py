@@ -14,8 +14,9 @@ MARKS = st.lists(st.integers(0, 6), max_size=12)
 
 
 def differ(old: list[int], new: list[int]) -> tuple[list[int], list[int]]:
-    gone, come = align.align(np.array(old, np.uint64), np.array(new, np.uint64))
-    return np.flatnonzero(gone).tolist(), np.flatnonzero(come).tolist()
+    marks = [np.array([(0, mark, 0) for mark in side], np.uint64).reshape(-1, 3) for side in (old, new)]
+    gone, come = align.align(*marks)
+    return gone.tolist(), come.tolist()
 
 
 @given(MARKS, MARKS)
@@ -62,10 +63,12 @@ def test_the_words_that_differ_are_counted_as_bags(old: list[list[str]], new: li
         for page, blocks in zip(pages, (found.old, found.new), strict=True)
     ]
     plain = (sides[0] - sides[1]) + (sides[1] - sides[0])
-    assert found.words == sum(len(word) * count for word, count in plain.items())
-    assert (found.significance() == 0.0) == (old == new)
     assert found.spots is not None
-    assert {nth for spot in found.spots.values() for nth in [spot.weight]} or old == new
+    if len(found.spots) <= 1:
+        assert found.words == sum(len(word) * count for word, count in plain.items())
+    else:  # a word that went from one spot to another differs at both
+        assert found.words >= sum(len(word) * count for word, count in plain.items())
+    assert (found.significance() == 0.0) == (old == new)
 
 
 def test_a_spot_is_a_place_and_what_stands_there_with_its_numbers_left_out() -> None:

@@ -17,17 +17,18 @@ Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-_FNV, _FNV_START = np.uint64(1_099_511_628_211), np.uint64(14_695_981_039_346_656_037)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FNV, _FNV_START = np.uint64(1_099_511_628_211), np.uint64(14_695_981_039_346_656_037)
 
 
 @compiled
 def order(keys: Words) -> Numbers:
     """The places of keys in the order of the keys, equal ones in their own order; sorted by 16 bits at a time."""
     size = keys.size
-    one, other, counts = np.arange(size), np.empty(size, np.int64), np.empty(65536, np.int64)
+    one = np.arange(size)
     if size < 512:
         return _inserted(keys, one) if size < 32 else np.argsort(keys, kind="mergesort")
+    other, counts = np.empty(size, np.int64), np.empty(65536, np.int64)
     for digit in range(4):
         shift = np.uint64(16 * digit)
         counts[:] = 0
@@ -97,43 +98,55 @@ def _in_order(pairs: Numbers) -> Flags:
 
 
 @compiled
-def align(old: Words, new: Words) -> tuple[Flags, Flags]:
-    """Which of the old and which of the new blocks, given by the marks of their words, differ or have moved."""
+def align(old: Words, new: Words) -> tuple[Numbers, Numbers]:
+    """The numbers of the old and of the new blocks that differ or have moved; given are all their marks."""
     first, last = 0, 0
-    most = min(old.size, new.size)
-    while first < most and old[first] == new[first]:
+    most = min(old.shape[0], new.shape[0])
+    while first < most and old[first, 1] == new[first, 1]:
         first += 1
-    while last < most - first and old[old.size - 1 - last] == new[new.size - 1 - last]:
+    while last < most - first and old[old.shape[0] - 1 - last, 1] == new[new.shape[0] - 1 - last, 1]:
         last += 1
-    gone, come = np.zeros(old.size, np.bool_), np.zeros(new.size, np.bool_)
-    pairs = _pairs(old[first : old.size - last], new[first : new.size - last])
+    olds, news = old[first : old.shape[0] - last, 1].copy(), new[first : new.shape[0] - last, 1].copy()
+    pairs = _pairs(olds, news)
     stays = _in_order(pairs)
-    gone[first : old.size - last] = True
+    gone, come = np.ones(olds.size, np.bool_), np.empty(news.size, np.int64)
+    count = 0
     for nth in range(pairs.size):
         if stays[nth]:
-            gone[first + pairs[nth]] = False
+            gone[pairs[nth]] = False
         else:
-            come[first + nth] = True
-    return gone, come
+            come[count] = first + nth
+            count += 1
+    return first + np.flatnonzero(gone), come[:count]
 
 
 @compiled
-def template(place: np.uint64, masked: np.uint64) -> Any:
+def _template(place: np.uint64, masked: np.uint64) -> Any:
     """The key of what stands at a place with its numbers left out."""
     return (place * _GOLDEN) ^ masked
 
 
 @compiled
-def weigh(spans: Numbers, marks: Words, keys: Words) -> Numbers:
-    """How many bytes of text have each of some sorted keys, which are places, or places with a masked text."""
-    weights = np.zeros(keys.size, np.int64)
+def describe(spans: Numbers, marks: Words, blocks: Numbers) -> Words:
+    """Of some blocks: number, place, place with the masked text, mark of the words, and bytes."""
+    rows = np.empty((blocks.size, 5), np.uint64)
+    for nth in range(blocks.size):
+        block = blocks[nth]
+        rows[nth, 0], rows[nth, 1], rows[nth, 3] = block, marks[block, 0], marks[block, 1]
+        rows[nth, 2] = _template(marks[block, 0], marks[block, 2])
+        rows[nth, 4] = spans[block, 1] - spans[block, 0]
+    return rows
+
+
+@compiled
+def weigh(spans: Numbers, marks: Words, keys: Words, weights: Numbers) -> None:
+    """Add to `weights` how many bytes of text have each of some sorted keys: places, or places with a masked text."""
     for nth in range(spans.shape[0]):
         size = spans[nth, 1] - spans[nth, 0]
-        for key in (marks[nth, 0], template(marks[nth, 0], marks[nth, 2])):
+        for key in (marks[nth, 0], _template(marks[nth, 0], marks[nth, 2])):
             at = np.searchsorted(keys, key)
             if at < keys.size and keys[at] == key:
                 weights[at] += size
-    return weights
 
 
 @compiled

@@ -13,6 +13,7 @@ LEAST = 1 / 1024  # significance of a change that is in no word, such as another
 WHOLE = 0.9  # of the text at a spot that must differ if all of it is to be taken for different
 SAMPLE = 80  # bytes of a block that are kept to be shown
 
+_WORD = (1 << 64) - 1
 _DIGITS = frozenset("0123456789")
 NUMBERS, TEXT = "numbers", "text"
 
@@ -48,7 +49,7 @@ class Difference:
     old: NDArray[np.int64]  # blocks of the old page that differ
     new: NDArray[np.int64]
     total: int  # bytes of text, old and new
-    words: int  # bytes of words that differ
+    words: int  # bytes of words that differ, spot by spot
     spots: dict[int, Spot] | None = field(default_factory=dict)  # None: too many to tell apart
     present: frozenset[int] = frozenset()  # keys that were asked about and stand on the new page
 
@@ -70,65 +71,60 @@ def difference(old: Document, new: Document, watched: Iterable[int] = ()) -> Dif
     """
     from afresh.detect import align  # compiled code takes a second to load: not before somebody needs it
 
-    gone, come = align.align(np.ascontiguousarray(old.marks[:, 1]), np.ascontiguousarray(new.marks[:, 1]))
-    olds, news = np.flatnonzero(gone), np.flatnonzero(come)
+    olds, news = align.align(old.marks, new.marks)
     total = len(old.text) + len(new.text)
-    sides = old.text, old.spans, olds, new.text, new.spans, news
-    words = align.differing(*sides)
     keys = np.array(sorted(set(watched)), np.uint64)
-    weights = align.weigh(new.spans, new.marks, keys) if len(keys) else keys
+    weights = np.zeros(len(keys), np.int64)
+    if len(keys):
+        align.weigh(new.spans, new.marks, keys, weights)
     present = frozenset(keys[weights > 0].tolist())
-    spots = _spots(old, olds, new, news) if len(olds) + len(news) <= MAX_BLOCKS else None
-    return Difference(olds, news, total, words, spots, present)
+    if len(olds) + len(news) > MAX_BLOCKS:
+        words = align.differing(old.text, old.spans, olds, new.text, new.spans, news)
+        return Difference(olds, news, total, words, None, present)
+    spots = _spots(old, olds, new, news) if len(olds) or len(news) else {}
+    return Difference(olds, news, total, sum(spot.words for spot in spots.values()), spots, present)
+
+
+@dataclass(slots=True)
+class _Group:
+    """The blocks of one spot, old and new, while they are gathered."""
+
+    blocks: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
+    marks: list[int] = field(default_factory=lambda: [0, 0])
+    weight: int = 0
 
 
 def _spots(old: Document, olds: NDArray[np.int64], new: Document, news: NDArray[np.int64]) -> dict[int, Spot]:
     """The blocks that differ, gathered by where they stand."""
     from afresh.detect import align
 
-    sides = ((old, olds.tolist()), (new, news.tolist()))
-    templates: list[dict[int, list[int]]] = [{}, {}]
-    for side, (page, blocks) in enumerate(sides):
-        for block in blocks:
-            place, _, masked = page.marks[block]
-            templates[side].setdefault(int(align.template(place, masked)), []).append(block)
-    found: dict[tuple[int, str], tuple[list[int], list[int]]] = {}
-    for side, (page, _) in enumerate(sides):
-        for key, blocks in templates[side].items():
-            if key in templates[1 - side]:
-                found.setdefault((key, NUMBERS), ([], []))[side].extend(blocks)
-                continue
-            for block in blocks:
-                found.setdefault((int(page.marks[block, 0]), TEXT), ([], []))[side].append(block)
-    keys = np.array(sorted({key for key, _ in found}), np.uint64)
-    standing = dict(
-        zip(
-            keys.tolist(),
-            (align.weigh(old.spans, old.marks, keys) + align.weigh(new.spans, new.marks, keys)).tolist(),
-            strict=True,
-        )
-    )
-    return {key: _spot(key, sort, blocks, (old, new), standing[key]) for (key, sort), blocks in found.items()}
+    sides = [align.describe(page.spans, page.marks, blocks).tolist() for page, blocks in ((old, olds), (new, news))]
+    on_both = {row[2] for row in sides[0]} & {row[2] for row in sides[1]}
+    groups: dict[tuple[int, str], _Group] = {}
+    for side, rows in enumerate(sides):
+        for block, place, template, mark, size in rows:
+            key = (template, NUMBERS) if template in on_both else (place, TEXT)
+            group = groups.get(key)
+            if group is None:
+                group = groups[key] = _Group()
+            group.blocks[side].append(block)
+            group.marks[side] = (group.marks[side] + mark) & _WORD
+            group.weight += size
+    keys = np.array(sorted({key for key, _ in groups}), np.uint64)
+    weights = np.zeros(len(keys), np.int64)
+    for page in (old, new):
+        align.weigh(page.spans, page.marks, keys, weights)
+    standing = dict(zip(keys.tolist(), weights.tolist(), strict=True))
+    return {key: _spot(key, sort, group, old, new, standing[key]) for (key, sort), group in groups.items()}
 
 
-def _spot(
-    key: int, sort: str, blocks: tuple[list[int], list[int]], pages: tuple[Document, Document], standing: int
-) -> Spot:
+def _spot(key: int, sort: str, group: _Group, old: Document, new: Document, standing: int) -> Spot:
     from afresh.detect import align
 
-    old, new = pages
-    olds, news = (np.array(side, np.int64) for side in blocks)
-    sizes = ((page.spans[side, 1] - page.spans[side, 0]).sum() for page, side in ((old, olds), (new, news)))
-    weight = int(sum(sizes))
-    shown, nth = (new, blocks[1][0]) if blocks[1] else (old, blocks[0][0])
-    return Spot(
-        key,
-        sort,
-        weight,
-        align.differing(old.text, old.spans, olds, new.text, new.spans, news),
-        weight >= WHOLE * standing,
-        int(old.marks[olds, 1].sum(dtype=np.uint64)),
-        int(new.marks[news, 1].sum(dtype=np.uint64)),
-        shown.place(nth),
-        shown.block(nth, SAMPLE),
+    olds, news = group.blocks
+    words = align.differing(
+        old.text, old.spans, np.array(olds, np.int64), new.text, new.spans, np.array(news, np.int64)
     )
+    shown, nth = (new, news[0]) if news else (old, olds[0])
+    whole, (was, mark) = group.weight >= WHOLE * standing, group.marks
+    return Spot(key, sort, group.weight, words, whole, was, mark, shown.place(nth), shown.block(nth, SAMPLE))

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh.reading.inlined import inlined
 from afresh.reading.names import (
     BREAK,
     CELL,
@@ -22,7 +23,6 @@ from afresh.reading.names import (
 from afresh.reading.select import DIRECTLY_INSIDE, DROP, INSIDE, KEEP
 from afresh.reading.tokens import is_space, name, value
 from afresh.reading.words import FNV, FNV_START
-from afresh.value.compiled import compiled
 
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
@@ -46,7 +46,7 @@ _SEEN, TAG, NAMED = 0, 1, 2  # flags, where its tag begins, and the nearest tag 
 _HIDES, _KEPT, _DROPPED = 1, 2, 4  # the flags
 
 
-@compiled
+@inlined
 def kind(code: np.uint64) -> int:
     """What is known of a tag, by the code of its name; see `afresh.reading.names`."""
     slot = np.int64((code * GOLDEN) >> _SHIFT)
@@ -57,7 +57,29 @@ def kind(code: np.uint64) -> int:
     return 0
 
 
-@compiled
+@inlined
+def place_of(code: np.uint64, codes: Words) -> int:
+    """The place of a code among sorted ones; −1 if it is not there."""
+    low, high = 0, codes.size
+    while low < high:
+        middle = (low + high) // 2
+        if codes[middle] < code:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < codes.size and codes[low] == code else -1
+
+
+@inlined
+def forget(own: Words, exact: bool) -> None:
+    """Forget what the element before said of itself."""
+    own[_OWN_ID] = own[_OWN_CLASS] = _NONE
+    if exact:
+        for nth in range(_ID_WRITTEN, OWN):
+            own[nth] = _NONE
+
+
+@inlined
 def _describe(page: Bytes, start: int, end: int, is_id: bool, own: Words, exact: bool) -> None:
     """Mark an id or the words of a class: without its numbers for the place, as written for selectors."""
     into = _OWN_ID if is_id else _OWN_CLASS
@@ -81,7 +103,7 @@ def _describe(page: Bytes, start: int, end: int, is_id: bool, own: Words, exact:
     own[into] = mark
 
 
-@compiled
+@inlined
 def attributes(
     page: Bytes, at: int, tag: int, wanted: Words, rows: Numbers, row: int, own: Words, exact: bool
 ) -> tuple[int, int, bool, bool]:
@@ -106,14 +128,14 @@ def attributes(
         elif called == _HIDDEN:
             hidden = True
         elif tag >= 0:
-            attribute = np.searchsorted(wanted, called)
-            if attribute < wanted.size and wanted[attribute] == called:
+            attribute = place_of(called, wanted)
+            if attribute >= 0:
                 if row < rows.shape[0]:
                     rows[row, 0], rows[row, 1], rows[row, 2], rows[row, 3] = tag, attribute, start, end
                 row += 1
 
 
-@compiled
+@inlined
 def _matches(parts: Words, nth: int, code: np.uint64, own: Words) -> bool:
     """Whether an element is what one part of a selector asks for; see `afresh.reading.select` for its columns."""
     if (parts[nth, 0] and parts[nth, 0] != code) or (parts[nth, 1] and parts[nth, 1] != own[_ID_WRITTEN]):
@@ -131,7 +153,7 @@ def _matches(parts: Words, nth: int, code: np.uint64, own: Words) -> bool:
     return True
 
 
-@compiled
+@inlined
 def _select(parts: Words, code: np.uint64, own: Words, met: np.uint64, above: np.uint64) -> tuple[Any, int]:
     """Which parts of the selectors end at an element, given those of its parent and of all around; and its flags."""
     ends, flags, one = np.uint64(0), 0, np.uint64(1)
@@ -151,7 +173,7 @@ def _select(parts: Words, code: np.uint64, own: Words, met: np.uint64, above: np
     return ends, flags
 
 
-@compiled
+@inlined
 def implied(codes: Words, depth: int, about: int) -> int:
     """How deep it is once the elements are closed that a start tag of this kind ends without saying so."""
     group = about // GROUP
@@ -166,7 +188,7 @@ def implied(codes: Words, depth: int, about: int) -> int:
     return depth
 
 
-@compiled
+@inlined
 def closed(codes: Words, depth: int, code: np.uint64) -> int:
     """How deep it is once the nearest element of that name is closed; as before if there is none near."""
     for level in range(depth, max(depth - FARTHEST, 0), -1):
@@ -175,7 +197,7 @@ def closed(codes: Words, depth: int, code: np.uint64) -> int:
     return depth
 
 
-@compiled
+@inlined
 def push(stack: Any, depth: int, code: np.uint64, about: int, own: Words, parts: Words, at: int) -> None:
     """Put an element on the stack; `about` is its kind, and `at` where its tag begins."""
     codes, known, facts = stack
@@ -193,7 +215,7 @@ def push(stack: Any, depth: int, code: np.uint64, about: int, own: Words, parts:
     facts[depth, NAMED] = at if called != _NONE else facts[depth - 1, NAMED]
 
 
-@compiled
+@inlined
 def shown(stack: Any, depth: int, keeping: bool) -> bool:
     """Whether text in the innermost element counts; `keeping`: only what a selector keeps does."""
     seen = stack[2][depth, _SEEN]

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-_PRIME, _WORD = 1_000_003, (1 << 64) - 1
+_WORD = (1 << 64) - 1
 SLOTS_BITS = 9
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -34,7 +34,7 @@ def name_code(name: str) -> int:
     """A number for a tag's or an attribute's name, as the compiled pass computes it from lower-case letters."""
     code = 0
     for byte in name.encode():
-        code = (code * _PRIME + byte) & _WORD
+        code = (((code << 5) | (code >> 59)) + byte * int(GOLDEN)) & _WORD
     return code
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh.reading.inlined import inlined
 from afresh.reading.labels import USER_DEFINED
 from afresh.value.compiled import compiled
 
@@ -36,7 +37,7 @@ def _table(codec: str) -> NDArray[np.int32]:
     return np.array(points, np.int32)
 
 
-@compiled
+@inlined
 def put(point: int, out: Bytes, at: int) -> int:
     """Write a character in UTF-8; where the next one goes."""
     if point < 0x80:

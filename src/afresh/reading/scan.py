@@ -15,7 +15,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.reading.elements import DEEPEST, NAMED, OWN, PLACE, TAG, attributes, closed, implied, kind, push, shown
+from afresh.reading.elements import (
+    DEEPEST,
+    NAMED,
+    OWN,
+    PLACE,
+    TAG,
+    attributes,
+    closed,
+    forget,
+    implied,
+    kind,
+    place_of,
+    push,
+    shown,
+)
+from afresh.reading.inlined import inlined
 from afresh.reading.names import BREAK, RAW, REFERENCES, UNSEEN, VOID, name_code
 from afresh.reading.select import KEEP
 from afresh.reading.tokens import after_declaration, after_raw, lower, name, next_tag
@@ -26,10 +41,11 @@ Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 
+_ONE, _LOW = np.uint64(1), np.uint64(63)
 _PLAINTEXT = np.uint64(name_code("plaintext"))
 
 
-@compiled
+@inlined
 def _keeps(parts: Words) -> bool:
     """Whether there are selectors of what counts, so that nothing else does."""
     for nth in range(parts.shape[0]):  # noqa: SIM110 - compiled: a generator is not
@@ -38,7 +54,7 @@ def _keeps(parts: Words) -> bool:
     return False
 
 
-@compiled
+@inlined
 def _place(stack: Any, depth: int) -> Any:
     """Where a text in the innermost element stands: its mark, and the tags to show to people."""
     return stack[1][depth, PLACE], stack[2][depth, TAG], stack[2][depth, NAMED]
@@ -71,7 +87,9 @@ def scan(  # noqa: C901 - one loop, and every turn of it costs
     gathered, so_far, own = np.zeros(4, np.int64), np.full(3, FNV_START, np.uint64), np.zeros(OWN, np.uint64)
     stack = (np.zeros(DEEPEST, np.uint64), np.zeros((DEEPEST, 3), np.uint64), np.zeros((DEEPEST, 3), np.int64))
     stack[2][0, TAG] = stack[2][0, NAMED] = -1
-    keeping, where = _keeps(parts), _place(stack, 0)
+    keeping, where, likely = _keeps(parts), _place(stack, 0), np.uint64(0)
+    for code in tags:
+        likely |= _ONE << (code & _LOW)
     while True:
         first, at = at, next_tag(page, at)
         if at > first and shown(stack, depth, keeping):
@@ -93,13 +111,17 @@ def scan(  # noqa: C901 - one loop, and every turn of it costs
             count = end_block(text, gathered, so_far, where, spans, marks, count)
             if count < 0:
                 return row, spans.shape[0], gathered[OUT], tokens, False
-        nth, tag, begun = np.searchsorted(tags, code), -1, row
-        if not closing and nth < tags.size and tags[nth] == code and row < rows.shape[0]:
-            tag = nth
+        tag, begun, hidden, slash = -1, row, False, False
+        if not closing and row < rows.shape[0] and likely >> (code & _LOW) & _ONE:
+            tag = place_of(code, tags)
+        if tag >= 0:
             rows[row, 0], rows[row, 1], rows[row, 2], rows[row, 3] = tag, -1, at, at
             row += 1
-        own[:] = 0
-        at, row, hidden, slash = attributes(page, at, tag, wanted, rows, row, own, parts.shape[0] > 0)
+        forget(own, parts.shape[0] > 0)
+        if at < page.size and page[at] == 62:  # no attributes, as most tags have none
+            at += 1
+        else:
+            at, row, hidden, slash = attributes(page, at, tag, wanted, rows, row, own, parts.shape[0] > 0)
         if row > rows.shape[0]:  # a tag that is not noted whole might be misread: neither it nor those behind it are
             row = begun
             rows = rows[:begun]

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh.reading.inlined import inlined
 from afresh.reading.recode import REPLACEMENT, put
-from afresh.reading.tokens import is_space, lower
-from afresh.value.compiled import compiled
+from afresh.reading.tokens import is_space, lower, mixed
 
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
@@ -21,7 +21,7 @@ OUT, START, IN_WORD, DIGIT = 0, 1, 2, 3
 WORD, EXACT, MASKED = 0, 1, 2
 
 
-@compiled
+@inlined
 def _digit_value(byte: int, hexadecimal: bool) -> int:
     if 48 <= byte <= 57:
         return int(byte) - 48
@@ -31,7 +31,7 @@ def _digit_value(byte: int, hexadecimal: bool) -> int:
     return -1
 
 
-@compiled
+@inlined
 def _is_named(page: Bytes, at: int, end: int, named: Bytes) -> bool:
     if at + named.size > end:
         return False
@@ -46,7 +46,7 @@ _AMP, _LT, _GT, _QUOT, _APOS, _NBSP = (
 )
 
 
-@compiled
+@inlined
 def _reference(page: Bytes, at: int, end: int) -> tuple[int, int]:
     """The character that a reference stands for, and what comes behind it; −1 if it is none that is known here."""
     if at + 1 < end and page[at] == 35:
@@ -81,7 +81,7 @@ def _reference(page: Bytes, at: int, end: int) -> tuple[int, int]:
     return point, at + 1 if at < end and page[at] == 59 else at
 
 
-@compiled
+@inlined
 def end_word(at: Numbers, so_far: Words) -> None:
     """Add the word to the marks of its block: to one as it is, to the other masked if it has a digit."""
     word = so_far[WORD]
@@ -91,7 +91,7 @@ def end_word(at: Numbers, so_far: Words) -> None:
     at[IN_WORD] = at[DIGIT] = 0
 
 
-@compiled
+@inlined
 def say(page: Bytes, first: int, end: int, text: Bytes, at: Numbers, so_far: Words, references: bool) -> None:
     """Add a stretch of the page to the block that is being gathered."""
     out, word, in_word, digit, nth = at[OUT], so_far[WORD], at[IN_WORD], at[DIGIT], first
@@ -99,7 +99,7 @@ def say(page: Bytes, first: int, end: int, text: Bytes, at: Numbers, so_far: Wor
         byte = page[nth]
         nth += 1
         if byte > 38 and byte < 128:  # what most bytes are
-            word = (word ^ np.uint64(byte)) * FNV
+            word = mixed(word, byte)
             digit |= 48 <= byte <= 57
             text[out] = byte
             out += 1
@@ -119,12 +119,12 @@ def say(page: Bytes, first: int, end: int, text: Bytes, at: Numbers, so_far: Wor
                     begin = out
                     out = put(point, text, out)
                     for place in range(begin, out):
-                        word = (word ^ np.uint64(text[place])) * FNV
+                        word = mixed(word, text[place])
                     digit |= 48 <= point <= 57
                     in_word = 1
                     continue
         if not space:
-            word = (word ^ np.uint64(byte)) * FNV
+            word = mixed(word, byte)
             text[out] = byte
             out += 1
             in_word = 1
@@ -137,7 +137,7 @@ def say(page: Bytes, first: int, end: int, text: Bytes, at: Numbers, so_far: Wor
     at[OUT], so_far[WORD], at[IN_WORD], at[DIGIT] = out, word, in_word, digit
 
 
-@compiled
+@inlined
 def end_block(text: Bytes, at: Numbers, so_far: Words, where: Any, spans: Numbers, marks: Words, count: int) -> int:
     """Close the block, if it has any text; how many there are now, −1 if there is no more room."""
     if at[IN_WORD]:
