@@ -17,7 +17,7 @@ from selectolax.lexbor import LexborHTMLParser
 from afresh.detect import Detector, difference, mark
 from afresh.frontier import links
 from afresh.frontier.links import wanted
-from afresh.reading import read
+from afresh.reading import read, read_both
 from afresh.types import Copy, Fetched, Validators
 
 ROOTS = ("/usr/share/doc/postgresql-doc-15/html", "/usr/share/doc/python3.11/html")
@@ -81,7 +81,8 @@ def real(root: Path) -> None:
         "read once: blocks and tags with links": lambda: [read(body, wanted=wanted()) for body in bodies],
         "compare two readings": lambda: [difference(*both) for both in readings],
         "read and compare old and new": lambda: [
-            difference(read(old), read(new, wanted=wanted())) for old, new in zip(bodies, changed, strict=True)
+            difference(*read_both((old, ""), (new, ""), wanted=wanted()))
+            for old, new in zip(bodies, changed, strict=True)
         ],
         "all, links resolved too": lambda: [look(old, new) for old, new in zip(bodies, changed, strict=True)],
     }

@@ -3,12 +3,13 @@ import time
 import tracemalloc
 from html import escape
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from afresh.reading import Document, compile_selectors, read
+from afresh.reading import Document, Wanted, compile_selectors, read, read_both
 from afresh.reading.names import BREAK, KINDS, UNSEEN
 
 
@@ -143,6 +144,40 @@ def of_tree(html: str, keep: str = "", drop: str = "") -> list[str]:
 @given(PAGE)
 def test_the_blocks_are_those_of_a_whole_parsers_tree(html: str) -> None:
     assert blocks(html) == of_tree(html), html
+
+
+def same(one: Document, other: Document) -> bool:
+    arrays = ((one.text, other.text), (one.spans, other.spans), (one.marks, other.marks), (one.rows, other.rows))
+    return all(np.array_equal(*both) for both in arrays) and (one.tokens, one.whole) == (other.tokens, other.whole)
+
+
+PIECE = st.one_of(
+    PAGE.map(lambda html: html.removeprefix("<!DOCTYPE html>")),
+    st.sampled_from(
+        ["<p ", "<!--", "-->", "<script>", "</script", "</scr", "'", '"', "</p>", "<b>", " ", "a", "<", "&am"]
+    ),
+)
+
+
+@given(
+    st.lists(PIECE, max_size=8), st.lists(PIECE, max_size=3), st.lists(PIECE, max_size=3), st.sampled_from(["", ".x"])
+)
+def test_reading_two_versions_is_reading_each(both: list[str], old: list[str], new: list[str], drop: str) -> None:
+    """What they have in common is read once, and what comes behind it need not know."""
+    parts = compile_selectors([], [drop] if drop else [])
+    bodies = ["".join([*both, *side]).encode() for side in (old, new)]
+    found = read_both((bodies[0], ""), (bodies[1], ""), selectors=parts, wanted=Wanted(["p", "b"], ["title"], 50))
+    assert same(found[0], read(bodies[0], selectors=parts))
+    assert same(found[1], read(bodies[1], selectors=parts, wanted=Wanted(["p", "b"], ["title"], 50)))
+
+
+@pytest.mark.parametrize("common", [0, 1, 63, 64, 65, 4_000, 5_000, 20_000])
+def test_what_two_versions_begin_with_is_read_once(common: int) -> None:
+    start = ("<div class=x><p>The ferry <b>runs</b> 7 times a day. " * 1_000)[:common]
+    old, new = (start.encode() + end for end in (b"<p>Old. </p>x<i>y", b"z <p>New.</p><script>a</script>b"))
+    found = read_both((old, ""), (new, ""))
+    assert same(found[0], read(old))
+    assert same(found[1], read(new))
 
 
 SELECTOR = st.lists(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from afresh.detect.difference import Difference, difference
 from afresh.detect.fingerprint import mark
 from afresh.detect.noise import Habits, ignored
-from afresh.reading import Document, Wanted, compile_selectors, read
+from afresh.reading import Document, Wanted, compile_selectors, read, read_both
 from afresh.reading.page import NOTHING
 from afresh.reading.select import Parts
 from afresh.types import Copy, Fetched, Outcome, Validators, Verdict
@@ -90,25 +90,32 @@ class Detector:
         validators = replace(fetched.validators, fingerprint=mark(fetched.body))
         if validators.fingerprint == known.fingerprint:
             return Look(Verdict(Outcome.UNCHANGED, validators=validators, reason=SAME_BYTES))
-        page = None
-        if _is_html(fetched.content_type) and (wanted is not None or known.fingerprint):
-            page = read(fetched.body, fetched.content_type, wanted=wanted or NOTHING, selectors=rules.parts)
         if not known.fingerprint:
+            page = _read(fetched, rules, wanted) if wanted is not None else None
             return Look(Verdict(Outcome.NEW, 1.0, validators), page=page)
         copy = kept() if kept is not None else None
-        return _beside(copy, fetched, page, Verdict(Outcome.CHANGED, 1.0, validators), rules, watched)
+        changed = Verdict(Outcome.CHANGED, 1.0, validators)
+        if copy is not None and copy.body == fetched.body:  # a copy of before fingerprints were of the bytes
+            return Look(Verdict(Outcome.UNCHANGED, validators=validators, reason=SAME_BYTES))
+        if copy is None or rules.compare == "bytes" or not _is_html(copy.content_type, fetched.content_type):
+            return Look(changed, page=_read(fetched, rules, wanted) if wanted is not None else None)
+        return _beside(copy, fetched, changed, rules, wanted or NOTHING, watched)
+
+
+def _read(fetched: Fetched, rules: Rules, wanted: Wanted) -> Document | None:
+    """What was fetched, if it is a page."""
+    if not _is_html(fetched.content_type):
+        return None
+    return read(fetched.body, fetched.content_type, wanted=wanted, selectors=rules.parts)
 
 
 def _beside(
-    copy: Copy | None, fetched: Fetched, page: Document | None, changed: Verdict, rules: Rules, watched: Iterable[int]
+    copy: Copy, fetched: Fetched, changed: Verdict, rules: Rules, wanted: Wanted, watched: Iterable[int]
 ) -> Look:
     """What was fetched beside the copy; `changed` is the verdict if nothing speaks against it."""
-    unchanged = Verdict(Outcome.UNCHANGED, validators=changed.validators)
-    if copy is not None and copy.body == fetched.body:  # a copy of before fingerprints were of the bytes
-        return Look(replace(unchanged, reason=SAME_BYTES), page=page)
-    if page is None or copy is None or rules.compare == "bytes" or not _is_html(copy.content_type):
-        return Look(changed, page=page)
-    before = read(copy.body, copy.content_type, selectors=rules.parts)
+    before, page = read_both(
+        (copy.body, copy.content_type), (fetched.body, fetched.content_type), wanted=wanted, selectors=rules.parts
+    )
     if not page.whole or not before.whole:
         return Look(replace(changed, reason=TOO_COMPLEX), page=page)
     if not len(page) and not len(before):  # neither shows any text: a frame set, or a page made by a script
@@ -116,7 +123,7 @@ def _beside(
     found = difference(before, page, watched)
     if len(found.old) or len(found.new):
         return Look(replace(changed, significance=found.significance()), found, page)
-    return Look(replace(unchanged, reason=SAME_TEXT), found, page)
+    return Look(Verdict(Outcome.UNCHANGED, validators=changed.validators, reason=SAME_TEXT), found, page)
 
 
 def judge(look: Look, *noise: Iterable[int]) -> Verdict:
@@ -149,5 +156,5 @@ def learn(
     host_habits.learn_from(page_habits, found, now, page)
 
 
-def _is_html(content_type: str) -> bool:
-    return "html" in content_type.lower()
+def _is_html(*content_types: str) -> bool:
+    return all("html" in each.lower() for each in content_types)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,25 +72,76 @@ def read(
     >>> [page.block(nth) for nth in range(len(page))]
     ['Harbour', 'The ferry runs & runs.']
     """
-    from afresh.reading.scan import scan  # compiled code takes a second to load: not before somebody needs it
+    from afresh.reading.scan import new_state  # compiled code takes a second to load: not before somebody needs it
 
-    page = utf8(body[:most], content_type)
-    whole = len(body) <= most and len(page) <= most
-    page = page[:most]
-    room = min(MAX_BLOCKS, len(page) // 4 + 1)  # a block needs a tag and a letter
-    rows = np.empty((min(wanted.rows, len(page) // 2 + 1), 4), np.int64)  # no tag and no attribute is shorter
-    text, spans, marks = np.empty(len(page), np.uint8), np.empty((room, 4), np.int64), np.empty((room, 3), np.uint64)
-    array = np.frombuffer(page, np.uint8)
-    noted, blocks, length, tokens, read_all = scan(
-        array, wanted.tag_codes, wanted.attribute_codes, rows, text, spans, marks, selectors, MAX_TOKENS
-    )
-    return Document(
-        page,
-        wanted,
-        rows[:noted],
-        text[:length],
-        spans[:blocks],
-        marks[:blocks],
-        tokens,
-        whole and read_all,
-    )
+    room = _Room(body, content_type, wanted, most)
+    return room.scan(selectors, new_state(), new_state(), 0)
+
+
+def read_both(
+    old: tuple[bytes, str], new: tuple[bytes, str], *, wanted: Wanted = NOTHING, selectors: Parts = NONE
+) -> tuple[Document, Document]:
+    """Read two versions of a page, given with their content types; what they begin with in common is read once.
+
+    Tags are `wanted` of the new one alone.
+    """
+    from afresh.reading.scan import AT, COUNT, common_bytes, new_state
+    from afresh.reading.words import IN_WORD, OUT, START
+
+    before, after = _Room(*old, NOTHING, MAX_BYTES), _Room(*new, wanted, MAX_BYTES)
+    saved = new_state()
+    page = after.scan(selectors, new_state(), saved, common_bytes(before.array, after.array))
+    numbers, gathered = saved[:2]
+    if numbers[AT]:
+        count, out = numbers[COUNT], gathered[OUT]
+        before.text[:out], before.spans[:count], before.marks[:count] = (
+            after.text[:out],
+            after.spans[:count],
+            after.marks[:count],
+        )
+        if out > gathered[START] and not gathered[IN_WORD]:  # the new page may have written over the last blank
+            before.text[out - 1] = 32
+    return before.scan(selectors, saved, new_state(), 0), page
+
+
+class _Room:
+    """A page and the arrays that a pass over it fills."""
+
+    def __init__(self, body: bytes, content_type: str, wanted: Wanted, most: int) -> None:
+        page = utf8(body[:most], content_type)
+        self.whole = len(body) <= most and len(page) <= most
+        self.page, self.wanted = page[:most], wanted
+        size = len(self.page)
+        blocks = min(MAX_BLOCKS, size // 4 + 1)  # a block needs a tag and a letter
+        self.array, self.text = np.frombuffer(self.page, np.uint8), np.empty(size, np.uint8)
+        self.rows = np.empty((min(wanted.rows, size // 2 + 1), 4), np.int64)  # no tag and no attribute is shorter
+        self.spans, self.marks = np.empty((blocks, 4), np.int64), np.empty((blocks, 3), np.uint64)
+
+    def scan(self, selectors: Parts, state: Any, saved: Any, common: int) -> Document:
+        """Let the pass go over the page, or over the rest of it."""
+        from afresh.reading.scan import scan
+
+        noted, blocks, length, tokens, read_all = scan(
+            self.array,
+            self.wanted.tag_codes,
+            self.wanted.attribute_codes,
+            self.rows,
+            self.text,
+            self.spans,
+            self.marks,
+            selectors,
+            MAX_TOKENS,
+            state,
+            saved,
+            common,
+        )
+        return Document(
+            self.page,
+            self.wanted,
+            self.rows[:noted],
+            self.text[:length],
+            self.spans[:blocks],
+            self.marks[:blocks],
+            tokens,
+            self.whole and read_all,
+        )

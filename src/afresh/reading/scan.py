@@ -41,6 +41,15 @@ Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 
+# What the pass is at: where, what was found so far, and the tags around the text that is being gathered.
+AT, COUNT, TOKENS, DEPTH, DEEPER, WHERE_TAG, WHERE_NAMED = 0, 1, 2, 3, 4, 5, 6
+NUMBERS = 7
+WHERE = 3  # the mark of its place, beside those of its words
+State = tuple[Numbers, Numbers, Words, Words, Words, Numbers]
+
+WINDOW = 4096  # bytes before the end of what is common in which the state is saved
+AHEAD = 64  # bytes behind a place that what was found up to there may depend on: the name of an end tag
+
 _ONE, _LOW = np.uint64(1), np.uint64(63)
 _PLAINTEXT = np.uint64(name_code("plaintext"))
 
@@ -60,6 +69,39 @@ def _place(stack: Any, depth: int) -> Any:
     return stack[1][depth, PLACE], stack[2][depth, TAG], stack[2][depth, NAMED]
 
 
+def new_state() -> State:
+    """The state at the beginning of a page."""
+    numbers, marks = np.zeros(NUMBERS, np.int64), np.full(4, FNV_START, np.uint64)
+    facts = np.empty((DEEPEST, 3), np.int64)
+    facts[0] = 0, -1, -1
+    numbers[WHERE_TAG] = numbers[WHERE_NAMED] = -1
+    known = np.empty((DEEPEST, 3), np.uint64)
+    known[0], marks[WHERE] = 0, 0
+    return numbers, np.zeros(4, np.int64), marks, np.zeros(DEEPEST, np.uint64), known, facts
+
+
+@inlined
+def _save(state: State, saved: State, depth: int) -> None:
+    """Copy a state, of the open elements those that there are."""
+    for nth in range(NUMBERS):
+        saved[0][nth] = state[0][nth]
+    for nth in range(4):
+        saved[1][nth], saved[2][nth] = state[1][nth], state[2][nth]
+    for level in range(depth + 1):
+        saved[3][level] = state[3][level]
+        for nth in range(3):
+            saved[4][level, nth], saved[5][level, nth] = state[4][level, nth], state[5][level, nth]
+
+
+@compiled
+def common_bytes(one: Bytes, other: Bytes) -> int:
+    """How many bytes at their beginning two pages have in common."""
+    at, most = 0, min(one.size, other.size)
+    while at < most and one[at] == other[at]:
+        at += 1
+    return at
+
+
 @compiled
 def scan(  # noqa: C901 - one loop, and every turn of it costs
     page: Bytes,
@@ -71,6 +113,9 @@ def scan(  # noqa: C901 - one loop, and every turn of it costs
     marks: Words,
     parts: Words,
     most_tokens: int,
+    state: State,
+    saved: State,
+    common: int,
 ) -> tuple[int, int, int, int, bool]:
     """Find the `wanted` attributes of some `tags`, both given as sorted codes, and the blocks of text.
 
@@ -82,15 +127,29 @@ def scan(  # noqa: C901 - one loop, and every turn of it costs
     Returns how many rows, blocks and bytes of text were filled, how many tokens there were, and whether all was read:
     not if there is no more room for blocks, or `most_tokens` are not enough. Tags for which there is no more room are
     left out.
+
+    It goes on from `state`, which is changed. Of the first `common` bytes it is known that another page has the same:
+    shortly before their end, the state is `saved`, so that the other page can go on from there.
     """
-    at = row = count = tokens = depth = deeper = 0
-    gathered, so_far, own = np.zeros(4, np.int64), np.full(3, FNV_START, np.uint64), np.zeros(OWN, np.uint64)
-    stack = (np.zeros(DEEPEST, np.uint64), np.zeros((DEEPEST, 3), np.uint64), np.zeros((DEEPEST, 3), np.int64))
-    stack[2][0, TAG] = stack[2][0, NAMED] = -1
-    keeping, where, likely = _keeps(parts), _place(stack, 0), np.uint64(0)
+    numbers, gathered, so_far, stack = state[0], state[1], state[2], (state[3], state[4], state[5])
+    at, count, tokens, depth, deeper = numbers[AT], numbers[COUNT], numbers[TOKENS], numbers[DEPTH], numbers[DEEPER]
+    where = (so_far[WHERE], numbers[WHERE_TAG], numbers[WHERE_NAMED])
+    row, own, pause = 0, np.zeros(OWN, np.uint64), max(common - WINDOW, 0)
+    keeping, likely = _keeps(parts), np.uint64(0)
     for code in tags:
         likely |= _ONE << (code & _LOW)
     while True:
+        if at > pause and at + AHEAD <= common:
+            numbers[AT], numbers[COUNT], numbers[TOKENS], numbers[DEPTH], numbers[DEEPER] = (
+                at,
+                count,
+                tokens,
+                depth,
+                deeper,
+            )
+            so_far[WHERE], numbers[WHERE_TAG], numbers[WHERE_NAMED] = where
+            _save(state, saved, depth)
+            pause = common
         first, at = at, next_tag(page, at)
         if at > first and shown(stack, depth, keeping):
             if gathered[OUT] == gathered[START]:
