@@ -22,7 +22,8 @@ from afresh.types import Copy, Fetched, Validators
 
 ROOTS = ("/usr/share/doc/postgresql-doc-15/html", "/usr/share/doc/python3.11/html")
 HERE = "http://e.org/a/b.html"
-MOST_PAGES = 400
+MOST_PAGES = 200
+ROUNDS = 15
 
 UNITS = {
     "paragraphs": b"<p>The ferry runs every day but Sunday, as it did.</p>\n",
@@ -39,8 +40,8 @@ UNITS = {
 SIZES = (10_000, 100_000, 1_000_000, 4_000_000, 15_000_000)
 
 
-def seconds(work: Callable[[], object], least: float = 0.05) -> float:
-    """Processor time of one call, the best of some."""
+def seconds(work: Callable[[], object], least: float = 0.1) -> float:
+    """Processor time of one call, the best of as many as take so long."""
     best, spent = float("inf"), 0.0
     while spent < least:
         began = time.process_time()
@@ -67,28 +68,37 @@ def look(old: bytes, new: bytes) -> None:
 
 
 def real(root: Path) -> None:
-    """Ratios to one parse, on a tree of real pages."""
+    """Ratios to one parse, on a tree of real pages: the best of some rounds for each page and part."""
     files = sorted(root.rglob("*.html"))
     bodies = [file.read_bytes() for file in files[:: max(1, len(files) // MOST_PAGES)]]
-    changed = [edited(body) for body in bodies]
-    readings = [(read(old), read(new)) for old, new in zip(bodies, changed, strict=True)]
-    total = sum(map(len, bodies))
-    tree = seconds(lambda: [LexborHTMLParser(body) for body in bodies], 1.0)
+    pairs = [(old, edited(old)) for old in bodies]
+    readings = [(read(old), read(new)) for old, new in pairs]
+    best = {name: [float("inf")] * len(bodies) for name in PARTS}
+    for _ in range(ROUNDS):  # others may use the machine too: what counts is the best moment of each
+        for nth, (old, new) in enumerate(pairs):
+            for name, work in PARTS.items():
+                began = time.process_time()
+                work(old, new, readings[nth])
+                best[name][nth] = min(best[name][nth], time.process_time() - began)
+    spent, total = {name: sum(each) for name, each in best.items()}, sum(map(len, bodies))
+    tree = spent[PARSE]
     print(
-        f"{root}: {len(bodies)} pages of {total / len(bodies) / 1000:.0f} kB; one parse {total / tree / 1e6:.0f} MB/s"
+        f"{root}: {len(bodies)} pages of {total / len(bodies) / 1000:.0f} kB, parsed at {total / tree / 1e6:.0f} MB/s"
     )
-    parts: dict[str, Callable[[], object]] = {
-        "read once: blocks and tags with links": lambda: [read(body, wanted=wanted()) for body in bodies],
-        "compare two readings": lambda: [difference(*both) for both in readings],
-        "read and compare old and new": lambda: [
-            difference(*read_both((old, ""), (new, ""), wanted=wanted()))
-            for old, new in zip(bodies, changed, strict=True)
-        ],
-        "all, links resolved too": lambda: [look(old, new) for old, new in zip(bodies, changed, strict=True)],
-    }
-    for name, work in parts.items():
-        took = seconds(work, 1.0)
+    for name, took in spent.items():
         print(f"  {name:38} {took / tree:5.2f} x one parse, {took / len(bodies) * 1e6:6.0f} µs a page")
+
+
+PARSE = "one parse"
+PARTS: dict[str, Callable[..., object]] = {
+    PARSE: lambda old, new, readings: LexborHTMLParser(new),
+    "read once: blocks and tags with links": lambda old, new, readings: read(new, wanted=wanted()),
+    "compare two readings": lambda old, new, readings: difference(*readings),
+    "read and compare old and new": lambda old, new, readings: difference(
+        *read_both((old, ""), (new, ""), wanted=wanted())
+    ),
+    "all, links resolved too": lambda old, new, readings: look(old, new),
+}
 
 
 def straight() -> None:

@@ -72,10 +72,13 @@ def read(
     >>> [page.block(nth) for nth in range(len(page))]
     ['Harbour', 'The ferry runs & runs.']
     """
-    from afresh.reading.scan import new_state  # compiled code takes a second to load: not before somebody needs it
+    from afresh.reading.scan import (  # compiled code takes a second to load: not before somebody needs it
+        UNUSED,
+        new_state,
+    )
 
     room = _Room(body, content_type, wanted, most)
-    return room.scan(selectors, new_state(), new_state(), 0)
+    return room.scan(selectors, new_state(), UNUSED, 0)
 
 
 def read_both(
@@ -85,7 +88,7 @@ def read_both(
 
     Tags are `wanted` of the new one alone.
     """
-    from afresh.reading.scan import AT, COUNT, common_bytes, new_state
+    from afresh.reading.scan import AT, COUNT, UNUSED, common_bytes, new_state
     from afresh.reading.words import IN_WORD, OUT, START
 
     before, after = _Room(*old, NOTHING, MAX_BYTES), _Room(*new, wanted, MAX_BYTES)
@@ -101,7 +104,7 @@ def read_both(
         )
         if out > gathered[START] and not gathered[IN_WORD]:  # the new page may have written over the last blank
             before.text[out - 1] = 32
-    return before.scan(selectors, saved, new_state(), 0), page
+    return before.scan(selectors, saved, UNUSED, 0), page
 
 
 class _Room:

@@ -47,7 +47,8 @@ NUMBERS = 7
 WHERE = 3  # the mark of its place, beside those of its words
 State = tuple[Numbers, Numbers, Words, Words, Words, Numbers]
 
-WINDOW = 4096  # bytes before the end of what is common in which the state is saved
+WINDOW = 4096  # bytes before the end of what is common: from there on the state is saved,
+NEAR = 256  # and once more as near as this, unless a tag is in the way
 AHEAD = 64  # bytes behind a place that what was found up to there may depend on: the name of an end tag
 
 _ONE, _LOW = np.uint64(1), np.uint64(63)
@@ -71,13 +72,16 @@ def _place(stack: Any, depth: int) -> Any:
 
 def new_state() -> State:
     """The state at the beginning of a page."""
-    numbers, marks = np.zeros(NUMBERS, np.int64), np.full(4, FNV_START, np.uint64)
-    facts = np.empty((DEEPEST, 3), np.int64)
-    facts[0] = 0, -1, -1
-    numbers[WHERE_TAG] = numbers[WHERE_NAMED] = -1
-    known = np.empty((DEEPEST, 3), np.uint64)
-    known[0], marks[WHERE] = 0, 0
-    return numbers, np.zeros(4, np.int64), marks, np.zeros(DEEPEST, np.uint64), known, facts
+    numbers, gathered, marks = _NUMBERS.copy(), np.zeros(4, np.int64), _MARKS.copy()
+    known, facts = np.empty((DEEPEST, 3), np.uint64), np.empty((DEEPEST, 3), np.int64)
+    known[0], facts[0] = 0, _ROOT
+    return numbers, gathered, marks, np.empty(DEEPEST, np.uint64), known, facts
+
+
+_NUMBERS = np.array([0, 0, 0, 0, 0, -1, -1], np.int64)
+_MARKS = np.array([FNV_START, FNV_START, FNV_START, 0], np.uint64)
+_ROOT = np.array([0, -1, -1], np.int64)
+UNUSED = new_state()  # for whoever wants no state to be saved: nothing is written to it
 
 
 @inlined
@@ -149,7 +153,7 @@ def scan(  # noqa: C901 - one loop, and every turn of it costs
             )
             so_far[WHERE], numbers[WHERE_TAG], numbers[WHERE_NAMED] = where
             _save(state, saved, depth)
-            pause = common
+            pause = common - NEAR if pause < common - NEAR else common
         first, at = at, next_tag(page, at)
         if at > first and shown(stack, depth, keeping):
             if gathered[OUT] == gathered[START]:
