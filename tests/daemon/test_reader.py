@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 
@@ -57,21 +58,23 @@ def test_no_page_stops_the_event_loop(name: str) -> None:
     state, copy = known(old)
     read(b"<p>compile")
 
-    async def go() -> tuple[float, Outcome]:
+    async def go() -> tuple[float, float, Outcome]:
         reader = Reader(Detector(), copy=lambda url: copy, discovery=Discovery(Scope()))
         await reader.read(known(b"<p>a")[0], html(b"<p>b"), 0.0)  # compile
         reading = asyncio.create_task(reader.read(state, html(new), 100.0))
         longest, before = 0.0, time.perf_counter()
+        began = before
         while not reading.done():
             await asyncio.sleep(0.001)
             now = time.perf_counter()
             longest, before = max(longest, now - before), now
         reader.close()
-        return longest, (await reading).verdict.outcome
+        return longest, before - began, (await reading).verdict.outcome
 
-    longest, outcome = asyncio.run(go())
+    longest, took, outcome = asyncio.run(go())
     assert outcome is Outcome.CHANGED
-    assert longest < 0.15, f"the event loop stood still for {longest:.3f} s"
+    # On a busy machine any program may stand still for a while; not for as long as the reading takes.
+    assert longest < max(0.1, took / 2), f"the event loop stood still for {longest:.3f} s of {took:.3f} s"
 
 
 def test_large_pages_hold_up_their_like_alone() -> None:
@@ -98,11 +101,16 @@ def test_large_pages_hold_up_their_like_alone() -> None:
     assert asyncio.run(go())[:3] == ["small"] * 3
 
 
-def run(store: Store, fetcher: Scripted, crawls: int, **options: object) -> Daemon:
+def run(store: Store, fetcher: Scripted, enough: int | Callable[[], object], **options: object) -> Daemon:
+    """Run a daemon until there are so many crawls, or something is so."""
+
+    def reached() -> object:
+        return store.totals().crawls >= enough if isinstance(enough, int) else enough()
+
     async def go() -> Daemon:
         daemon = Daemon(engine=engine(), fetcher=fetcher, store=store, **options)  # type: ignore[arg-type]
         running = asyncio.create_task(daemon.run())
-        while store.totals().crawls < crawls and not running.done():  # noqa: ASYNC110 - the store tells nobody
+        while not reached() and not running.done():  # noqa: ASYNC110 - the store tells nobody
             await asyncio.sleep(0.01)
         daemon.stop()
         await running
@@ -153,8 +161,12 @@ def test_noise_of_a_host_outlives_a_restart(tmp_path) -> None:  # type: ignore[n
     urls = [f"http://e.org/{name}" for name in "abc"]
     with Sqlite(tmp_path / "s.db") as store:
         store.add(Page(url, HOST) for url in urls)
-        run(store, answers(ticking), 24)
-        assert Habits.from_text(store.get(NAME + HOST)).noise
+        run(store, answers(ticking), lambda: Habits.from_text(store.get(NAME + HOST)).noise)
+    with Sqlite(tmp_path / "s.db") as store:
+        store.add([Page("http://e.org/d", HOST)])
+        run(store, answers(lambda nth: ticking(nth + 1000)), lambda: len(store.history("http://e.org/d")) >= 2)
+        new, again = reversed(store.history("http://e.org/d")[-2:])
+        assert (new.outcome, again.outcome, again.reason) == (Outcome.NEW, Outcome.UNCHANGED, "noise")
 
 
 def test_a_damaged_copy_is_replaced_and_said_so() -> None:
