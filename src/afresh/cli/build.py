@@ -15,6 +15,7 @@ from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.base import typical_rate
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Addresses, AddressLimits, Hosts, Politeness
+from afresh.frontier.links import wanted
 from afresh.schedule import Few, Scheduler, Schedules
 from afresh.store import Store
 
@@ -46,14 +47,16 @@ def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
     )
 
 
-def compile_estimator() -> None:
-    """Compile what learns before anything waits for it, and say so if that takes a while: it does once on a machine."""
-    from afresh.estimate.learner import compile_ahead
+def compile_all() -> None:
+    """Compile what learns and what reads before anything waits for it, and say so if that takes a while: once only."""
+    from afresh.detect.compare import compile_ahead as compile_reading
+    from afresh.estimate.learner import compile_ahead as compile_estimator
 
-    notice = Timer(1.0, errors.print, ["Compiling the estimator: a quarter of a minute, once on this machine ..."])
+    notice = Timer(1.0, errors.print, ["Compiling: about half a minute, once on this machine ..."])
     notice.start()
     try:
-        compile_ahead()
+        compile_estimator()
+        compile_reading(wanted())
     finally:
         notice.cancel()
 

@@ -36,7 +36,7 @@ def demo(
     Example: afresh demo --pages 500 --budget 20/s --seed 7
     """
     console.print("Setting up a synthetic web site and three crawlers ...")
-    from afresh.cli.build import compile_estimator
+    from afresh.cli.build import compile_all
     from afresh.demo import Demo, DemoOptions
 
     options = DemoOptions(seconds=duration(seconds), pages=pages, budget=rate(budget), seed=seed)
@@ -46,7 +46,7 @@ def demo(
         f"{options.pages:,} pages, 2,000 readers a second, {show_rate(options.budget)} crawls for every schedule.\n"
         f"A second here is a day of the site's life. The first {options.learning:.0f} s are not scored.\n"
     )
-    compile_estimator()
+    compile_all()
     with _progress(options) as show:
         contest = Demo(options, show)
         result = asyncio.run(contest.run())

@@ -109,7 +109,7 @@ def keep_fresh(
         raise InputError("There are no pages to keep fresh.", hint="Add some: afresh add https://example.com/")
     from afresh.cli.build import (
         addresses_for,
-        compile_estimator,
+        compile_all,
         detector_for,
         engine_for,
         fetcher_for,
@@ -119,7 +119,7 @@ def keep_fresh(
 
     detector = detector_for(config)  # settings that make no sense are refused before anything takes time,
     kept.claim()  # and so is a store that another process runs on
-    compile_estimator()
+    compile_all()
     engine = engine_for(config, totals.pages, to_come=to_come(discovery, totals.copies))
 
     async def go() -> None:

@@ -156,5 +156,14 @@ def learn(
     host_habits.learn_from(page_habits, found, now, page)
 
 
+def compile_ahead(wanted: Wanted) -> None:
+    """Compile all that reads and compares pages, by doing it once."""
+    old, new = b"<p>It is 12:00<p>The ferry runs.", b"<p>It is 13:00<p>The ferry runs.<p>Or not."
+    known = Validators(fingerprint=mark(old))
+    copy = Copy("", old, "text/html", 0.0, 0.0, known)
+    fetched = Fetched("", 0.0, 0.0, 200, new, "text/html")
+    Detector().look(known, fetched, kept=lambda: copy, wanted=wanted, watched=[1])
+
+
 def _is_html(*content_types: str) -> bool:
     return all("html" in each.lower() for each in content_types)
