@@ -95,8 +95,11 @@ NEWS: dict[str, Callable[[int], str]] = {
 @pytest.mark.parametrize("after", [MINUTES, DAY])
 @pytest.mark.parametrize("name", NEWS)
 def test_news_is_never_taken_for_noise(name: str, after: float) -> None:
-    found = Reader().visits((NEWS[name](nth) for nth in range(1, 30)), after=after)
+    reader = Reader()
+    found = reader.visits((NEWS[name](nth) for nth in range(1, 30)), after=after)
     assert set(found[1:]) == {"changed"}
+    assert not reader.pages["/"][0].noise
+    assert not reader.host.noise
 
 
 def test_what_changes_now_and_then_on_many_pages_is_not_noise_of_the_host() -> None:
