@@ -23,6 +23,18 @@ def test_f13_a_good_certificate_is_trusted(stage: Any, certificates: Path) -> No
     assert (got.body, got.reason) == (b"hello", "")
 
 
+def test_http2_is_not_offered(stage: Any, certificates: Path) -> None:
+    context, offered = serving(certificates, "good"), []
+    context.set_alpn_protocols(["h2", "http/1.1"])
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        offered.append(writer.get_extra_info("ssl_object").selected_alpn_protocol())
+        writer.write(PAGE)
+
+    assert stage.fetch(talk, urls=URL, server_tls=context, tls=trusting(certificates)).body == b"hello"
+    assert offered == ["http/1.1"]
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [

@@ -71,7 +71,6 @@ def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:
             body=fetch.max_body,
             redirects=fetch.max_redirects,
             connections=max(config.crawl.concurrency, 1),
-            per_host=fetch.per_host,
         ),
         guard=Guard(allow_private=fetch.allow_private, networks=fetch.allow_networks, ports=fetch.allow_ports),
         unverified_hosts=fetch.unverified_hosts,

@@ -44,7 +44,6 @@ class Limits:
     body: int = 16 * 1024 * 1024  # as it arrives, and after inflation
     redirects: int = 5
     connections: int = 256
-    per_host: int = 8
     keep_alive: float = 15.0  # how long an idle connection is kept for the next fetch
     idle: int = field(default_factory=_half_the_files)  # how many are
 
@@ -78,8 +77,7 @@ class Http:
 
     Invariants: the guard sees every address that a socket is made for, and a pooled connection stays with the address
     that was seen; nothing is kept between fetches but connections and resolved names (no cookies, no credentials);
-    memory of one fetch stays below twice `limits.body` and a decoder's window. A context given as `tls` is told which
-    protocols to offer.
+    memory of one fetch stays below twice `limits.body` and a decoder's window.
     """
 
     def __init__(
@@ -142,7 +140,8 @@ class Http:
             if seen.asked_again:
                 asked["Cache-Control"] = "no-cache"
             wire, verified = self._open(), where.host not in self.unverified_hosts
-            answer, asked_at = await wire.ask(where, asked, verified=verified), where
+            connection, answer = await wire.ask(where, asked, verified=verified)
+            asked_at = where
             try:
                 seen.status = answer.status
                 self._note_oddities(where, answer)
@@ -158,7 +157,7 @@ class Http:
                 else:
                     return await self._take(seen, answer)
             finally:
-                wire.release(asked_at, answer, verified=verified)
+                wire.release(asked_at, connection, verified=verified)
 
     def _hop(self, seen: _Seen, where: Target, answer: Answer) -> Target:
         """The next address of a chain of redirects, which is kept in `seen.hops`."""
@@ -210,11 +209,5 @@ class Http:
             limits = self.limits
             names = Names(Lookup(self.resolver or SystemResolver(), self.guard, seconds=limits.lookup))
             dialer = Dialer(names, self.guard, sent, seconds=limits.connect, tls=self.tls)
-            self._wire = Wire(
-                dialer,
-                most=limits.connections,
-                per_host=limits.per_host,
-                most_idle=limits.idle,
-                keep_alive=limits.keep_alive,
-            )
+            self._wire = Wire(dialer, most=limits.connections, most_idle=limits.idle, keep_alive=limits.keep_alive)
         return self._wire

@@ -6,7 +6,7 @@ from typing import cast
 
 import httptools
 
-from afresh.fetch.answer import LONGEST_LINE, MOST_HEADERS, MOST_INTERIM, Answer, Lines, Question, Unanswered
+from afresh.fetch.answer import LONGEST_LINE, MOST_HEADERS, MOST_INTERIM, Answer, Lines, Unanswered
 from afresh.fetch.inflate import Spoiled
 
 
@@ -33,19 +33,9 @@ class Http1(asyncio.BufferedProtocol):
 
     # What the pool and the reader ask of it.
 
-    @property
-    def busy(self) -> int:
-        """How many answers are under way."""
-        return int(self._answer is not None)
-
-    @property
-    def room(self) -> bool:
-        """Whether one more question may be asked now."""
-        return not self.closed and self._answer is None
-
-    def ask(self, question: Question) -> Answer:
-        """Send a question; its answer will come."""
-        answer = Answer(self)
+    def ask(self, authority: str, path: str, headers: Mapping[str, str]) -> Answer:
+        """Ask for a path, with these headers beside those that always go along; the answer will come."""
+        answer = Answer(self._resume)
         if self.closed or self._parser is None:
             answer.fail(Unanswered("closed before it was used"))
             return answer
@@ -54,21 +44,15 @@ class Http1(asyncio.BufferedProtocol):
         self._interim = self._count = self._loose = 0
         self._heard = False
         self._whole = self._until_close = self._last = False
-        path, host = question.path.encode("ascii"), question.authority.encode("ascii")
         self._transport.write(
-            b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n" % (path, host, self._headers, lines(question.headers))
+            b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n"
+            % (path.encode("ascii"), authority.encode("ascii"), self._headers, lines(headers))
         )
         return answer
 
-    def taken(self, answer: Answer, size: int) -> None:
-        """So many bytes of a body were read: as many more may come."""
-        if self._paused and not self.closed:
-            self._paused = False
-            self._transport.resume_reading()
-
-    def drop(self, answer: Answer) -> None:
-        """Nobody waits for the rest of this answer: it must not be taken for the next one."""
-        if self._answer is answer:
+    def drop(self) -> None:
+        """Nobody waits for the rest of the answer, if there is any: it must not be taken for the next one."""
+        if self._answer is not None:
             self._answer = None
             self.close()
 
@@ -126,6 +110,12 @@ class Http1(asyncio.BufferedProtocol):
         self._parser = None  # it holds on to this object
         if not self.gone.done():
             self.gone.set_result(None)
+
+    def _resume(self) -> None:
+        """What had come was read: more may come."""
+        if self._paused and not self.closed:
+            self._paused = False
+            self._transport.resume_reading()
 
     def _end(self, error: Exception | None) -> None:
         """The answer is over, well or not."""
