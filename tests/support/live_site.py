@@ -161,7 +161,7 @@ class Crawl:
             engine=engine,
             fetcher=fetcher,
             store=self.store,
-            permits=Permits("afresh", recall=self.store.get) if self.robots else None,
+            permits=Permits("afresh", recall=self.store.get, names=self.store.names) if self.robots else None,
             addresses=Addresses(self.limits or AddressLimits(), self.politeness),
             discovery=self.discovery,
             clock=self.clock,

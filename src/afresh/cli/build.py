@@ -92,7 +92,7 @@ def detector_for(config: Config) -> Detector:
 
 def permits_for(config: Config, store: Store) -> Permits | None:
     """What asks robots.txt, unless the settings say not to; what was answered before is in the store."""
-    return Permits("afresh", recall=store.get) if config.politeness.robots else None
+    return Permits("afresh", recall=store.get, names=store.names) if config.politeness.robots else None
 
 
 def addresses_for(config: Config, hosts: Hosts) -> Addresses:

@@ -91,6 +91,7 @@ class Asker:
         permits = self.permits
         if permits is None:
             return None
+        await permits.load(url)
         if permits.must_ask(url, self.clock()):
             answer = await permits.ask(url, self.fetcher, self.clock)
             now = self.clock()

@@ -76,6 +76,7 @@ class Daemon:
             permits=permits,
             addresses=addresses,
         )
+        self._permits = permits
         self._sitemaps = None
         if sitemaps and permits is not None and discovery is not None:
             self._sitemaps = Sitemaps(
@@ -108,6 +109,8 @@ class Daemon:
         if self.engine.activity is not None and not len(self.engine):
             width = self.engine.activity.width
             self.engine.activity = activity_from_text(self.store.get("activity"), width=width, now=self.clock())
+        if self._permits is not None:
+            await self._permits.begin(self.clock())
         self._keeper.take_in()
         self._tell(Started(len(self.engine)))
         writer = asyncio.create_task(self._keep_store())

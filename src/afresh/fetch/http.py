@@ -105,12 +105,22 @@ class Http:
 
     async def fetch(self, url: str, known: Validators) -> Fetched:
         """Get the page, or hear that it is still what we `known` it to be; redirects are followed wherever."""
-        return await self.fetch_while(url, known, lambda _: True)
+        return await self._fetch(url, known, lambda _: True)
 
     async def fetch_while(self, url: str, known: Validators, may: Callable[[str], bool]) -> Fetched:
-        """The same, but a redirect is followed only to where it `may`; any other is itself what came of the fetch."""
+        """The same, but a redirect is followed only to where it `may`; any other is itself what came of the fetch.
+
+        The URL is asked as it stands, for it is what was permitted: `bad_url` if it would be written otherwise.
+        """
+        return await self._fetch(url, known, may, as_it_is=True)
+
+    async def _fetch(
+        self, url: str, known: Validators, may: Callable[[str], bool], *, as_it_is: bool = False
+    ) -> Fetched:
         seen = _Seen(url, self.clock())
         try:
+            if as_it_is and str(target(url)) != url:
+                raise BadTarget("not as it is sent")
             with self._deadlines.limit():
                 return await self._ask(seen, known, may)
         except (OSError, ValueError, Spoiled) as error:

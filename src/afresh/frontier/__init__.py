@@ -15,7 +15,7 @@ from afresh.frontier.base import Eliminator
 from afresh.frontier.cache import Clock
 from afresh.frontier.hosts import Hosts, Politeness, host_failed, put_off
 from afresh.frontier.links import Links, links
-from afresh.frontier.permission import Permission, RobotsState, robots_verdict
+from afresh.frontier.permission import Permission, RobotsState
 from afresh.frontier.robots import Robots
 from afresh.frontier.scope import Admission, Refusal, Scope, Traps, site_of
 from afresh.frontier.seen import Seen, fingerprints
@@ -50,6 +50,5 @@ __all__ = [
     "owner",
     "parse",
     "put_off",
-    "robots_verdict",
     "site_of",
 ]

@@ -49,6 +49,8 @@ SET_HOST = "INSERT OR REPLACE INTO hosts (host, ready, failures) VALUES (?, ?, ?
 HOSTS_FROM = "SELECT host, ready, failures FROM hosts WHERE host >= ? ORDER BY host LIMIT ?"
 SET_NAMED = "INSERT OR REPLACE INTO named (name, value) VALUES (?, ?)"
 GET_NAMED = "SELECT value FROM named WHERE name = ?"
+FORGET_NAMED = "DELETE FROM named WHERE name = ?"
+NAMES_UNDER = "SELECT name, length(value) FROM named WHERE name >= ? AND name < ? ORDER BY name"
 
 TOTALS = "SELECT pages, copies, crawls, changes, body_bytes, stored_bytes FROM totals"
 ADD_TOTALS = """UPDATE totals SET pages = pages + ?, copies = copies + ?, crawls = crawls + ?, changes = changes + ?,

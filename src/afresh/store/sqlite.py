@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import accumulate, islice
 from os import PathLike
@@ -196,12 +196,16 @@ class Sqlite:
         copies = int(copy is not None and not had_copy)
         return 0, copies, *rows.counts_of(record), body - body_bytes, stored - stored_bytes
 
-    def put(self, values: dict[str, str]) -> None:
-        """Set named values, durably; claims the store if that was not done."""
+    def put(self, values: Mapping[str, str | None]) -> None:
+        """Set named values, durably, and forget those that are None; claims the store if that was not done."""
+        kept = [(name, rows.text(value)) for name, value in values.items() if value is not None]
         with self._write_lock:
             self.claim()
             with translated(self.path), transaction(self._writer):
-                self._writer.executemany(rows.SET_NAMED, [(name, rows.text(value)) for name, value in values.items()])
+                self._writer.executemany(rows.SET_NAMED, kept)
+                self._writer.executemany(
+                    rows.FORGET_NAMED, [(name,) for name, value in values.items() if value is None]
+                )
 
     def _read(self, statement: str, values: rows.Row = ()) -> list[rows.Row]:
         with self._read_lock, translated(self.path):
@@ -255,6 +259,10 @@ class Sqlite:
         """A named value of the runner's, or None."""
         found = self._read(rows.GET_NAMED, (name,))
         return rows.untext(found[0][0]) if found else None
+
+    def names(self, prefix: str) -> list[tuple[str, int]]:
+        """The names of values that begin so, each with about how many bytes its value takes."""
+        return [(name, size) for name, size in self._read(rows.NAMES_UNDER, (prefix, prefix + LAST_CHARACTER))]
 
     def totals(self) -> Totals:
         """Counts over the whole store, kept up with every write."""

@@ -75,6 +75,13 @@ class StoreModel:
         size = sum(len(copy.body) for copy in self.copies.values())
         return Totals(len(self.states), len(self.copies), len(every), changes, size)
 
+    def put(self, name: str, value: str | None) -> None:
+        """Set a named value, or forget it."""
+        if value is None:
+            self.named.pop(name, None)
+        else:
+            self.named[name] = value
+
     def compare(self, store: Store) -> None:
         """Require that a store shows exactly this."""
         shown = list(store.states())
@@ -96,6 +103,7 @@ class StoreModel:
         require_same("hosts()", {host.host: host for host in store.hosts()}, self.hosts)
         for name, value in self.named.items():
             require_same(f"get({name!r})", store.get(name), value)
+        require_same("names('')", [name for name, _ in store.names("")], sorted(self.named))
         require_same("totals()", replace(store.totals(), stored_bytes=0), self.totals())
 
 
