@@ -105,6 +105,7 @@ class FetchSettings:
     lookup_timeout: float = _setting("10s", duration, "Deadline for finding the address of a host name.")
     max_body: int = _setting("16MiB", size, "Largest body, before and after inflation; larger ones count as failed.")
     max_redirects: int = _setting(5, _count, "How many redirects are followed.")
+    allow_downgrade: bool = _setting(False, _yes_or_no, "Follow redirects from https to http.")
     allow_private: bool = _setting(False, _yes_or_no, "Also fetch from private and loopback addresses.")
     allow_networks: tuple[IPv4Network | IPv6Network, ...] = _setting(
         "", _networks, "Private networks to fetch from all the same, such as 10.1.0.0/16, with commas between."

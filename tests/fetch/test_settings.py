@@ -21,6 +21,7 @@ def test_without_settings_nothing_private_is_reached_and_every_limit_is_set() ->
     assert (http.limits.body, http.limits.redirects) == (16 * 1024 * 1024, 5)
     assert (http.guard.allow_private, http.guard.networks, http.guard.ports) == (False, (), frozenset())
     assert http.unverified_hosts == frozenset()
+    assert not http.allow_downgrade
 
 
 def test_every_setting_of_the_table_reaches_the_fetcher() -> None:
@@ -34,6 +35,7 @@ def test_every_setting_of_the_table_reaches_the_fetcher() -> None:
             lookup_timeout = "3s"
             max_body = "1MiB"
             max_redirects = 2
+            allow_downgrade = true
             allow_private = true
             allow_networks = "10.1.0.0/16, fd00::/8"
             allow_ports = "22 8443"
@@ -47,6 +49,7 @@ def test_every_setting_of_the_table_reaches_the_fetcher() -> None:
     assert (http.limits.body, http.limits.redirects) == (1024 * 1024, 2)
     assert http.guard.networks == (ip_network("10.1.0.0/16"), ip_network("fd00::/8"))
     assert (http.guard.allow_private, http.guard.ports) == (True, {22, 8443})
+    assert http.allow_downgrade
     assert http.unverified_hosts == {"old.example", "older.example"}
 
 

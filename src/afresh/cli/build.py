@@ -72,6 +72,7 @@ def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:
             redirects=fetch.max_redirects,
             connections=max(config.crawl.concurrency, 1),
         ),
+        allow_downgrade=fetch.allow_downgrade,
         guard=Guard(allow_private=fetch.allow_private, networks=fetch.allow_networks, ports=fetch.allow_ports),
         unverified_hosts=fetch.unverified_hosts,
         clock=clock,

@@ -48,7 +48,7 @@ class Discovery:
             return []
         depth, where = page.depth + 1, fetched.location or page.url
         met = self._written.of(where)
-        found = links(fetched.body, where, content_type=fetched.content_type, met=met)
+        found = links(fetched.body, where, content_type=fetched.content_type, robots_tag=fetched.robots, met=met)
         too_deep, wanted = set(), []
         for url in found.urls:
             if url in self._written.settled:

@@ -9,6 +9,7 @@ TOO_MUCH = 1 << 17  # bytes unread at which nothing more is taken from the netwo
 MOST_PIECES = 1024  # unread; of a body that comes byte by byte
 LONGEST_LINE = 16 * 1024  # of a head
 MOST_HEADERS = 256
+LARGEST_HEAD = 1 << 20  # all lines together
 MOST_INTERIM = 20  # answers before the answer (100, 103), which may be sent without end
 
 Lines = list[tuple[bytes, bytes]]
@@ -67,7 +68,10 @@ _NONE = Headers([])
 class Answer:
     """What came so far. One side puts in (`begin`, `feed`, `finish`, `fail`), the other waits (`head`, `more`)."""
 
-    __slots__ = ("_error", "_pieces", "_resume", "_waiter", "ended", "headers", "received", "status", "unread")
+    __slots__ = (
+        *("_error", "_pieces", "_resume", "_waiter", "ended"),
+        *("headers", "received", "status", "unread", "until_close"),
+    )
 
     def __init__(self, resume: Callable[[], None]) -> None:
         """`resume` is told whenever what was unread has been taken: more may come."""
@@ -75,15 +79,16 @@ class Answer:
         self.status = 0  # until the head is there
         self.headers = _NONE
         self.received = 0  # bytes of body
+        self.until_close = False  # whether nothing but the end of the connection says where the body ends
         self.ended = False
         self._error: Exception | None = None
         self._pieces: list[bytes] = []
         self.unread = 0
         self._waiter: asyncio.Future[None] | None = None
 
-    def begin(self, status: int, lines: Lines) -> None:
+    def begin(self, status: int, headers: Headers, *, until_close: bool = False) -> None:
         """The head is there."""
-        self.status, self.headers = status, Headers(lines)
+        self.status, self.headers, self.until_close = status, headers, until_close
         self._wake()
 
     def feed(self, piece: bytes) -> None:

@@ -22,11 +22,19 @@ class Dialer:
     """Makes connections that send these headers with every question."""
 
     def __init__(
-        self, names: Names, guard: Guard, headers: Mapping[str, str], *, seconds: float, tls: ssl.SSLContext | None
+        self,
+        names: Names,
+        guard: Guard,
+        headers: Mapping[str, str],
+        *,
+        seconds: float,
+        most: int,
+        tls: ssl.SSLContext | None,
     ) -> None:
         self.names = names
         self.guard = guard
         self.seconds = seconds
+        self.most = most  # bytes of a body
         self._lines = lines(headers)
         self._buffer = memoryview(bytearray(BUFFER))
         self._tls = tls
@@ -35,7 +43,7 @@ class Dialer:
     async def dial(self, where: Target, *, verified: bool) -> Http1:
         """A connection to one of the addresses of a host; Spoiled, Refused or what TLS says if there is none."""
         connected = await self._connect(where)
-        connection = Http1(self._lines, self._buffer)
+        connection = Http1(self._lines, self._buffer, self.most)
         loop = asyncio.get_running_loop()
         try:
             if where.secure:

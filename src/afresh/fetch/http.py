@@ -86,6 +86,7 @@ class Http:
         user_agent: str,
         limits: Limits | None = None,
         allow_private: bool = False,
+        allow_downgrade: bool = False,
         guard: Guard | None = None,
         unverified_hosts: Collection[str] = (),
         tls: ssl.SSLContext | None = None,
@@ -95,6 +96,7 @@ class Http:
         self.user_agent = user_agent
         self.limits = limits or Limits()
         self.guard = guard or Guard(allow_private=allow_private)
+        self.allow_downgrade = allow_downgrade
         self.unverified_hosts = frozenset(unverified_hosts)
         self.tls = tls
         self.resolver = resolver
@@ -178,6 +180,8 @@ class Http:
             following = redirected(locations.pop(), where)
         except BadTarget:
             raise Spoiled("bad_redirect") from None
+        if where.secure and not following.secure and not self.allow_downgrade:
+            raise Spoiled("insecure_redirect")
         visited = {str(target(seen.url)), *seen.hops}
         seen.hops.append(str(following))
         if str(following) in visited:
@@ -200,6 +204,7 @@ class Http:
             body=body,
             content_type=answer.headers.get("Content-Type", "")[: headers.LONGEST_VALUE],
             validators=kept,
+            robots=headers.robots_tag(answer.headers.all("X-Robots-Tag"), self.user_agent),
             retry_after=headers.retry_after(answer.headers.get("Retry-After", ""), self.clock()),
             location=seen.hops[-1] if seen.hops else "",
         )
@@ -218,6 +223,6 @@ class Http:
             sent = {"User-Agent": self.user_agent, "Accept": "text/html,*/*;q=0.8", "Accept-Encoding": ACCEPTED}
             limits = self.limits
             names = Names(Lookup(self.resolver or SystemResolver(), self.guard, seconds=limits.lookup))
-            dialer = Dialer(names, self.guard, sent, seconds=limits.connect, tls=self.tls)
+            dialer = Dialer(names, self.guard, sent, seconds=limits.connect, most=limits.body, tls=self.tls)
             self._wire = Wire(dialer, most=limits.connections, most_idle=limits.idle, keep_alive=limits.keep_alive)
         return self._wire
