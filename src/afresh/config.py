@@ -6,6 +6,7 @@ objects are built (`afresh.cli`), and run `make docs`.
 """
 
 import difflib
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
@@ -17,6 +18,7 @@ from afresh.errors import ConfigError
 from afresh.units import duration, importance, rate, size
 
 DEFAULT_PATH = Path("afresh.toml")
+_HOST = re.compile(r"(?:\*\.)?[^\s/*?#@\\]+")
 
 
 def _setting(default: str | float | bool | list[str], read: Callable[[Any], Any], help: str) -> Any:  # noqa: A002
@@ -77,6 +79,14 @@ def _networks(value: Any) -> tuple[IPv4Network | IPv6Network, ...]:
         raise ConfigError(f"{error}.", hint='Write networks in quotes: "10.1.0.0/16, fd00::/8".') from None
 
 
+def _hosts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(each, str) and _HOST.fullmatch(each) for each in value
+    ):
+        raise ConfigError(f"{value!r} is not a list of hosts.", hint='Write it like ["example.org", "*.example.net"].')
+    return tuple(value)
+
+
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
     """Where copies and history are kept."""
@@ -92,6 +102,9 @@ class CrawlSettings:
     budget: float = _setting("1/s", rate, "Crawls at a constant rate; never exceeded in any second.")
     concurrency: int = _setting(64, _count, "How many fetches may be under way at once.")
     grace: float = _setting("10s", duration, "How long fetches under way may take to finish after a stop signal.")
+    never: tuple[str, ...] = _setting(
+        [], _hosts, "Hosts that are never asked anything, such as example.org, or whole domains, *.example.net."
+    )
     sitemaps: bool = _setting(True, _yes_or_no, "Let `afresh crawl` read the sitemaps that robots.txt names.")
 
 

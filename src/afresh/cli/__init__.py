@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from afresh.cli import contests, feeds, lab, pages, planning, play, running, showing
+from afresh.cli import contests, feeds, hosts, lab, pages, planning, play, running, showing
 from afresh.cli.terminal import plain
 from afresh.errors import AfreshError
 
@@ -28,6 +28,7 @@ app.command("run", short_help="Crawl until stopped.")(running.run)
 app.command("crawl", short_help="Discover a site and keep it fresh.")(running.crawl)
 app.command("status", short_help="How the collection is.")(showing.status)
 app.command("show", short_help="All about one page: when it is due, and why.")(showing.show)
+app.command("hosts", short_help="Hosts: pages, robots.txt, rests, and which are never asked.")(hosts.hosts)
 app.command("changes", short_help="What was found new, changed or gone, as JSON lines.")(feeds.changes)
 app.command("export", short_help="Write all copies as WARC or JSON lines.")(feeds.export)
 app.command("plan", short_help="What a budget buys, and what a goal costs.")(planning.plan)

@@ -14,7 +14,7 @@ from afresh.estimate import Activity, Learner
 from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.base import typical_rate
 from afresh.fetch import Guard, Http, Limits
-from afresh.frontier import Addresses, AddressLimits, Hosts, Politeness
+from afresh.frontier import Addresses, AddressLimits, HostPatterns, Hosts, Politeness
 from afresh.schedule import Few, Scheduler, Schedules
 from afresh.store import Store
 
@@ -73,7 +73,12 @@ def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:
             connections=max(config.crawl.concurrency, 1),
         ),
         allow_downgrade=fetch.allow_downgrade,
-        guard=Guard(allow_private=fetch.allow_private, networks=fetch.allow_networks, ports=fetch.allow_ports),
+        guard=Guard(
+            allow_private=fetch.allow_private,
+            networks=fetch.allow_networks,
+            ports=fetch.allow_ports,
+            never=HostPatterns(config.crawl.never),
+        ),
         unverified_hosts=fetch.unverified_hosts,
         clock=clock,
     )

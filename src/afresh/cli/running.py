@@ -77,24 +77,26 @@ def crawl(
     """
     from afresh.cli.bounds import Bounds
     from afresh.cli.opening import open_store, settings
+    from afresh.frontier import HostPatterns
 
     read = settings(config, store)
     if budget is not None:
         read = replace(read, crawl=replace(read.crawl, budget=rate(budget)))
     limit = duration(seconds) if seconds is not None else None
-    pages = Bounds.seeds(seeds or [])
+    never = read.crawl.never
+    pages = Bounds.seeds(seeds or [], HostPatterns(never))
     with open_store(read, create=bool(pages)) as kept:
         kept.claim()  # before anything is changed: another process may be running on it
         before = bounds = Bounds.stored(kept)
         if pages:
             hosts = scope or [page.host for page in pages]
             bounds = Bounds(tuple(sorted(set(hosts))), tuple(include or ()), tuple(exclude or ()), depth, max_pages)
-            bounds.discovery()  # says what is wrong with them before anything is kept
+            bounds.discovery(never)  # says what is wrong with them before anything is kept
             kept.add(pages)
             bounds.keep(kept)
         if bounds is None:
             raise InputError("There is no crawl to go on with.", hint="Name seeds: afresh crawl https://example.com/")
-        discovery = bounds.discovery()
+        discovery = bounds.discovery(never)
         if before is not None and before != bounds:
             bounds.read_again(kept, discovery)
         keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, discovery)
@@ -116,6 +118,7 @@ def keep_fresh(
         permits_for,
     )
     from afresh.daemon import Daemon, SteadyClock
+    from afresh.frontier import HostPatterns
 
     detector = detector_for(config)  # settings that make no sense are refused before anything takes time,
     kept.claim()  # and so is a store that another process runs on
@@ -133,6 +136,7 @@ def keep_fresh(
             permits=permits_for(config, kept),
             addresses=addresses_for(config, engine.hosts),
             discovery=discovery,
+            never=HostPatterns(config.crawl.never),
             sitemaps=config.crawl.sitemaps,
             clock=clock,
             concurrency=config.crawl.concurrency,

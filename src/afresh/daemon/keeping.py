@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from itertools import islice
 
 from afresh.daemon.discovery import Discovery
@@ -36,17 +36,20 @@ class Keeper:
         clock: Callable[[], float],
         discovery: Discovery | None = None,
         permits: Permits | None = None,
+        never: Container[str] = (),
     ) -> None:
         self.store = store
         self.engine = engine
         self.clock = clock
         self.discovery = discovery
         self.permits = permits
+        self.never = never  # hosts whose pages are not crawled any more
         self._unwritten: list[Record] = []
         self._newest: dict[str, PageState] = {}  # states that are not durable yet
         self._recent: OrderedDict[str, PageState] = OrderedDict()  # some of those that are, the latest used at the end
         self._copies: dict[str, Copy] = {}  # copies that are not durable
         self._last_page = 0
+        self._left_out = 0  # pages of such hosts
         self._alive = 0.0  # when a sign of life was last written
         self._learned_kept = 0.0  # when what is learned of whole sites was
         self._activity_kept = 0  # crawls that had taught which pages change together by then
@@ -155,11 +158,15 @@ class Keeper:
     def take_in(self) -> int:
         """Hand pages that others added to the store to the engine; how many there were."""
         found = self.discovery.found if self.discovery is not None else 0  # these are not in the store yet
-        if self.store.totals().pages <= len(self.engine) - found:
+        if self.store.totals().pages <= len(self.engine) + self._left_out - found:
             return 0
         states, count = self.store.states(after=self._last_page), 0
         while some := list(islice(states, TAKE_IN)):
             new = [state for _, state in some if state.page.url not in self.engine]
+            if self.never:
+                wanted = [state for state in new if state.page.host not in self.never]
+                self._left_out += len(new) - len(wanted)
+                new = wanted
             self._take_in(new)
             self._last_page = some[-1][0]
             count += len(new)

@@ -5,7 +5,7 @@ its own, and writes what came of them in batches. A crawl is acknowledged (`Stor
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import cast
@@ -50,6 +50,7 @@ class Daemon:
         permits: Permits | None = None,
         addresses: Addresses | None = None,
         discovery: Discovery | None = None,
+        never: Container[str] = (),
         sitemaps: bool = True,
         clock: Callable[[], float] | None = None,
         concurrency: int = 64,
@@ -67,7 +68,9 @@ class Daemon:
         self.grace = grace
         self.write_every = write_every
         self.listeners = list(listeners)
-        self._keeper = Keeper(store=store, engine=engine, clock=self.clock, discovery=discovery, permits=permits)
+        self._keeper = Keeper(
+            store=store, engine=engine, clock=self.clock, discovery=discovery, permits=permits, never=never
+        )
         self._asker = Asker(
             fetcher=fetcher,
             engine=engine,
@@ -75,6 +78,7 @@ class Daemon:
             busy=self._is_busy,
             permits=permits,
             addresses=addresses,
+            never=never,
         )
         self._permits = permits
         self._sitemaps = None

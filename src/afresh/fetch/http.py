@@ -151,6 +151,7 @@ class Http:
             asked = headers.conditions(known)
             if seen.asked_again:
                 asked["Cache-Control"] = "no-cache"
+            self.guard.check_host(where.authority)
             wire, verified = self._open(), where.host not in self.unverified_hosts
             connection, answer = await wire.ask(where, asked, verified=verified)
             asked_at = where

@@ -13,6 +13,7 @@ the host rests, longer if it was slow, much longer if it failed.
 from afresh.frontier.addresses import Addresses, AddressLimits
 from afresh.frontier.base import Eliminator
 from afresh.frontier.cache import Clock
+from afresh.frontier.host_patterns import HostPatterns
 from afresh.frontier.hosts import Hosts, Politeness, host_failed, put_off
 from afresh.frontier.links import Links, links
 from afresh.frontier.permission import Permission, RobotsState
@@ -28,6 +29,7 @@ __all__ = [
     "Admission",
     "Clock",
     "Eliminator",
+    "HostPatterns",
     "Hosts",
     "Links",
     "Permission",

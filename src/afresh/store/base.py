@@ -123,6 +123,9 @@ class Store(Protocol):
     def hosts(self) -> Iterator[HostState]:
         """Every host that has a state."""
 
+    def pages_by_host(self) -> Iterator[tuple[str, int, int]]:
+        """Every host that has pages, in the order of their names: how many, and how many of them have a copy."""
+
     def get(self, name: str) -> str | None:
         """A named value of the runner's (its price, its start), or None."""
 

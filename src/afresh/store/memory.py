@@ -166,6 +166,18 @@ class Memory:
         with self._lock:
             return iter(sorted(self._hosts.values(), key=lambda host: host.host))
 
+    def pages_by_host(self) -> Iterator[tuple[str, int, int]]:
+        """Every host that has pages, in the order of their names: how many, and how many of them have a copy."""
+        self._require_open()
+        pages: dict[str, int] = {}
+        copies: dict[str, int] = {}
+        with self._lock:
+            for kept in self._pages.values():
+                host = kept.state.page.host
+                pages[host] = pages.get(host, 0) + 1
+                copies[host] = copies.get(host, 0) + (kept.copy is not None)
+        return iter([(host, pages[host], copies[host]) for host in sorted(pages)])
+
     def names(self, prefix: str) -> list[tuple[str, int]]:
         """The names of values that begin so, each with about how many bytes its value takes."""
         self._require_open()

@@ -46,6 +46,7 @@ CHANGES_AFTER = """SELECT serial, url, time, outcome, elapsed, crawls.signals, t
   WHERE outcome IN ('new', 'changed', 'gone') AND serial > 0 AND serial > ? ORDER BY serial LIMIT ?"""
 
 SET_HOST = "INSERT OR REPLACE INTO hosts (host, ready, failures) VALUES (?, ?, ?)"
+PAGES_BY_HOST = "SELECT host, count(*), count(fetched) FROM pages GROUP BY host ORDER BY host"
 HOSTS_FROM = "SELECT host, ready, failures FROM hosts WHERE host >= ? ORDER BY host LIMIT ?"
 SET_NAMED = "INSERT OR REPLACE INTO named (name, value) VALUES (?, ?)"
 GET_NAMED = "SELECT value FROM named WHERE name = ?"

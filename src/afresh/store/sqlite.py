@@ -255,6 +255,10 @@ class Sqlite:
             yield from (HostState(*row) for row in found)
             first = found[-1][0] + "\0"  # the very next name that there could be
 
+    def pages_by_host(self) -> Iterator[tuple[str, int, int]]:
+        """Every host that has pages, in the order of their names: how many, and how many of them have a copy."""
+        yield from self._read(rows.PAGES_BY_HOST)
+
     def get(self, name: str) -> str | None:
         """A named value of the runner's, or None."""
         found = self._read(rows.GET_NAMED, (name,))

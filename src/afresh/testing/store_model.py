@@ -100,6 +100,12 @@ class StoreModel:
         require_same("changes()", store.changes(), changes)
         for at, (number, _) in enumerate(changes[:3]):
             require_same(f"changes(after={number})", store.changes(after=number, limit=2), changes[at + 1 : at + 3])
+        counts = [
+            (host, len(urls), sum(self.copy(url) is not None for url in urls))
+            for host in sorted({state.page.host for state in self.states.values()})
+            if (urls := [url for url, state in self.states.items() if state.page.host == host])
+        ]
+        require_same("pages_by_host()", list(store.pages_by_host()), counts)
         require_same("hosts()", {host.host: host for host in store.hosts()}, self.hosts)
         for name, value in self.named.items():
             require_same(f"get({name!r})", store.get(name), value)
