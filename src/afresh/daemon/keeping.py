@@ -6,17 +6,19 @@ from collections.abc import Callable, Container, Iterable
 from itertools import islice
 
 from afresh.daemon.discovery import Discovery
+from afresh.daemon.newcomers import Newcomers
 from afresh.daemon.permits import Permits
 from afresh.engine import Engine
 from afresh.errors import StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
 from afresh.frontier import put_off
 from afresh.store import PageState, Record, Store
-from afresh.types import Copy, Crawl, Fetched, Outcome, Page, Verdict
+from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Page, Verdict, Wait
 
 BATCH = 256  # crawls that are written without waiting for more
 TAKE_IN = 1_000  # pages handed to the engine at once
 KEEP_LEARNED = 30.0  # seconds, for what is learned of whole sites; and at the end
+MOST_LET_IN = 8  # pages that wait, while nothing else is due, in one go
 LOOKS = 64  # pages a second that are looked at for the sake of what is said of all
 RECENT = 16_384  # durable states that are remembered, of about a kilobyte each
 
@@ -44,6 +46,7 @@ class Keeper:
         self.discovery = discovery
         self.permits = permits
         self.never = never  # hosts whose pages are not crawled any more
+        self.newcomers = Newcomers()
         self._unwritten: list[Record] = []
         self._newest: dict[str, PageState] = {}  # states that are not durable yet
         self._recent: OrderedDict[str, PageState] = OrderedDict()  # some of those that are, the latest used at the end
@@ -74,8 +77,23 @@ class Keeper:
         """Hand pages that were just found to the engine: they need not be durable to be crawled, only to be kept."""
         now = self.clock()
         for page in pages:
-            self.engine.add(page, now)
-            self._newest[page.url] = PageState(page)
+            state = self._newest[page.url] = PageState(page)
+            if self.newcomers.offer(state):
+                self.engine.add(page, now)
+
+    def next(self, now: float) -> Order | Wait:
+        """What the engine wants crawled now; pages that wait go in when it is their turn, or nothing else is due."""
+        decision = self.engine.next(now)
+        for _ in range(MOST_LET_IN):
+            if not isinstance(decision, Wait) or decision.reason == "budget":
+                break
+            if (state := self.newcomers.take()) is None:
+                return decision
+            self._enter(state, now)
+            decision = self.engine.next(now)
+        if not isinstance(decision, Wait) and (state := self.newcomers.ordered()) is not None:
+            self._enter(state, now)
+        return decision
 
     def keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict) -> None:
         """Queue what a crawl leaves behind."""
@@ -158,11 +176,11 @@ class Keeper:
     def take_in(self) -> int:
         """Hand pages that others added to the store to the engine; how many there were."""
         found = self.discovery.found if self.discovery is not None else 0  # these are not in the store yet
-        if self.store.totals().pages <= len(self.engine) + self._left_out - found:
+        if self.store.totals().pages <= len(self.engine) + len(self.newcomers) + self._left_out - found:
             return 0
         states, count = self.store.states(after=self._last_page), 0
         while some := list(islice(states, TAKE_IN)):
-            new = [state for _, state in some if state.page.url not in self.engine]
+            new = [state for _, state in some if not self._has(state.page.url)]
             if self.never:
                 wanted = [state for state in new if state.page.host not in self.never]
                 self._left_out += len(new) - len(wanted)
@@ -172,18 +190,26 @@ class Keeper:
             count += len(new)
         return count
 
+    def _has(self, url: str) -> bool:
+        return url in self.engine or url in self.newcomers
+
+    def _enter(self, state: PageState, now: float) -> None:
+        """Hand a page to the engine."""
+        self.engine.add(
+            state.page,
+            now,
+            current=state.checked,
+            signals=state.signals,
+            failures=state.failures,
+            not_before=self._not_before(state),
+            learned=state.learned,
+        )
+
     def _take_in(self, states: list[PageState]) -> None:
         now = self.clock()
         for state in states:
-            self.engine.add(
-                state.page,
-                now,
-                current=state.checked,
-                signals=state.signals,
-                failures=state.failures,
-                not_before=self._not_before(state),
-                learned=state.learned,
-            )
+            if self.newcomers.offer(state):
+                self._enter(state, now)
             if len(self._recent) < RECENT:
                 self._remember(state)
         if self.discovery is not None:

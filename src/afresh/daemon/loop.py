@@ -116,7 +116,7 @@ class Daemon:
         if self._permits is not None:
             await self._permits.begin(self.clock())
         self._keeper.take_in()
-        self._tell(Started(len(self.engine)))
+        self._tell(Started(len(self.engine) + len(self._keeper.newcomers)))
         writer = asyncio.create_task(self._keep_store())
         writer.add_done_callback(lambda _: self._ended.set())
         try:
@@ -158,7 +158,7 @@ class Daemon:
             return None
         try:
             now = self.clock()
-            decision = self.engine.next(now)
+            decision = self._keeper.next(now)
             if not isinstance(decision, Wait):
                 if not self._begun:
                     asyncio.get_running_loop().call_soon(self._new_pass)
