@@ -4,14 +4,16 @@ Every command has `--help` with an example; bad input gets one sentence and a hi
 `--json` where a program may want to read along. Heavy imports happen inside the commands, so that `--help` is instant.
 """
 
-import os
+import errno
 import sys
 
 import typer
 
 from afresh.cli import contests, feeds, hosts, lab, pages, planning, play, running, showing
-from afresh.cli.terminal import plain
+from afresh.cli.terminal import flush, output_failed, plain, read_by_a_pipe
 from afresh.errors import AfreshError
+
+OUTPUT_ERRORS = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF})
 
 app = typer.Typer(
     name="afresh",
@@ -66,14 +68,18 @@ def version(
 
 def main() -> None:
     """Run the command line; the door for `afresh` in the shell."""
+    read_by_a_pipe()
     try:
-        app()
+        try:
+            app()
+        finally:
+            flush()
     except AfreshError as error:
         print(f"afresh: {plain(error.message)}", file=sys.stderr)  # noqa: T201
         if error.hint:
             print(f"  hint: {plain(error.hint)}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
-    except BrokenPipeError:
-        # The reader of our output (head, less) has seen enough; leave quietly, as other tools do.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except OSError as error:
+        if error.errno not in OUTPUT_ERRORS:
+            raise
+        output_failed(error)

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from afresh.cli.opening import require_wanted
 from afresh.cli.terminal import now
 from afresh.daemon import Discovery
 from afresh.errors import InputError
 from afresh.frontier import HostPatterns, Scope, canonical, host_of
-from afresh.store import Store
+from afresh.store import Store, understood
 from afresh.types import Fetched, Page
 
 NAME = "crawl"  # under which they are kept in the store
@@ -39,7 +40,10 @@ class Bounds:
         text = store.get(NAME)
         if text is None:
             return None
-        kept = json.loads(text)
+        return understood(NAME, lambda: Bounds._read(json.loads(text)))
+
+    @staticmethod
+    def _read(kept: dict[str, Any]) -> "Bounds":
         return Bounds(
             hosts=tuple(kept["hosts"]),
             include=tuple(kept["include"]),

@@ -1,6 +1,7 @@
 """The command that tells what is known of hosts: `afresh hosts`."""
 
 from collections.abc import Iterator
+from functools import partial
 from json import loads
 from typing import Annotated, Any
 
@@ -8,7 +9,7 @@ import typer
 
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console, now, plain
-from afresh.store import Store
+from afresh.store import Store, understood
 from afresh.types import HostState
 from afresh.units import show_duration
 
@@ -64,17 +65,21 @@ def _hosts(kept: Store, never: tuple[str, ...], when: float) -> Iterator[dict[st
 def _robots(kept: Store, host: str) -> dict[str, Any] | None:
     """What is known of a host's robots.txt; None if it was not asked for, or is not known any more."""
     for scheme in SCHEMES:
-        text = kept.get(f"robots {scheme}://{host}")
-        if text is not None:
-            answer = loads(text)
-            robots = answer.get("robots") or {}
-            return {
-                "read": answer.get("confirmed"),
-                "failures": answer.get("failures", 0),
-                "delay": robots.get("delay"),
-                "sitemaps": len(robots.get("sitemaps", ())),
-            }
+        name = f"robots {scheme}://{host}"
+        if (text := kept.get(name)) is not None:
+            return understood(name, partial(_answer, text))
     return None
+
+
+def _answer(text: str) -> dict[str, Any]:
+    answer = loads(text)
+    robots = answer.get("robots") or {}
+    return {
+        "read": answer.get("confirmed"),
+        "failures": answer.get("failures", 0),
+        "delay": robots.get("delay"),
+        "sitemaps": len(robots.get("sitemaps", ())),
+    }
 
 
 def _print(facts: dict[str, Any]) -> None:

@@ -5,14 +5,14 @@ import signal
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from afresh.cli.options import ConfigFile, StoreFile
-from afresh.cli.terminal import as_json, console, errors
+from afresh.cli.terminal import as_json, console, errors, outlive_pipes, output_failed
 from afresh.config import Config
 from afresh.errors import InputError
 from afresh.units import duration, rate, show_rate
@@ -143,6 +143,7 @@ def keep_fresh(
             grace=config.crawl.grace,
             listeners=[progress.hear],
         )
+        progress.stop = daemon.stop
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, daemon.stop)
@@ -155,6 +156,7 @@ def keep_fresh(
             shower.cancel()
             await fetcher.close()
 
+    outlive_pipes()
     asyncio.run(go())
     progress.close(len(engine))
 
@@ -180,6 +182,8 @@ class Progress:
     released: int = 0
     sitemaps: int = 0
     signals: int = 0
+    stop: Callable[[], None] = lambda: None  # what to do when nobody can be told any more
+    unheard: OSError | None = None  # why not
 
     def __post_init__(self) -> None:
         from afresh.daemon import events
@@ -187,7 +191,17 @@ class Progress:
         self._events = events
 
     def hear(self, event: object) -> None:
-        """Count an event of the daemon's."""
+        """Count an event of the daemon's; if standard output cannot be written, stop as after a signal."""
+        try:
+            self._hear(event)
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self.unheard = self.unheard or error
+        self.stop()
+
+    def _hear(self, event: object) -> None:
         events = self._events
         match event:
             case events.Ordered():
@@ -200,7 +214,7 @@ class Progress:
                 self.under_way -= 1
                 self.outcomes[crawl.outcome] += 1
                 self.not_modified += crawl.status == 304
-            case events.Stored(crawls) if self.as_json_lines:
+            case events.Stored(crawls) if self.as_json_lines and self.unheard is None:
                 for crawl in crawls:
                     sys.stdout.write(as_json(crawl) + "\n")
                 sys.stdout.flush()
@@ -212,6 +226,12 @@ class Progress:
 
     async def show(self, pages: Sized) -> None:
         """Show how it goes until cancelled."""
+        try:
+            await self._show(pages)
+        except OSError as error:
+            self._give_up(error)
+
+    async def _show(self, pages: Sized) -> None:
         if self.as_json_lines:
             return
         if not console.is_terminal:
@@ -248,3 +268,5 @@ class Progress:
         released = f"; {self.released} given back unfinished" if self.released else ""
         # Programs read standard output; the summary is for people.
         errors.print(f"Stopped. {self.line(pages)}{released}.")
+        if self.unheard is not None:
+            output_failed(self.unheard)

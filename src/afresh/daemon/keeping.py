@@ -1,6 +1,7 @@
 """Between the loop and the store: finished crawls are gathered and written in batches, pages are taken in from it."""
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable
 from itertools import islice
@@ -9,16 +10,20 @@ from afresh.daemon.discovery import Discovery
 from afresh.daemon.newcomers import Newcomers
 from afresh.daemon.permits import Permits
 from afresh.engine import Engine
-from afresh.errors import StoreError
+from afresh.errors import BodyDamaged, StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
 from afresh.frontier import put_off
 from afresh.store import PageState, Record, Store
-from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Page, Verdict, Wait
+from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
+
+_log = logging.getLogger("afresh.store")
 
 BATCH = 256  # crawls that are written without waiting for more
 TAKE_IN = 1_000  # pages handed to the engine at once
 KEEP_LEARNED = 30.0  # seconds, for what is learned of whole sites; and at the end
 MOST_LET_IN = 8  # pages that wait, while nothing else is due, in one go
+PLACES = 1 << 20
+MOST_DAMAGED = 100_000
 LOOKS = 64  # pages a second that are looked at for the sake of what is said of all
 RECENT = 16_384  # durable states that are remembered, of about a kilobyte each
 
@@ -51,6 +56,8 @@ class Keeper:
         self._newest: dict[str, PageState] = {}  # states that are not durable yet
         self._recent: OrderedDict[str, PageState] = OrderedDict()  # some of those that are, the latest used at the end
         self._copies: dict[str, Copy] = {}  # copies that are not durable
+        self._proven = bytearray(PLACES)  # whether the copies at a place (by hash) were found whole since the start
+        self._damaged: set[str] = set()  # pages whose damaged copies were told of
         self._last_page = 0
         self._left_out = 0  # pages of such hosts
         self._alive = 0.0  # when a sign of life was last written
@@ -70,8 +77,33 @@ class Keeper:
         return state
 
     def copy(self, url: str) -> Copy | None:
-        """The page's copy as it is now."""
-        return self._copies.get(url) or self.store.copy(url)
+        """The page's copy as it is now; None also if it is damaged, and to be replaced."""
+        try:
+            return self._copies.get(url) or self.store.copy(url)
+        except BodyDamaged as error:
+            self._note_damage(url, error)
+            return None
+
+    async def conditions(self, state: PageState) -> Validators:
+        """What to ask for a page with: nothing if its copy is damaged, so that it comes whole and heals the store.
+
+        A copy is looked at before the first fetch since the start; later ones were looked at, or written, in this run.
+        """
+        url = state.page.url
+        place = hash(url) % len(self._proven)
+        if state.validators.fingerprint and not self._proven[place] and url not in self._copies:
+            if await asyncio.to_thread(self.copy, url) is None:
+                return Validators()
+            self._proven[place] = 1
+        return state.validators
+
+    def _note_damage(self, url: str, error: BodyDamaged) -> None:
+        """One line in the log for each damaged copy."""
+        if url not in self._damaged:
+            if len(self._damaged) >= MOST_DAMAGED:
+                self._damaged.clear()
+            self._damaged.add(url)
+            _log.warning("%s It is fetched anew.", error.message)
 
     def welcome(self, pages: Iterable[Page]) -> None:
         """Hand pages that were just found to the engine: they need not be durable to be crawled, only to be kept."""

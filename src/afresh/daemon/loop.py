@@ -23,7 +23,7 @@ from afresh.estimate import Calibration, Sources
 from afresh.estimate.activity_kept import from_text as activity_from_text
 from afresh.fetch import Fetcher
 from afresh.frontier import Addresses
-from afresh.store import Store
+from afresh.store import Store, understood
 from afresh.types import Fetched, Order, Outcome, Verdict, Wait
 
 # Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
@@ -108,11 +108,14 @@ class Daemon:
         """Crawl until `stop`; StoreError if the store can no longer be written."""
         self.store.claim()
         self._restore_hosts()
-        self.engine.calibration = Calibration.from_text(self.store.get("calibration"))
-        self.engine.sources = Sources.from_text(self.store.get("sources"))
+        get = self.store.get
+        self.engine.calibration = understood("calibration", lambda: Calibration.from_text(get("calibration")))
+        self.engine.sources = understood("sources", lambda: Sources.from_text(get("sources")))
         if self.engine.activity is not None and not len(self.engine):
             width = self.engine.activity.width
-            self.engine.activity = activity_from_text(self.store.get("activity"), width=width, now=self.clock())
+            self.engine.activity = understood(
+                "activity", lambda: activity_from_text(get("activity"), width=width, now=self.clock())
+            )
         if self._permits is not None:
             await self._permits.begin(self.clock())
         self._keeper.take_in()
@@ -225,7 +228,7 @@ class Daemon:
             self._release(order, rest)
             return
         before = self._keeper.state(order.url)
-        fetched = await self._asker.ask(order, before.validators)
+        fetched = await self._asker.ask(order, await self._keeper.conditions(before))
         if isinstance(fetched, GivenBack):
             self._release(order, fetched.gap)
             return

@@ -152,12 +152,16 @@ class Permits:
 
     def _recalled(self, kept: str | None) -> RobotsState:
         """What was known before a restart; nothing that RFC 9309 would call too old decides anything."""
-        answer, state = json.loads(kept) if kept else {}, RobotsState()
-        if "robots" in answer and answer["agent"] == self.agent:
-            rules, confirmed = Robots.from_json(answer["robots"]), answer["confirmed"]
-            state = state.answered(200, rules, now=confirmed)
-        if answer.get("failures"):
-            state = replace(state, failures=answer["failures"], next_try=answer["next_try"])
+        if kept is None:
+            return RobotsState()
+        try:
+            answer, state = json.loads(kept), RobotsState()
+            if "robots" in answer and answer["agent"] == self.agent:
+                state = state.answered(200, Robots.from_json(answer["robots"]), now=answer["confirmed"])
+            if answer.get("failures"):
+                state = replace(state, failures=int(answer["failures"]), next_try=float(answer["next_try"]))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return RobotsState()  # damaged: it is asked for again
         return state
 
     def _state(self, url: str) -> RobotsState:

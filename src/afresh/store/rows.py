@@ -2,11 +2,13 @@
 
 from typing import Any
 
-from afresh.store.base import PageState, Record
+from afresh.store.base import PageState, Record, Totals
 from afresh.store.body import Packed, signed, unsigned
 from afresh.types import Beliefs, Copy, Crawl, HostState, Outcome, Page, Validators
 
 Row = tuple[Any, ...]
+
+HIGHEST_RATE = 1e30  # a second; beyond that a number is damage
 
 ADD_PAGE = """INSERT INTO pages (url, host, added, importance, depth) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT (url) DO NOTHING"""
@@ -104,6 +106,11 @@ def state_from(row: Row) -> tuple[int, PageState]:
     beliefs = None
     if request_rate is not None:
         beliefs = Beliefs(request_rate, change_rate, recall, false_rate, observations)
+        rates = request_rate, change_rate, false_rate
+        if not (0 <= min(rates) <= max(rates) < HIGHEST_RATE and 0 <= recall <= 1):
+            raise ValueError("rates that cannot be")
+    if url is None or host is None or min(signals, crawls, changes, failures) < 0:
+        raise ValueError("a page that cannot be")
     page = Page(url, host, added, importance, depth)
     validators = validators_from(*marks)
     return number, PageState(page, beliefs, validators, fetched, checked, signals, crawls, changes, failures, learned)
@@ -149,6 +156,27 @@ def crawl_from(row: Row) -> Crawl:
 def host_row(host: HostState) -> Row:
     """What `SET_HOST` takes."""
     return host.host, host.ready, host.failures
+
+
+def host_from(row: Row) -> HostState:
+    """A host's state, from a row of `HOSTS_FROM`."""
+    host, ready, failures = row
+    if host is None or failures < 0:
+        raise ValueError("a host that cannot be")
+    return HostState(host, ready, failures)
+
+
+def counted_from(row: Row) -> tuple[str, int, int]:
+    """A host and its counts, from a row of `PAGES_BY_HOST`."""
+    host, pages, copies = row
+    return untext(host), pages, copies
+
+
+def totals_from(row: Row) -> Totals:
+    """The totals, from a row of `TOTALS`."""
+    if min(row) < 0:
+        raise ValueError("less than nothing")
+    return Totals(*row)
 
 
 def counts_of(record: Record) -> tuple[int, int]:
