@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from afresh.daemon.keeping import Keeper
-from afresh.daemon.newcomers import Newcomers
+from afresh.daemon.newcomers import HOSTS_AT_PACE, Newcomers
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.frontier import Hosts, Politeness, site_of
@@ -56,9 +56,10 @@ class Crawling:
                 self.engine.release(decision, self.now, GAP)
                 continue
             fetched = Fetched(decision.url, self.now, 0.0, status=200, body=b"x")
-            self.engine.finish(
-                decision, fetched, Verdict(Outcome.CHANGED, validators=Validators(fingerprint=1)), self.now
-            )
+            outcome = Outcome.UNCHANGED if self.engine.current(decision.url) is not None else Outcome.NEW
+            verdict = Verdict(outcome, validators=Validators(fingerprint=1))
+            self.engine.finish(decision, fetched, verdict, self.now)
+            self.keeper.share_rest(decision.host)
         return Counter(site_of(host) for _, host in self.asked[begin:])
 
     def longest_silence(self, hosts: list[str], since: float) -> float:
@@ -90,7 +91,7 @@ def test_a_thousand_new_hosts_of_one_domain_do_not_starve_known_hosts(budget: fl
     assert counts["many.example"] > 0.9 * min(60.0 * budget / 16, 2000)
 
 
-def test_no_part_of_the_budget_is_lost_to_fairness() -> None:
+def test_no_part_of_the_budget_is_lost_while_first_crawls_wait() -> None:
     """Fifteen hosts that may be asked once a second leave 45 of 60 orders a second to those who wait."""
     crawling = Crawling(60.0)
     crawling.know(KNOWN)
@@ -98,6 +99,16 @@ def test_no_part_of_the_budget_is_lost_to_fairness() -> None:
     counts = crawling.run(30.0)
     assert sum(counts.values()) > 0.97 * 60 * 30
     assert sum(count for site, count in counts.items() if site != "many.example") > 0.93 * 15 * 30
+
+
+def test_very_many_hosts_of_one_site_are_refreshed_no_more_often_than_a_few() -> None:
+    crawling = Crawling(60.0)
+    crawling.know(KNOWN)
+    crawling.know([f"k{nth}.many.example" for nth in range(200)], pages=3)
+    crawling.run(30.0)  # all have had a turn
+    counts = crawling.run(30.0)
+    assert counts["many.example"] < 30.0 * (HOSTS_AT_PACE + 1) * 1.2
+    assert sum(count for site, count in counts.items() if site != "many.example") > 0.88 * 15 * 30
 
 
 def test_a_site_alone_does_not_wait() -> None:
@@ -112,8 +123,9 @@ def test_sites_with_many_hosts_get_the_same_share() -> None:
     crawling.know(KNOWN)
     crawling.find(MANY)
     crawling.find([f"n{nth}.other.example" for nth in range(200)])
-    counts = crawling.run(120.0)
-    assert counts["other.example"] == pytest.approx(counts["many.example"], rel=0.1)
+    crawling.run(120.0)
+    begun = Counter(site_of(host) for host in {host for _, host in crawling.asked})
+    assert begun["other.example"] == pytest.approx(begun["many.example"], rel=0.1)
 
 
 def test_pages_that_wait_are_kept_once_and_taken_in_once() -> None:

@@ -24,6 +24,7 @@ KEEP_LEARNED = 30.0  # seconds, for what is learned of whole sites; and at the e
 MOST_LET_IN = 8  # pages that wait, while nothing else is due, in one go
 PLACES = 1 << 20
 MOST_DAMAGED = 100_000
+LONGEST_REST = 3600.0  # seconds, of a host that is one of very many of its site
 LOOKS = 64  # pages a second that are looked at for the sake of what is said of all
 RECENT = 16_384  # durable states that are remembered, of about a kilobyte each
 
@@ -126,6 +127,14 @@ class Keeper:
         if not isinstance(decision, Wait) and (state := self.newcomers.ordered()) is not None:
             self._enter(state, now)
         return decision
+
+    def share_rest(self, host: str) -> None:
+        """A host was asked: let it rest longer if it is one of very many of its site."""
+        slower = self.newcomers.slower(host)
+        if slower > 1.0:
+            now = self.clock()
+            rest = (self.engine.hosts.state(host).ready - now) * slower
+            self.engine.scheduler.host_rests(self.engine.hosts.number(host), now + min(rest, LONGEST_REST))
 
     def keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict) -> None:
         """Queue what a crawl leaves behind."""
