@@ -88,17 +88,17 @@ def test_a_thousand_new_hosts_of_one_domain_do_not_starve_known_hosts(budget: fl
     own = min(60.0 / GAP, 2 * pages)
     assert known >= 0.9 * (before - own)
     assert beside.longest_silence(KNOWN, began) < 3.0
-    assert counts["many.example"] > 0.9 * min(60.0 * budget / 16, 2000)
+    assert counts["many.example"] > 0.9 * 60.0 * min(budget, 15.0) / 16
 
 
-def test_no_part_of_the_budget_is_lost_while_first_crawls_wait() -> None:
-    """Fifteen hosts that may be asked once a second leave 45 of 60 orders a second to those who wait."""
+def test_what_nobody_else_can_use_goes_to_those_who_wait() -> None:
     crawling = Crawling(60.0)
-    crawling.know(KNOWN)
+    crawling.know(KNOWN[:2])
     crawling.find(MANY, 5)
     counts = crawling.run(30.0)
-    assert sum(counts.values()) > 0.97 * 60 * 30
-    assert sum(count for site, count in counts.items() if site != "many.example") > 0.93 * 15 * 30
+    known = sum(count for site, count in counts.items() if site != "many.example")
+    assert known > 0.97 * 2 * 30
+    assert counts["many.example"] > known  # more than any share of so few orders
 
 
 def test_very_many_hosts_of_one_site_are_refreshed_no_more_often_than_a_few() -> None:
@@ -137,7 +137,7 @@ def test_pages_that_wait_are_kept_once_and_taken_in_once() -> None:
     crawling.run(60.0)
     waiting = len(crawling.keeper.newcomers)
     assert len(crawling.engine) + waiting == 15 * 20 + 1000
-    assert waiting < 900
+    assert waiting < 1000
 
 
 def test_a_page_is_with_the_engine_or_waits() -> None:
