@@ -9,7 +9,9 @@ from hostile_run import Result, bound, crawl, hostile_server
 
 BODY = 1_000_000
 SECONDS = 6.0
-FETCHING = [name for name in EVILS if name not in READING]
+# These offer pages that are worth a crawl by all that is known of them, and compete with the others' for the budget.
+COMPETING = {"names", "trap", "calendar"}
+FETCHING = [name for name in EVILS if name not in READING | COMPETING]
 
 
 def beside(evils: list[str], folder: Path, tries: int = 3) -> tuple[Result, Result]:
@@ -33,6 +35,13 @@ def test_hosts_that_are_hard_to_fetch_from_cost_ordinary_ones_nothing(tmp_path: 
     assert among.peak - alone.peak <= bound(BODY)
     assert "Traceback" not in among.said
     assert len(among.evils) >= 30
+
+
+def test_hosts_that_offer_pages_without_end_compete_and_do_not_starve_others(tmp_path: Path) -> None:
+    alone, among = beside(sorted(COMPETING), tmp_path)
+    assert among.per_minute >= 0.6 * alone.per_minute
+    assert among.peak - alone.peak <= bound(BODY)
+    assert "Traceback" not in among.said
 
 
 @pytest.mark.xfail(reason="pages are read on the event loop, and main text is found in quadratic time", strict=False)

@@ -21,10 +21,9 @@ _log = logging.getLogger("afresh.store")
 BATCH = 256  # crawls that are written without waiting for more
 TAKE_IN = 1_000  # pages handed to the engine at once
 KEEP_LEARNED = 30.0  # seconds, for what is learned of whole sites; and at the end
-MOST_LET_IN = 2  # pages at once that go in because nothing else is due
+MOST_LET_IN = 8  # pages that wait, while nothing else is due, in one go
 PLACES = 1 << 20
 MOST_DAMAGED = 100_000
-LONGEST_REST = 3600.0  # seconds, of a host that is one of very many of its site
 LOOKS = 64  # pages a second that are looked at for the sake of what is said of all
 RECENT = 16_384  # durable states that are remembered, of about a kilobyte each
 
@@ -53,7 +52,6 @@ class Keeper:
         self.permits = permits
         self.never = never  # hosts whose pages are not crawled any more
         self.newcomers = Newcomers()
-        self._let_in: list[str] = []  # pages that went in because nothing else was due
         self._unwritten: list[Record] = []
         self._newest: dict[str, PageState] = {}  # states that are not durable yet
         self._recent: OrderedDict[str, PageState] = OrderedDict()  # some of those that are, the latest used at the end
@@ -118,34 +116,16 @@ class Keeper:
     def next(self, now: float) -> Order | Wait:
         """What the engine wants crawled now; pages that wait go in when it is their turn, or nothing else is due."""
         decision = self.engine.next(now)
-        if isinstance(decision, Wait) and decision.reason != "budget" and self._may_let_in():
+        for _ in range(MOST_LET_IN):
+            if not isinstance(decision, Wait) or decision.reason == "budget":
+                break
             if (state := self.newcomers.take()) is None:
                 return decision
             self._enter(state, now)
-            self._let_in.append(state.page.url)
             decision = self.engine.next(now)
         if not isinstance(decision, Wait) and (state := self.newcomers.ordered()) is not None:
             self._enter(state, now)
         return decision
-
-    def _may_let_in(self) -> bool:
-        """Whether few of those that went in because nothing else was due still wait for their first crawl.
-
-        Such a page is asked for twice, robots.txt first, and the second time it goes before others.
-        """
-        if not len(self.newcomers):
-            return False
-        engine = self.engine
-        self._let_in = [url for url in self._let_in if engine.current(url) is None and not engine.failures(url)]
-        return len(self._let_in) < MOST_LET_IN
-
-    def share_rest(self, host: str) -> None:
-        """A host was asked: let it rest longer if it is one of very many of its site."""
-        slower = self.newcomers.slower(host)
-        if slower > 1.0:
-            now = self.clock()
-            rest = (self.engine.hosts.state(host).ready - now) * slower
-            self.engine.scheduler.host_rests(self.engine.hosts.number(host), now + min(rest, LONGEST_REST))
 
     def keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict) -> None:
         """Queue what a crawl leaves behind."""

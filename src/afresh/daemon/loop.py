@@ -235,7 +235,6 @@ class Daemon:
         kept = self._keeper.copy
         verdict = self.detector.compare(before.validators, fetched, order.host, kept=lambda: kept(order.url))
         crawl = self.engine.finish(order, fetched, verdict, self.clock())
-        self._keeper.share_rest(order.host)
         self._keeper.keep(before, crawl, fetched, verdict)
         if self.discovery is not None:
             if crawl.outcome in (Outcome.NEW, Outcome.CHANGED):

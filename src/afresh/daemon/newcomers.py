@@ -3,8 +3,7 @@
 A first crawl gains more than any refresh, and every host has a turn of its own. So one domain that offers a thousand
 host names could take every turn for as long as they last. Therefore only the first host of a site (a registrable
 domain) goes in as it comes. Pages of its other hosts wait here while other sites are kept, too. They go in when a site
-is due its share of the orders, and when there is nothing else to do. Once they are in, the other hosts of a site rest
-longer the more they are, so that all of them together are asked no more often than a few.
+is due its share of the orders, and when there is nothing else to do: no part of the budget is lost to fairness.
 """
 
 from collections import OrderedDict, deque
@@ -14,7 +13,6 @@ from afresh.store import PageState
 
 MIN_SHARE = 1 / 16  # of the orders, for the first crawls of one site's other hosts; more if there are fewer sites
 MAX_SHARE = 1 / 2  # for those of all sites together
-HOSTS_AT_PACE = 8  # other hosts of a site that are asked at their own pace; more than these share that of so many
 
 
 class Newcomers:
@@ -26,7 +24,6 @@ class Newcomers:
     def __init__(self) -> None:
         self._sites: dict[str, str] = {}  # by host
         self._firsts: dict[str, str] = {}  # the first host of each site
-        self._others: dict[str, int] = {}  # how many hosts each site has besides, if any
         self._begun: set[str] = set()  # other hosts that have gone in: their robots.txt need not be fetched first
         # By site and by host, the next ones first.
         self._waiting: OrderedDict[str, OrderedDict[str, deque[PageState]]] = OrderedDict()
@@ -75,17 +72,10 @@ class Newcomers:
         self._credit = max(self._credit - cost, -cost)
         return state
 
-    def slower(self, host: str) -> float:
-        """How many times as long as others a host rests, because very many hosts of its site take turns, too."""
-        if len(self._firsts) < 2 or self._firsts.get(self._sites.get(host, "")) == host:
-            return 1.0
-        return max(self._others.get(self._sites.get(host, ""), 0) / HOSTS_AT_PACE, 1.0)
-
     def _site(self, host: str) -> str:
         """The site of a host, which is noted."""
         site = self._sites.get(host)
         if site is None:
             site = self._sites[host] = site_of(host)
-            if self._firsts.setdefault(site, host) != host:
-                self._others[site] = self._others.get(site, 0) + 1
+            self._firsts.setdefault(site, host)
         return site
