@@ -102,6 +102,7 @@ class Fetched:
     location: str = ""  # where it was found in the end, if not at `url`
     hops: tuple[str, ...] = ()  # every address that a redirect led to, in order
     received: int = 0  # bytes of body that arrived, before inflation
+    robots: str = ""  # what its X-Robots-Tag header asks of us: noindex, nofollow
 
 
 @dataclass(frozen=True, slots=True)

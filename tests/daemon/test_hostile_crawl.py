@@ -284,7 +284,7 @@ def test_s4_no_entrance_leads_to_a_private_address(entrance: str, target: str) -
     def decided() -> bool:
         crawls = [crawl for _, state in store.states() for crawl in store.history(state.page.url)]
         return (
-            any(crawl.reason == "refused_address" for crawl in crawls)
+            any(crawl.reason in ("refused_address", "bad_url") for crawl in crawls)
             or any(isinstance(event, Listed) for event in told)
             or any(each.address != "127.0.0.1" for each in site.log)
         )

@@ -13,7 +13,6 @@ from afresh.daemon.pressure import Pressure
 from afresh.daemon.reader import NAME, Reader
 from afresh.detect import Detector, Habits
 from afresh.engine import Engine
-from afresh.errors import StoreError
 from afresh.estimate import Grid
 from afresh.fetch import Scripted
 from afresh.frontier import Hosts, Politeness, Scope
@@ -169,21 +168,19 @@ def test_noise_of_a_host_outlives_a_restart(tmp_path) -> None:  # type: ignore[n
         assert (new.outcome, again.outcome, again.reason) == (Outcome.NEW, Outcome.UNCHANGED, "noise")
 
 
-def test_a_damaged_copy_is_replaced_and_said_so() -> None:
-    state, _ = known(b"<p>a")
-    said: list[str] = []
+def test_links_are_not_followed_where_the_header_forbids_it() -> None:
+    """X-Robots-Tag was never handed to what reads links."""
+    for tag, found in {"": 1, "nofollow": 0, "none": 0, "noindex": 1}.items():
+        state, copy = known(b"<p>a")
 
-    def damaged(url: str) -> Copy:
-        raise StoreError("damaged")
+        async def go(tag: str = tag, state: PageState = state, copy: Copy = copy) -> int:
+            reader = Reader(Detector(), copy=lambda url: copy, discovery=Discovery(Scope()))
+            got = await reader.read(state, replace(html('<p>b<a href="/new">new</a>'), robots=tag), 0.0)
+            reader.close()
+            assert got.links is not None
+            return len(got.links.urls)
 
-    async def go() -> Outcome:
-        reader = Reader(Detector(), copy=damaged, complain=lambda message, error: said.append(message))
-        found = await reader.read(state, html("<p>b"), 0.0)
-        reader.close()
-        return found.verdict.outcome
-
-    assert asyncio.run(go()) is Outcome.CHANGED
-    assert said == ["the copy of http://e.org/ cannot be read and is replaced"]
+        assert asyncio.run(go()) == found, tag
 
 
 # Between fetching and storing ----------------------------------------------------------------------------------------

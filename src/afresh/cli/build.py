@@ -14,7 +14,7 @@ from afresh.estimate import Activity, Learner
 from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.base import typical_rate
 from afresh.fetch import Guard, Http, Limits
-from afresh.frontier import Addresses, AddressLimits, Hosts, Politeness
+from afresh.frontier import Addresses, AddressLimits, HostPatterns, Hosts, Politeness
 from afresh.frontier.links import wanted
 from afresh.schedule import Few, Scheduler, Schedules
 from afresh.store import Store
@@ -74,9 +74,14 @@ def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:
             body=fetch.max_body,
             redirects=fetch.max_redirects,
             connections=max(config.crawl.concurrency, 1),
-            per_host=fetch.per_host,
         ),
-        guard=Guard(allow_private=fetch.allow_private, networks=fetch.allow_networks, ports=fetch.allow_ports),
+        allow_downgrade=fetch.allow_downgrade,
+        guard=Guard(
+            allow_private=fetch.allow_private,
+            networks=fetch.allow_networks,
+            ports=fetch.allow_ports,
+            never=HostPatterns(config.crawl.never),
+        ),
         unverified_hosts=fetch.unverified_hosts,
         clock=clock,
     )
@@ -96,7 +101,7 @@ def detector_for(config: Config) -> Detector:
 
 def permits_for(config: Config, store: Store) -> Permits | None:
     """What asks robots.txt, unless the settings say not to; what was answered before is in the store."""
-    return Permits("afresh", recall=store.get) if config.politeness.robots else None
+    return Permits("afresh", recall=store.get, names=store.names) if config.politeness.robots else None
 
 
 def addresses_for(config: Config, hosts: Hosts) -> Addresses:

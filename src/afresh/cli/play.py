@@ -11,7 +11,7 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
-from afresh.cli.terminal import as_json, console
+from afresh.cli.terminal import as_json, console, outlive_pipes
 from afresh.errors import ConfigError
 from afresh.units import duration, rate, show_rate
 
@@ -49,6 +49,7 @@ def demo(
     compile_all()
     with _progress(options) as show:
         contest = Demo(options, show)
+        outlive_pipes()
         result = asyncio.run(contest.run())
     _print_result(result, options)
     if json is not None:
@@ -162,4 +163,5 @@ def web(
     if urls is not None:
         site = Site(options)
         _write(urls, "".join(f"{site.url(page, port)}\n" for page in range(pages)))
+    outlive_pipes()
     run(options, port=port, ping_url=ping or "", status=console.print)

@@ -10,7 +10,7 @@ import typer
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console, moment, now, plain
 from afresh.errors import InputError
-from afresh.store import PageState, Store
+from afresh.store import PageState, Store, understood
 from afresh.types import Crawl
 from afresh.units import show_duration, show_rate, show_size
 
@@ -63,14 +63,14 @@ def _print_calibration(said: dict[str, Any]) -> None:
 def _status(kept: Store, when: float, importance: dict[str, float]) -> dict[str, Any]:
     from afresh.cli.stating import stated_freshness
 
-    alive, totals = _number(kept.get("alive")), kept.totals()
+    alive, totals = _number(kept, "alive"), kept.totals()
     running = alive is not None and when - alive < ALIVE
-    stated = _number(kept.get("freshness")) if running else None  # by the runner, which knows most
+    stated = _number(kept, "freshness") if running else None  # by the runner, which knows most
     return {
         **asdict(totals),
         "running": running,
-        "budget": _number(kept.get("budget")),
-        "price": _number(kept.get("price")),
+        "budget": _number(kept, "budget"),
+        "price": _number(kept, "price"),
         "expected_freshness": stated_freshness(kept, when, importance) if stated is None else stated,
         "calibration": _calibration(kept.get("calibration")),
     }
@@ -78,7 +78,15 @@ def _status(kept: Store, when: float, importance: dict[str, float]) -> dict[str,
 
 def _calibration(text: str | None) -> dict[str, Any] | None:
     """How far what was said about copies came true, as the runner wrote it down; None before the first check."""
-    summary: dict[str, Any] | None = loads(text)["summary"] if text else None
+    return understood("calibration", lambda: _summary(loads(text))) if text else None
+
+
+def _summary(kept: dict[str, Any]) -> dict[str, Any]:
+    summary: dict[str, Any] = kept["summary"]
+    numbers = [summary[name] for name in ("statements", "brier", "bias")]
+    numbers += [row[name] for row in summary["rows"] for name in ("stated", "fresh", "statements")]
+    for number in numbers:
+        float(number)
     return summary
 
 
@@ -125,7 +133,7 @@ def _facts(kept: Store, state: PageState, when: float, history: int, importance:
     from afresh.frontier.hosts import put_off
 
     url = state.page.url
-    copy, price = kept.copy(url), _number(kept.get("price"))
+    copy, price = kept.copy(url), _number(kept, "price")
     stated = stated_of(kept, state, price or 0.0, when, importance)
     host = next((host for host in kept.hosts() if host.host == state.page.host), None)
     facts: dict[str, Any] = {
@@ -262,5 +270,6 @@ def _print(facts: dict[str, Any]) -> None:
         )
 
 
-def _number(text: str | None) -> float | None:
-    return None if text is None else float(text)
+def _number(kept: Store, name: str) -> float | None:
+    text = kept.get(name)
+    return None if text is None else understood(name, lambda: float(text))

@@ -57,8 +57,8 @@ class Discovery:
         """Collect what a page links to; the pages that are new."""
         if "html" not in fetched.content_type.lower():
             return []
-        met = self.met(page, fetched)
-        found = links(fetched.body, fetched.location or page.url, content_type=fetched.content_type, met=met)
+        met, where = self.met(page, fetched), fetched.location or page.url
+        found = links(fetched.body, where, content_type=fetched.content_type, robots_tag=fetched.robots, met=met)
         return self.follow(page, fetched, found, met)
 
     def met(self, page: Page, fetched: Fetched) -> set[bytes]:

@@ -5,7 +5,7 @@ its own, and writes what came of them in batches. A crawl is acknowledged (`Stor
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import cast
@@ -25,7 +25,7 @@ from afresh.estimate import Calibration, Sources
 from afresh.estimate.activity_kept import from_text as activity_from_text
 from afresh.fetch import Fetcher
 from afresh.frontier import Addresses
-from afresh.store import Store
+from afresh.store import Store, understood
 from afresh.types import Fetched, Order, Outcome, Verdict, Wait
 
 # Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
@@ -53,6 +53,7 @@ class Daemon:
         permits: Permits | None = None,
         addresses: Addresses | None = None,
         discovery: Discovery | None = None,
+        never: Container[str] = (),
         sitemaps: bool = True,
         clock: Callable[[], float] | None = None,
         concurrency: int = 64,
@@ -77,16 +78,11 @@ class Daemon:
             clock=self.clock,
             discovery=discovery,
             permits=permits,
+            never=never,
             take=lambda: self._reader.take(),
             pressure=self._pressure,
         )
-        self._reader = Reader(
-            detector or Detector(),
-            copy=self._keeper.copy,
-            recall=store.get,
-            discovery=discovery,
-            complain=self._complain_from_thread,
-        )
+        self._reader = Reader(detector or Detector(), copy=self._keeper.copy, recall=store.get, discovery=discovery)
         self._asker = Asker(
             fetcher=fetcher,
             engine=engine,
@@ -94,7 +90,9 @@ class Daemon:
             busy=self._is_busy,
             permits=permits,
             addresses=addresses,
+            never=never,
         )
+        self._permits = permits
         self._sitemaps = None
         if sitemaps and permits is not None and discovery is not None:
             self._sitemaps = Sitemaps(
@@ -121,16 +119,20 @@ class Daemon:
 
     async def run(self) -> None:
         """Crawl until `stop`; StoreError if the store can no longer be written."""
-        self._loop = asyncio.get_running_loop()
         self.store.claim()
         self._restore_hosts()
-        self.engine.calibration = Calibration.from_text(self.store.get("calibration"))
-        self.engine.sources = Sources.from_text(self.store.get("sources"))
+        get = self.store.get
+        self.engine.calibration = understood("calibration", lambda: Calibration.from_text(get("calibration")))
+        self.engine.sources = understood("sources", lambda: Sources.from_text(get("sources")))
         if self.engine.activity is not None and not len(self.engine):
             width = self.engine.activity.width
-            self.engine.activity = activity_from_text(self.store.get("activity"), width=width, now=self.clock())
+            self.engine.activity = understood(
+                "activity", lambda: activity_from_text(get("activity"), width=width, now=self.clock())
+            )
+        if self._permits is not None:
+            await self._permits.begin(self.clock())
         self._keeper.take_in()
-        self._tell(Started(len(self.engine)))
+        self._tell(Started(len(self.engine) + len(self._keeper.newcomers)))
         writer = asyncio.create_task(self._keep_store())
         writer.add_done_callback(lambda _: self._ended.set())
         try:
@@ -179,7 +181,7 @@ class Daemon:
             return None
         try:
             now = self.clock()
-            decision = self.engine.next(now)
+            decision = self._keeper.next(now)
             if not isinstance(decision, Wait):
                 if not self._begun:
                     asyncio.get_running_loop().call_soon(self._new_pass)
@@ -241,15 +243,12 @@ class Daemon:
         """Let everybody see a fault that must not stop the crawl."""
         asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
 
-    def _complain_from_thread(self, message: str, error: BaseException) -> None:
-        self._loop.call_soon_threadsafe(self._complain, message, error)
-
     async def _carry_out(self, order: Order) -> None:
         if self._sitemaps is not None and (rest := await self._sitemaps.turn(order)) is not None:
             self._release(order, rest)
             return
         before = self._keeper.state(order.url)
-        fetched = await self._asker.ask(order, before.validators)
+        fetched = await self._asker.ask(order, await self._keeper.conditions(before))
         if isinstance(fetched, GivenBack):
             self._release(order, fetched.gap)
             return

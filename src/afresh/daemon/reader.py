@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from afresh.daemon.discovery import Discovery
 from afresh.detect import Detector, Habits, Look, judge, learn, mark
-from afresh.errors import StoreError
 from afresh.frontier import Links, links
 from afresh.frontier.links import wanted
 from afresh.store import PageState
@@ -43,13 +42,11 @@ class Reader:
         copy: Callable[[str], Copy | None],
         recall: Callable[[str], str | None] = lambda name: None,
         discovery: Discovery | None = None,
-        complain: Callable[[str, BaseException], None] = lambda message, error: None,
     ) -> None:
         self.detector = detector
         self.copy = copy
         self.recall = recall
         self.discovery = discovery
-        self.complain = complain
         self._hosts: OrderedDict[str, Habits] = OrderedDict()
         self._unsaved: dict[str, str] = {}
         self._small = ThreadPoolExecutor(1, "afresh-reader")
@@ -77,24 +74,14 @@ class Reader:
         self, before: PageState, fetched: Fetched, met: set[bytes] | None, watched: set[int]
     ) -> tuple[Look, Links | None]:
         """What reads bytes; runs in a thread."""
-        url, damage = before.page.url, []
-
-        def kept() -> Copy | None:
-            try:
-                return self.copy(url)
-            except StoreError as error:  # what cannot be compared is replaced
-                damage.append(error)
-                return None
-
+        url, known = before.page.url, before.validators
         asked = wanted() if self.discovery is not None else None
         look = self.detector.look(
-            before.validators, fetched, before.page.host, kept=kept, wanted=asked, watched=watched
+            known, fetched, before.page.host, kept=lambda: self.copy(url), wanted=asked, watched=watched
         )
-        if damage:
-            self.complain(f"the copy of {url} cannot be read and is replaced", damage[0])
         found = None
         if look.page is not None and met is not None:
-            found = links(look.page, fetched.location or url, met=met)
+            found = links(look.page, fetched.location or url, robots_tag=fetched.robots, met=met)
         return Look(look.verdict, look.difference), found  # the page itself is needed no more
 
     def _host(self, host: str) -> Habits:

@@ -2,11 +2,13 @@
 
 from typing import Any
 
-from afresh.store.base import PageState, Record
+from afresh.store.base import PageState, Record, Totals
 from afresh.store.body import Packed, signed, unsigned
 from afresh.types import Beliefs, Copy, Crawl, HostState, Outcome, Page, Validators
 
 Row = tuple[Any, ...]
+
+HIGHEST_RATE = 1e30  # a second; beyond that a number is damage
 
 ADD_PAGE = """INSERT INTO pages (url, host, added, importance, depth) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT (url) DO NOTHING"""
@@ -46,9 +48,12 @@ CHANGES_AFTER = """SELECT serial, url, time, outcome, elapsed, crawls.signals, t
   WHERE outcome IN ('new', 'changed', 'gone') AND serial > 0 AND serial > ? ORDER BY serial LIMIT ?"""
 
 SET_HOST = "INSERT OR REPLACE INTO hosts (host, ready, failures) VALUES (?, ?, ?)"
+PAGES_BY_HOST = "SELECT host, count(*), count(fetched) FROM pages GROUP BY host ORDER BY host"
 HOSTS_FROM = "SELECT host, ready, failures FROM hosts WHERE host >= ? ORDER BY host LIMIT ?"
 SET_NAMED = "INSERT OR REPLACE INTO named (name, value) VALUES (?, ?)"
 GET_NAMED = "SELECT value FROM named WHERE name = ?"
+FORGET_NAMED = "DELETE FROM named WHERE name = ?"
+NAMES_UNDER = "SELECT name, length(value) FROM named WHERE name >= ? AND name < ? ORDER BY name"
 
 TOTALS = "SELECT pages, copies, crawls, changes, body_bytes, stored_bytes FROM totals"
 ADD_TOTALS = """UPDATE totals SET pages = pages + ?, copies = copies + ?, crawls = crawls + ?, changes = changes + ?,
@@ -102,6 +107,11 @@ def state_from(row: Row) -> tuple[int, PageState]:
     beliefs = None
     if request_rate is not None:
         beliefs = Beliefs(request_rate, change_rate, recall, false_rate, observations)
+        rates = request_rate, change_rate, false_rate
+        if not (0 <= min(rates) <= max(rates) < HIGHEST_RATE and 0 <= recall <= 1):
+            raise ValueError("rates that cannot be")
+    if url is None or host is None or min(signals, crawls, changes, failures) < 0:
+        raise ValueError("a page that cannot be")
     page = Page(url, host, added, importance, depth)
     validators = validators_from(*marks)
     counts = signals, crawls, changes, failures
@@ -145,6 +155,27 @@ def crawl_from(row: Row) -> Crawl:
 def host_row(host: HostState) -> Row:
     """What `SET_HOST` takes."""
     return host.host, host.ready, host.failures
+
+
+def host_from(row: Row) -> HostState:
+    """A host's state, from a row of `HOSTS_FROM`."""
+    host, ready, failures = row
+    if host is None or failures < 0:
+        raise ValueError("a host that cannot be")
+    return HostState(host, ready, failures)
+
+
+def counted_from(row: Row) -> tuple[str, int, int]:
+    """A host and its counts, from a row of `PAGES_BY_HOST`."""
+    host, pages, copies = row
+    return untext(host), pages, copies
+
+
+def totals_from(row: Row) -> Totals:
+    """The totals, from a row of `TOTALS`."""
+    if min(row) < 0:
+        raise ValueError("less than nothing")
+    return Totals(*row)
 
 
 def counts_of(record: Record) -> tuple[int, int]:

@@ -145,6 +145,12 @@ def _keeps_odd_values(store: Store, model: StoreModel) -> None:
     store.put({"price": "0.2"})
     model.named["price"] = "0.2"
     model.compare(store)
+    store.put({"price": None, "price of gold": "7", "never there": None})
+    del model.named["price"]
+    model.named["price of gold"] = "7"
+    require_same("get() of what was forgotten", store.get("price"), None)
+    require_same("names('price')", store.names("price"), [("price of gold", 1)])
+    model.compare(store)
 
 
 def _keeps_the_copy(store: Store, model: StoreModel) -> None:
@@ -183,9 +189,9 @@ def _walks(store: Store, model: StoreModel, rng: random.Random, steps: int) -> N
             pages = [page(rng.randrange(30)) for _ in range(rng.randrange(5))]
             require_same("add()", store.add(pages), model.add(pages))
         elif rng.random() < 0.1:
-            value = {rng.choice("abc"): str(step)}
-            store.put(value)
-            model.named.update(value)
+            name, value = rng.choice("abc"), str(step) if rng.random() < 0.7 else None
+            store.put({name: value})
+            model.put(name, value)
         else:
             batch = [random_record(model, rng, float(step)) for _ in range(rng.randrange(6))]
             store.write(batch)
