@@ -27,6 +27,7 @@ Writer = asyncio.StreamWriter
 Evil = Callable[[Writer, str, str], Awaitable[None]]  # where to write, host, path
 EVILS: dict[str, Evil] = {}
 MAKING: list[Callable[[], bytes]] = []
+CLOCK = iter(range(1 << 60))
 
 
 def evil(act: Evil) -> Evil:
@@ -126,20 +127,38 @@ fixed(
 )
 fixed("robots_endless", lambda: html(b"#" * (20 * MEGA), kind=b"text/plain"), at="/robots.txt")
 
-# What is hard to read.
-fixed("flat_paragraphs", lambda: html(b"".join(b"<p>line %d of many</p>\n" % n for n in range(30_000))))
-fixed("hidden_nesting", lambda: html(b"<div><!--</div>-->" * 15_000))
-fixed("hidden_in_attributes", lambda: html(b'<div title="</div>">' * 13_000))
-fixed("hidden_in_scripts", lambda: html(b"<div><script></div></script>" * 9_000))
-fixed("deep_nesting", lambda: html(b"<div>" * 100_000 + b"deep"))
-fixed("unclosed_formatting", lambda: html(b"<b><i><font><u>" * 1_000 + b"<p>x" * 2_000))
-fixed("long_attributes", lambda: html(b'<a href="' + b"x" * MEGA + b'">x</a>' + b"<a " + b"y=1 " * 100_000 + b">"))
-fixed("punycode", lambda: html(b"a" * 500_000, kind=b"text/html; charset=punycode"))
-fixed("zip_codec", lambda: html(b"eJw=" * 10_000, kind=b"text/html; charset=zip"))
-fixed("utf_7", lambda: html(b"+ADw-p+AD4-" * 40_000, kind=b"text/html; charset=utf-7"))
-fixed("entities", lambda: html(b"&amp;&#x41;&notanentity;" * 20_000))
-fixed("many_links", lambda: html(b"".join(b'<a href="/x?p=%d">x</a>' % n for n in range(100_000))))
-fixed("open_comment", lambda: html(b"<p>x<!-- " * 60_000))
+
+READING: set[str] = set()  # those whose pages are hard to read, rather than to fetch
+
+
+def hard(name: str, make: Callable[[], bytes], kind: bytes = b"text/html") -> None:
+    """A page that is hard to read, and differs at every fetch, so that it must be compared with the copy, too."""
+    body = cache(make)
+    MAKING.append(body)
+    READING.add(name)
+
+    async def act(writer: Writer, host: str, path: str) -> None:
+        text = b"<p>version %d</p>" % next(CLOCK)
+        writer.write(NONE if path == "/robots.txt" else html(text + body() + text, kind=kind))
+
+    act.__name__ = name
+    evil(act)
+
+
+hard("flat_paragraphs", lambda: b"".join(b"<p>line %d of many</p>\n" % n for n in range(30_000)))
+hard("hidden_nesting", lambda: b"<div><!--</div>-->" * 15_000)
+hard("hidden_in_attributes", lambda: b'<div title="</div>">' * 13_000)
+hard("hidden_in_scripts", lambda: b"<div><script></div></script>" * 9_000)
+hard("deep_nesting", lambda: b"<div>" * 100_000 + b"deep")
+hard("unclosed_formatting", lambda: b"<b><i><font><u>" * 1_000 + b"<p>x" * 2_000)
+hard("long_attributes", lambda: b'<a href="' + b"x" * (MEGA // 2) + b'">x</a>' + b"<a " + b"y=1 " * 60_000 + b">")
+hard("punycode", lambda: b"a" * 500_000, kind=b"text/html; charset=punycode")
+hard("zip_codec", lambda: b"eJw=" * 10_000, kind=b"text/html; charset=zip")
+hard("utf_7", lambda: b"+ADw-p+AD4-" * 40_000, kind=b"text/html; charset=utf-7")
+hard("entities", lambda: b"&amp;&#x41;&notanentity;" * 20_000)
+hard("many_links", lambda: b"".join(b'<a href="/x?p=%d">x</a>' % n for n in range(30_000)))
+hard("open_comment", lambda: b"<p>x<!-- " * 60_000)
+
 fixed(
     "entity_bomb",
     lambda: html(
@@ -153,18 +172,6 @@ fixed(
 fixed("gz_sitemap", lambda: html(gzip.compress(b"<urlset>" + b"<url><loc>/a</loc></url>" * 2_000_000)), at="/map.xml")
 
 CLOSING = {"cut_gzip", "cut_length"}
-# Those whose pages are hard to read, rather than to fetch.
-READING = {
-    "flat_paragraphs",
-    "hidden_nesting",
-    "hidden_in_attributes",
-    "hidden_in_scripts",
-    "deep_nesting",
-    "zip_codec",
-}
-READING |= {"unclosed_formatting", "long_attributes", "punycode", "utf_7", "entities", "many_links", "open_comment"}
-
-CLOCK = iter(range(1 << 60))
 
 
 @evil
@@ -213,6 +220,9 @@ async def ordinary(writer: Writer, host: str, path: str) -> None:
 
 
 async def talk(reader: asyncio.StreamReader, writer: Writer) -> None:
+    if not writer.get_extra_info("peername")[0].startswith("127."):  # it listens on all addresses to have all of these
+        writer.close()
+        return
     with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError, asyncio.LimitOverrunError):
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")

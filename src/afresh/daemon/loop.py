@@ -12,7 +12,7 @@ from typing import cast
 
 from afresh.daemon.asking import Asker, GivenBack
 from afresh.daemon.clock import SteadyClock
-from afresh.daemon.discovery import Discovery
+from afresh.daemon.discovery import PIECE, Discovery
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
 from afresh.daemon.keeping import MAX_UNWRITTEN, Keeper
 from afresh.daemon.permits import Permits
@@ -255,15 +255,18 @@ class Daemon:
         self._pressure.hold(len(fetched.body))
         try:
             read = await self._reader.read(before, fetched, self.clock())
+            if self.discovery is not None and read.links is not None and read.met is not None:
+                # Before the crawl is queued: were that durable first, its links would not be read again after a kill.
+                for some in self.discovery.follow(before.page, fetched, read.links, read.met):
+                    self._keeper.welcome(some)
+                    if len(read.links.urls) > PIECE:
+                        await asyncio.sleep(0)
             crawl = self.engine.finish(order, fetched, read.verdict, self.clock())
             self._keeper.keep(before, crawl, fetched, read.verdict, read.noise)
         finally:
             self._pressure.release(len(fetched.body))
-        if self.discovery is not None:
-            if read.links is not None and read.met is not None:
-                self._keeper.welcome(self.discovery.follow(before.page, fetched, read.links, read.met))
-            elif crawl.outcome is Outcome.MOVED and fetched.location:
-                self._keeper.welcome(self.discovery.moved(before.page, fetched))
+        if self.discovery is not None and crawl.outcome is Outcome.MOVED and fetched.location:
+            self._keeper.welcome(self.discovery.moved(before.page, fetched))
         if self._keeper.full:
             self._write_now.set()
         self._tell(Finished(crawl))
