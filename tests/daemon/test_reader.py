@@ -171,19 +171,21 @@ def test_noise_of_a_host_outlives_a_restart(tmp_path) -> None:  # type: ignore[n
 
 def test_thousands_of_links_do_not_hold_up_the_event_loop() -> None:
     """A page of 5,000 new links took a third of a second, in one go."""
-    store, turns = Memory(), []
+    store = Memory()
     store.add([Page(URL, HOST)])
     many = "".join(f'<a href="/{nth:x}/{nth * 7919:x}">x</a>' for nth in range(3_000))
+    turns: list[int] = []  # of somebody else, while the links of each page were looked at
 
     class Watched(Discovery):
         def follow(self, *arguments):  # type: ignore[no-untyped-def]
+            had: list[None] = []
             for some in super().follow(*arguments):
-                asyncio.get_running_loop().call_soon(turns.append, len(turns))
+                asyncio.get_running_loop().call_soon(had.append, None)
                 yield some
+            turns.append(len(had))
 
     run(store, answers(STORY + many), 2, discovery=Watched(Scope(hosts=[HOST])))
-    assert len(turns) >= 3_000 / PIECE
-    assert max(turns) >= 3_000 / PIECE - 1, "nobody had a turn between two pieces"
+    assert turns[0] >= 3_000 / PIECE
     assert store.totals().pages == 3_001
 
 
