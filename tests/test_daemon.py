@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from afresh.daemon import Daemon, Event, Finished, Ordered, Permits, Stopped, Stored
-from afresh.detect import Detector
+from afresh.detect import Detector, Look
 from afresh.engine import Engine
 from afresh.errors import StoreError
 from afresh.estimate import Activity, Calibration, Grid
@@ -18,7 +18,7 @@ from afresh.frontier import Hosts, Politeness, host_of
 from afresh.schedule import Few, Scheduler
 from afresh.sim.web import Server, Site, SiteOptions, read_mark
 from afresh.store import Memory, Record
-from afresh.types import Crawl, Fetched, HostState, Outcome, Page, Validators, Verdict
+from afresh.types import Crawl, Fetched, HostState, Outcome, Page, Validators
 
 NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
 
@@ -371,7 +371,7 @@ def test_a_page_that_was_put_off_stays_so_after_a_restart() -> None:
 
 def test_a_fault_of_ours_puts_the_page_off_and_rests_the_host() -> None:
     class Broken(Detector):
-        def compare(self, known: Validators, fetched: Fetched, host: str = "", **others: object) -> Verdict:
+        def look(self, known: Validators, fetched: Fetched, host: str = "", **others: object) -> Look:
             raise RuntimeError("broken")
 
     async def go() -> None:

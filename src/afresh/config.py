@@ -6,6 +6,7 @@ objects are built (`afresh.cli`), and run `make docs`.
 """
 
 import difflib
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
@@ -17,6 +18,7 @@ from afresh.errors import ConfigError
 from afresh.units import duration, importance, rate, size
 
 DEFAULT_PATH = Path("afresh.toml")
+_HOST = re.compile(r"(?:\*\.)?[^\s/*?#@\\]+")
 
 
 def _setting(default: str | float | bool | list[str], read: Callable[[Any], Any], help: str) -> Any:  # noqa: A002
@@ -83,6 +85,14 @@ def _networks(value: Any) -> tuple[IPv4Network | IPv6Network, ...]:
         raise ConfigError(f"{error}.", hint='Write networks in quotes: "10.1.0.0/16, fd00::/8".') from None
 
 
+def _hosts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(each, str) and _HOST.fullmatch(each) for each in value
+    ):
+        raise ConfigError(f"{value!r} is not a list of hosts.", hint='Write it like ["example.org", "*.example.net"].')
+    return tuple(value)
+
+
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
     """Where copies and history are kept."""
@@ -100,9 +110,15 @@ class CrawlSettings:
         0.02, _share, "This share of the crawls visits the copies left alone longest, whatever they are worth; 0: none."
     )
     concurrency: int = _setting(64, _count, "How many fetches may be under way at once.")
+    max_unwritten: int = _setting(
+        "256MiB", size, "Largest sum of bodies in memory that are not yet stored; at this no new fetch begins."
+    )
     grace: float = _setting("10s", duration, "How long fetches under way may take to finish after a stop signal.")
     request_memory: float = _setting("30d", duration, "How long requests count for a page's ordinary request rate.")
     burst_memory: float = _setting("12h", duration, "How long they count for a burst of interest above it.")
+    never: tuple[str, ...] = _setting(
+        [], _hosts, "Hosts that are never asked anything, such as example.org, or whole domains, *.example.net."
+    )
     sitemaps: bool = _setting(True, _yes_or_no, "Let `afresh crawl` read the sitemaps that robots.txt names.")
 
 
@@ -116,7 +132,7 @@ class FetchSettings:
     lookup_timeout: float = _setting("10s", duration, "Deadline for finding the address of a host name.")
     max_body: int = _setting("16MiB", size, "Largest body, before and after inflation; larger ones count as failed.")
     max_redirects: int = _setting(5, _count, "How many redirects are followed.")
-    per_host: int = _setting(8, _count, "How many connections to one host may be open at once.")
+    allow_downgrade: bool = _setting(False, _yes_or_no, "Follow redirects from https to http.")
     allow_private: bool = _setting(False, _yes_or_no, "Also fetch from private and loopback addresses.")
     allow_networks: tuple[IPv4Network | IPv6Network, ...] = _setting(
         "", _networks, "Private networks to fetch from all the same, such as 10.1.0.0/16, with commas between."
@@ -152,6 +168,12 @@ def _selectors(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _way(value: Any) -> str:
+    if value not in ("text", "bytes"):
+        raise ConfigError(f"{value!r} is no way to compare pages.", hint='Write "text" or "bytes".')
+    return str(value)
+
+
 def _importance(value: Any) -> float | None:
     return None if value == "" else importance(value if isinstance(value, str | int | float) else "")
 
@@ -161,8 +183,9 @@ class SiteSettings:
     """What counts as a change on one site, and what it is worth; as many of these tables as you like."""
 
     host: str = _setting("", _text, "The site's host name.")
-    keep: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what counts; empty: the main text.")
+    keep: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what counts; empty: all that is shown.")
     drop: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what does not count.")
+    compare: str = _setting("text", _way, '"text": what the pages show counts; "bytes": every byte does.')
     importance: float | None = _setting(
         "", _importance, 'Requests per second of each page, or "x5": five times what is learned. Empty: learned.'
     )

@@ -7,6 +7,7 @@
     ├── SignalError      a change hint that cannot be understood
     ├── FetchError       the fetcher itself cannot work (a page that fails to load is a value, not an error)
     ├── StoreError       the store cannot be opened, read or written
+    │   ├── BodyDamaged  a copy in it is not what was stored
     │   └── StoreLocked  another process is running on it
     └── ClusterError     the cluster cannot be reached or has lost a part
 
@@ -53,6 +54,10 @@ class FetchError(AfreshError):
 
 class StoreError(AfreshError):
     """The store cannot be opened, read or written."""
+
+
+class BodyDamaged(StoreError):
+    """A copy in the store is not what was stored; the store may be sound otherwise."""
 
 
 class StoreLocked(StoreError):

@@ -71,9 +71,7 @@ class Validators:
 
     etag: str = ""
     last_modified: str = ""
-    fingerprint: int = 0  # 64 bits of the cleaned content; 0: none kept
-    raw: int = 0  # 64 bits of the bytes as they came
-    signature: int = 0  # 64 bits that change little when the cleaned content does
+    fingerprint: int = 0  # 64 bits of the bytes as they came; 0: none kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +102,7 @@ class Fetched:
     location: str = ""  # where it was found in the end, if not at `url`
     hops: tuple[str, ...] = ()  # every address that a redirect led to, in order
     received: int = 0  # bytes of body that arrived, before inflation
+    robots: str = ""  # what its X-Robots-Tag header asks of us: noindex, nofollow
 
 
 @dataclass(frozen=True, slots=True)

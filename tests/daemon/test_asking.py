@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from afresh.frontier import Politeness
+from afresh.daemon import Discovery
+from afresh.frontier import Politeness, Scope
 from afresh.store import Memory
 from afresh.types import Outcome
 from live_site import NONE, Clock, Crawl, LiveSite, html, to
@@ -167,5 +168,23 @@ def test_rules_of_the_last_day_hold_while_robots_txt_fails_and_over_restarts() -
         await run_at(25.01, lambda: asked("/open") > before, 1.0)
         assert (asked("/open"), asked("/robots.txt")) == (before, 3), "rules of more than a day ago permit nothing"
         assert asked("/private") == 0
+
+    play(site, act)
+
+
+def test_links_of_a_page_whose_header_says_nofollow_are_not_followed() -> None:
+    answers = {
+        "/": html('<a href="/a">x</a><a href="/b">y</a>'),
+        "/a": html('<a href="/hidden">x</a>', "X-Robots-Tag: noarchive", "X-Robots-Tag: afresh: nofollow"),
+        "/b": html('<a href="/seen">x</a>', "X-Robots-Tag: otherbot: nofollow"),
+    }
+    site = LiveSite(lambda host, path: answers.get(path, NONE))
+
+    async def act() -> None:
+        crawl = Crawl(site, discovery=Discovery(Scope()))
+        await crawl.until(lambda: {"/a", "/seen"} <= set(site.asked("a.test")), site.url("a.test"))
+        await crawl.until(lambda: "/hidden" in site.asked("a.test"), seconds=0.3)
+        assert {"/a", "/seen"} <= set(site.asked("a.test"))
+        assert "/hidden" not in site.asked("a.test")
 
     play(site, act)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from afresh.daemon import Daemon, Discovery, keeping
 from afresh.daemon.keeping import Keeper
-from afresh.detect import Detector
+from afresh.detect import compare
 from afresh.engine import Engine
 from afresh.errors import StoreError
 from afresh.estimate import Grid
@@ -45,7 +45,7 @@ class Scene:
         self.now += 1.0
         before = self.keeper.state(page.url)
         fetched = Fetched(page.url, self.now, 0.1, status=200, body=b"%d" % self.now, content_type="text/plain")
-        verdict = Detector().compare(before.validators, fetched)
+        verdict = compare(before.validators, fetched)
         slot = self.engine._slots[page.url]
         order = self.engine._tracked[slot].order = Order(slot, page.url, page.host, self.now)
         crawl = self.engine.finish(order, fetched, verdict, self.now)

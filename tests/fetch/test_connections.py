@@ -57,12 +57,21 @@ def test_a_connection_is_used_again() -> None:
     assert server.connections == 1
 
 
-def test_connections_to_one_host_are_limited() -> None:
-    server = Counting(0.05)
-    got = fetch(server, ["a.localhost", "b.localhost"] * 10, at_once=True, per_host=3)
-    assert {each.body for each in got} == {b"hello"}
-    counts = {key: most for key, most in server.most.items() if key != "all"}
-    assert set(counts.values()) == {3}
+def test_one_connection_of_a_host_is_kept_however_many_there_were() -> None:
+    async def go() -> tuple[int, int]:
+        server = Counting(0.05)
+        listening = await asyncio.start_server(server.talk, "127.0.0.1", 0)
+        url = f"http://a.localhost:{listening.sockets[0].getsockname()[1]}/"
+        http = Http(user_agent="test/1", allow_private=True)
+        await asyncio.gather(*(http.fetch(url, Validators()) for _ in range(5)))
+        opened, kept = server.connections, open_connections(http)
+        await http.fetch(url, Validators())
+        assert server.connections == opened
+        await http.close()
+        listening.close()
+        return opened, kept
+
+    assert asyncio.run(go()) == (5, 1)
 
 
 def test_connections_in_all_are_limited() -> None:
@@ -74,7 +83,7 @@ def test_connections_in_all_are_limited() -> None:
 
 def test_waiting_for_a_connection_counts_for_the_deadline() -> None:
     server = Counting(0.3)
-    got = fetch(server, ["a.localhost"] * 5, at_once=True, per_host=1, seconds=0.5)
+    got = fetch(server, ["a.localhost"] * 5, at_once=True, connections=1, seconds=0.5)
     assert sorted({each.reason for each in got}) == ["", "timeout"]
 
 
@@ -157,7 +166,8 @@ def test_a_connection_that_is_to_be_closed_is_not_used_again(stage: Any) -> None
 
 def open_connections(http: Http) -> int:
     assert http._wire is not None
-    return sum(not connection.closed for site in http._wire._sites.values() for connection in site.connections)
+    assert not http._wire._busy
+    return sum(not connection.closed for connection in http._wire._idle.values())
 
 
 def test_idle_connections_are_few_and_end(stage: Any) -> None:
@@ -172,7 +182,7 @@ def test_idle_connections_are_few_and_end(stage: Any) -> None:
         await asyncio.sleep(0.4)
         counts.append(open_connections(http))
         assert http._wire is not None
-        counts.append(len(http._wire._sites))  # nothing is remembered of hosts without connections
+        counts.append(len(http._wire._idle))  # nothing is remembered of hosts without connections
         await http.close()
         listening.close()
         return counts
@@ -185,7 +195,7 @@ def test_a_fetch_that_is_given_up_gives_its_place_back() -> None:
         server = Counting(0.2)
         listening = await asyncio.start_server(server.talk, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/"
-        http = Http(user_agent="test/1", allow_private=True, limits=Limits(connections=1, per_host=1))
+        http = Http(user_agent="test/1", allow_private=True, limits=Limits(connections=1))
         for _ in range(5):
             running, waiting = (asyncio.create_task(http.fetch(url, Validators())) for _ in range(2))
             await asyncio.sleep(0.02)

@@ -42,7 +42,7 @@ def test_no_more_than_the_limit_comes_out_and_no_less_than_a_step_before_it(cont
 def test_what_is_no_such_file_is_a_reason(data: bytes) -> None:
     got, reason = gunzip(data, 1_000)
     assert got == b""
-    assert reason in (("",) if not data else ("truncated", "bad_coding"))
+    assert reason in ("truncated", "bad_coding")
 
 
 def test_a_bomb_takes_about_twice_its_limit_and_no_more() -> None:

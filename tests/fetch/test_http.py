@@ -3,10 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
+import pytest
 from aiohttp import web
 
 from afresh.fetch import Http, Limits
+from afresh.fetch.headers import robots_tag
 from afresh.types import Fetched, Validators
 
 DAY = "Sun, 06 Nov 1994 08:49:37 GMT"
@@ -106,3 +109,28 @@ def test_redirects_are_followed_and_counted() -> None:
     assert got.body == b"there"
     assert got.location.endswith("/3")
     assert fetch(answer, redirects=2).reason == "too_many_redirects"
+
+
+@pytest.mark.parametrize(
+    ("values", "asked"),
+    [
+        (["noindex, nofollow"], "nofollow,noindex"),
+        (["NONE"], "nofollow,noindex"),
+        (["noarchive", "nofollow"], "nofollow"),
+        (["afresh: nofollow"], "nofollow"),
+        (["otherbot: nofollow"], ""),
+        (["otherbot: noarchive, nofollow"], ""),
+        (["otherbot: noarchive, Afresh: nofollow"], "nofollow"),
+        (["otherbot: none", "nofollow"], "nofollow"),
+        (["*: nofollow"], "nofollow"),
+        (["unavailable_after: Fri, 25 Jun 2010 15:00:00 PST, nofollow"], "nofollow"),
+        (["max-snippet:20, nofollow"], "nofollow"),
+        (["nofollowing"], ""),
+        ([], ""),
+    ],
+)
+def test_x_robots_tag_reaches_who_reads_links(stage: Any, values: list[str], asked: str) -> None:
+    lines = "".join(f"X-Robots-Tag: {value}\r\n" for value in values).encode()
+    got = stage.fetch(b"HTTP/1.1 200 OK\r\n" + lines + b"Content-Length: 5\r\n\r\nhello")
+    assert got.robots == (asked if "fresh" not in str(values) else "")  # the test's own name is another one
+    assert robots_tag(values, "afresh/1.0 (+https://example.org)") == asked

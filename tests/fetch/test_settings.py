@@ -18,9 +18,10 @@ def test_without_settings_nothing_private_is_reached_and_every_limit_is_set() ->
     http = fetcher_for(parse(""), time.time)
     assert http.user_agent.startswith("afresh/")
     assert (http.limits.seconds, http.limits.connect, http.limits.lookup) == (60.0, 15.0, 10.0)
-    assert (http.limits.body, http.limits.redirects, http.limits.per_host) == (16 * 1024 * 1024, 5, 8)
+    assert (http.limits.body, http.limits.redirects) == (16 * 1024 * 1024, 5)
     assert (http.guard.allow_private, http.guard.networks, http.guard.ports) == (False, (), frozenset())
     assert http.unverified_hosts == frozenset()
+    assert not http.allow_downgrade
 
 
 def test_every_setting_of_the_table_reaches_the_fetcher() -> None:
@@ -34,7 +35,7 @@ def test_every_setting_of_the_table_reaches_the_fetcher() -> None:
             lookup_timeout = "3s"
             max_body = "1MiB"
             max_redirects = 2
-            per_host = 1
+            allow_downgrade = true
             allow_private = true
             allow_networks = "10.1.0.0/16, fd00::/8"
             allow_ports = "22 8443"
@@ -45,9 +46,10 @@ def test_every_setting_of_the_table_reaches_the_fetcher() -> None:
     )
     assert "(+https://example.org/crawler)" in http.user_agent
     assert (http.limits.seconds, http.limits.connect, http.limits.lookup) == (20.0, 4.0, 3.0)
-    assert (http.limits.body, http.limits.redirects, http.limits.per_host) == (1024 * 1024, 2, 1)
+    assert (http.limits.body, http.limits.redirects) == (1024 * 1024, 2)
     assert http.guard.networks == (ip_network("10.1.0.0/16"), ip_network("fd00::/8"))
     assert (http.guard.allow_private, http.guard.ports) == (True, {22, 8443})
+    assert http.allow_downgrade
     assert http.unverified_hosts == {"old.example", "older.example"}
 
 

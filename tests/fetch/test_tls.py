@@ -23,6 +23,18 @@ def test_f13_a_good_certificate_is_trusted(stage: Any, certificates: Path) -> No
     assert (got.body, got.reason) == (b"hello", "")
 
 
+def test_http2_is_not_offered(stage: Any, certificates: Path) -> None:
+    context, offered = serving(certificates, "good"), []
+    context.set_alpn_protocols(["h2", "http/1.1"])
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        offered.append(writer.get_extra_info("ssl_object").selected_alpn_protocol())
+        writer.write(PAGE)
+
+    assert stage.fetch(talk, urls=URL, server_tls=context, tls=trusting(certificates)).body == b"hello"
+    assert offered == ["http/1.1"]
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
@@ -65,3 +77,16 @@ def test_f13_what_is_no_tls_is_named(stage: Any) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     assert stage.fetch(plain, urls=URL, silent=True).reason == "tls"
+
+
+def test_f8_a_redirect_from_https_to_http_is_refused_unless_allowed(stage: Any, certificates: Path) -> None:
+    down = b"HTTP/1.1 301 Moved\r\nLocation: http://site.localhost:1/x\r\nContent-Length: 0\r\n\r\n"
+    up = down.replace(b"http://site.localhost:1/x", b"https://site.localhost:1/x")
+    options = {"urls": URL, "server_tls": serving(certificates, "good"), "tls": trusting(certificates)}
+    got = stage.fetch(down, **options)
+    assert (got.reason, got.status, got.location) == ("insecure_redirect", 301, "")
+    assert compare(Validators(), got).outcome is Outcome.FAILED
+    assert stage.fetch(down, allow_downgrade=True, **options).reason == "refused_port"  # it was followed
+    assert stage.fetch(up, **options).reason == "refused_port"
+    plain = stage.fetch(down, urls=("http://site.localhost:{port}/",))
+    assert plain.reason == "refused_port"  # there was nothing to lose

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from afresh.frontier import Links, canonical, canonical_or_none, links
-from afresh.frontier.links import _tags, _unescaped
+from afresh.frontier.links import _tags, _unescaped, wanted
+from afresh.reading import read
 from afresh.sim.web.options import SiteOptions
 from afresh.sim.web.site import Site
 
@@ -191,7 +192,7 @@ def test_the_tags_are_those_that_a_whole_parser_finds(html: str) -> None:
     html = "<!DOCTYPE html><body>" + html
     parsed = [node.attributes["href"] or "" for node in LexborHTMLParser(html).css("a[href]")]
     ours = set()
-    for _, found in _tags(html.encode(), 10_000, files=False):
+    for _, found in _tags(read(html.encode(), wanted=wanted()), files=False):
         if isinstance(found, dict):
             ours |= {found["href"]} if "href" in found else set()
         else:  # as written, without the fragment

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from afresh.errors import InputError
+from afresh.fetch.target import target
 from afresh.frontier import Resolver, canonical, canonical_or_none, host_of, parse
 
 
@@ -132,6 +133,7 @@ BASES = [
 @given(st.lists(LINKS, max_size=6), st.sampled_from(BASES))
 @example(["http://1.2/x", "http://1.2/y"], BASES[0])
 @example(["https://h.com:443/a", "https://h.com:443/a"], BASES[0])
+@example(["a #", " a #b", "a ", "/a #"], BASES[0])
 def test_the_fast_path_agrees_with_the_full_parser(links: list[str], base: str) -> None:
     resolve = Resolver(base)
     for link in links:
@@ -228,3 +230,32 @@ def _rows(path: Path) -> list[list[str]]:
     with path.open(encoding="utf-8", newline="") as file:
         lines = [line for line in file if line.strip() and not line.startswith("#")]
     return [[cell.strip(" ") for cell in row] for row in csv.reader(lines, skipinitialspace=True)]
+
+
+SCRAPS = st.sampled_from(
+    ["%", "2", "e", "E", "5", "%2", "%65", "%2e", "%25", "%41", "/", "..", ".", "?", "#", "\\", "@", ":", "\t", " "]
+) | st.sampled_from(
+    ["é", "\ud800", "&", "=", "'", '"', "<", "^", "|", "[", "]", "xn--", "http://", "//", "%zz", "\u3002", "\xad"]
+)
+TEXTS = st.lists(SCRAPS, max_size=12).map("".join) | st.text(max_size=30)
+
+
+@given(st.sampled_from(["http://e.com/", "http://e.com/?", "https://", "", "//e.com/a/"]), TEXTS)
+@example("http://e.com/", "a/%2%65%2%65/private/x")
+@example("http://e.com/", "%%45com")
+@example("http://e.com/?", "%%32%65")
+def test_nothing_is_left_for_a_second_canonicalisation_to_undo(start: str, text: str) -> None:
+    """robots.txt was asked about one path, and another was sent: what comes out must be what goes over the wire."""
+    for base in (None, "http://e.com/b/c"):
+        url = canonical_or_none(start + text, base)
+        if url is not None:
+            assert canonical_or_none(url) == url
+            sent = target(url)
+            assert str(sent) == url
+            assert f"{sent.scheme}://{sent.authority}{sent.path}" == url
+            assert host_of(url) == sent.authority
+
+
+def test_an_escape_that_would_make_another_one_stays() -> None:
+    assert canonical("http://e.com/a/%2%65%2%65/private/x") == "http://e.com/a/%2%65%2%65/private/x"
+    assert canonical("http://e.com/%2%6A%z%65%%7E%%35") == "http://e.com/%2j%ze%~%%35"

@@ -3,9 +3,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from resiliparse.extract.html2text import extract_plain_text
 
 from afresh.errors import ConfigError
+from afresh.reading import compile_selectors, read
 from afresh.sim.web import GONE, ROUGH, Site, SiteOptions, read_mark
 from afresh.sim.web.announce import Announcer, Listing
 from afresh.sim.web.render import Noise
@@ -19,7 +19,8 @@ def site() -> Site:
 
 
 def text_of(body: bytes) -> str:
-    return str(extract_plain_text(body.decode(), main_content=True, alt_texts=False))
+    page = read(body, selectors=compile_selectors(["main"], []))
+    return "\n".join(page.block(nth) for nth in range(len(page)))
 
 
 def test_a_seed_gives_one_web_and_another_seed_another(site: Site) -> None:

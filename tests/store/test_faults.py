@@ -2,9 +2,7 @@
 
 import os
 import shutil
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 
@@ -16,61 +14,13 @@ from afresh.store import PageState, Sqlite
 from afresh.store.schema import steps
 from afresh.testing.store_model import StoreModel, page, record
 from afresh.types import Outcome
+from faulty_disk import disk, killed_at
 
 # Each script must find the tables of the one before, and must not work twice.
 NEXT_VERSIONS = [
     "CREATE TABLE extra (x INTEGER) STRICT; ALTER TABLE pages ADD COLUMN colour TEXT; UPDATE pages SET colour = 'red'",
     "ALTER TABLE pages RENAME COLUMN colour TO color; INSERT INTO extra SELECT number FROM pages;",
 ]
-
-
-class Disk(apsw.VFS):
-    """SQLite's own file layer, with a word to say before every operation that changes the disk."""
-
-    def __init__(self, before: Callable[[str, str], None]) -> None:
-        self.before = before
-        super().__init__("disk", "unix", makedefault=True)
-
-    def xOpen(self, name, flags):  # type: ignore[no-untyped-def]  # noqa: N802
-        path = name.filename() if isinstance(name, apsw.URIFilename) else name
-        if flags[0] & apsw.SQLITE_OPEN_CREATE and path and not Path(path).exists():
-            self.before("create", path)
-        return File(self, name, flags, path or "")
-
-    def xDelete(self, path, sync):  # type: ignore[no-untyped-def]  # noqa: N802
-        self.before("delete", path)
-        super().xDelete(path, sync)
-
-
-class File(apsw.VFSFile):
-    def __init__(self, disk: Disk, name: object, flags: list[int], path: str) -> None:
-        self.disk, self.path = disk, path
-        super().__init__("unix", name, flags)  # type: ignore[arg-type]
-
-    def xWrite(self, data, offset):  # type: ignore[no-untyped-def]  # noqa: N802
-        try:
-            self.disk.before("write", self.path)
-        except BaseException:
-            super().xWrite(data[: len(data) // 2], offset)  # a torn write
-            raise
-        super().xWrite(data, offset)
-
-    def xSync(self, flags):  # type: ignore[no-untyped-def]  # noqa: N802
-        self.disk.before("sync", self.path)
-        super().xSync(flags)
-
-    def xTruncate(self, size):  # type: ignore[no-untyped-def]  # noqa: N802
-        self.disk.before("truncate", self.path)
-        super().xTruncate(size)
-
-
-@contextmanager
-def disk(before: Callable[[str, str], None]) -> Iterator[None]:
-    vfs = Disk(before)
-    try:
-        yield
-    finally:
-        vfs.unregister()
 
 
 class FailAt:
@@ -203,37 +153,6 @@ def test_power_may_go_off_at_any_moment(tmp_path: Path) -> None:
     assert seen == {1.0 + nth for nth in range(8)}
 
 
-def in_child(work: Callable[[], None]) -> int:
-    """Run something in a forked process; 0 if it ended, 9 if it was killed."""
-    pid = os.fork()
-    if pid == 0:
-        with suppress(BaseException):
-            work()
-            os._exit(0)
-        os._exit(1)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-def killed_at(nth: int, work: Callable[[], None]) -> bool:
-    """Whether work in a process of its own, killed before its n-th operation on the disk, came that far."""
-
-    def doomed() -> None:
-        count = 0
-
-        def before(operation: str, path: str) -> None:
-            nonlocal count
-            count += 1
-            if count == nth:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        with disk(before):
-            work()
-
-    code = in_child(doomed)
-    assert code in (0, -signal.SIGKILL), code
-    return code != 0
-
-
 def test_a_kill_while_a_store_is_created_leaves_none_or_a_whole_one(tmp_path: Path) -> None:
     for nth in range(1, 200):
         path = tmp_path / str(nth) / "s.db"
@@ -313,7 +232,8 @@ def test_an_upgrade_waits_for_no_runner_but_refuses(tmp_path: Path) -> None:
 def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
     Sqlite(tmp_path / "s.db", scripts=[*steps(), *NEXT_VERSIONS]).close()
     before = (tmp_path / "s.db").read_bytes()
-    with pytest.raises(StoreError, match=r"newer afresh \(schema 4, this one knows 2\)") as caught:
+    known = len(steps())
+    with pytest.raises(StoreError, match=rf"newer afresh \(schema {known + 2}, this one knows {known}\)") as caught:
         Sqlite(tmp_path / "s.db")
     assert "Upgrade afresh" in caught.value.hint
     assert (tmp_path / "s.db").read_bytes() == before

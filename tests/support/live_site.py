@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
@@ -139,6 +139,7 @@ class Crawl:
     politeness: Politeness = NO_GAPS
     limits: AddressLimits | None = None
     discovery: Discovery | None = None
+    never: Container[str] = ()
     robots: bool = True
     networks: tuple[str, ...] = ("127.0.0.0/8",)
     concurrency: int = 64
@@ -151,7 +152,7 @@ class Crawl:
         fetcher = Http(
             user_agent="afresh/test",
             limits=Limits(seconds=5.0, connections=self.concurrency),
-            guard=Guard(networks=[IPv4Network(network) for network in self.networks]),
+            guard=Guard(networks=[IPv4Network(network) for network in self.networks], never=self.never),
             resolver=Names(self.names),
             clock=self.clock,
         )
@@ -161,9 +162,10 @@ class Crawl:
             engine=engine,
             fetcher=fetcher,
             store=self.store,
-            permits=Permits("afresh", recall=self.store.get) if self.robots else None,
+            permits=Permits("afresh", recall=self.store.get, names=self.store.names) if self.robots else None,
             addresses=Addresses(self.limits or AddressLimits(), self.politeness),
             discovery=self.discovery,
+            never=self.never,
             clock=self.clock,
             concurrency=self.concurrency,
             write_every=0.05,

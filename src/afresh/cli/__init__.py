@@ -4,14 +4,16 @@ Every command has `--help` with an example; bad input gets one sentence and a hi
 `--json` where a program may want to read along. Heavy imports happen inside the commands, so that `--help` is instant.
 """
 
-import os
+import errno
 import sys
 
 import typer
 
-from afresh.cli import contest, feeds, lab, pages, planning, play, replay, running, showing
-from afresh.cli.terminal import plain
+from afresh.cli import contest, feeds, hosts, lab, pages, planning, play, replay, running, showing
+from afresh.cli.terminal import flush, output_failed, plain, read_by_a_pipe
 from afresh.errors import AfreshError
+
+OUTPUT_ERRORS = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF})
 
 app = typer.Typer(
     name="afresh",
@@ -28,6 +30,7 @@ app.command("run", short_help="Crawl until stopped.")(running.run)
 app.command("crawl", short_help="Discover a site and keep it fresh.")(running.crawl)
 app.command("status", short_help="How the collection is.")(showing.status)
 app.command("show", short_help="All about one page: when it is due, and why.")(showing.show)
+app.command("hosts", short_help="Hosts: pages, robots.txt, rests, and which are never asked.")(hosts.hosts)
 app.command("changes", short_help="What was found new, changed or gone, as JSON lines.")(feeds.changes)
 app.command("export", short_help="Write all copies as WARC or JSON lines.")(feeds.export)
 app.command("plan", short_help="What a budget buys, and what a goal costs.")(planning.plan)
@@ -66,14 +69,18 @@ def version(
 
 def main() -> None:
     """Run the command line; the door for `afresh` in the shell."""
+    read_by_a_pipe()
     try:
-        app()
+        try:
+            app()
+        finally:
+            flush()
     except AfreshError as error:
         print(f"afresh: {plain(error.message)}", file=sys.stderr)  # noqa: T201
         if error.hint:
             print(f"  hint: {plain(error.hint)}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
-    except BrokenPipeError:
-        # The reader of our output (head, less) has seen enough; leave quietly, as other tools do.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except OSError as error:
+        if error.errno not in OUTPUT_ERRORS:
+            raise
+        output_failed(error)

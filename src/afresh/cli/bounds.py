@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Any
 
+from afresh.cli.opening import require_wanted
 from afresh.cli.terminal import now
 from afresh.daemon import Discovery
 from afresh.errors import InputError
-from afresh.frontier import Scope, canonical, host_of
-from afresh.store import Store
+from afresh.frontier import HostPatterns, Scope, canonical, host_of
+from afresh.store import Store, understood
 from afresh.types import Fetched, Page
 
 NAME = "crawl"  # under which they are kept in the store
@@ -25,9 +27,11 @@ class Bounds:
     max_pages: int | None = None
 
     @staticmethod
-    def seeds(urls: Iterable[str]) -> list[Page]:
+    def seeds(urls: Iterable[str], never: HostPatterns) -> list[Page]:
         """Pages from the addresses on the command line."""
         pages = [canonical(url) for url in urls]
+        for url in pages:
+            require_wanted(host_of(url), never)
         return [Page(url, host_of(url), added=now()) for url in pages]
 
     @staticmethod
@@ -36,7 +40,10 @@ class Bounds:
         text = store.get(NAME)
         if text is None:
             return None
-        kept = json.loads(text)
+        return understood(NAME, lambda: Bounds._read(json.loads(text)))
+
+    @staticmethod
+    def _read(kept: dict[str, Any]) -> "Bounds":
         return Bounds(
             hosts=tuple(kept["hosts"]),
             include=tuple(kept["include"]),
@@ -61,10 +68,10 @@ class Bounds:
                 discovery.read(state.page, seen)
         store.add(discovery.take())
 
-    def discovery(self) -> Discovery:
-        """What reads links within these bounds."""
+    def discovery(self, never: Iterable[str]) -> Discovery:
+        """What reads links within these bounds, and not of hosts that are never to be crawled."""
         try:
-            scope = Scope(hosts=self.hosts, include=self.include, exclude=self.exclude, depth=self.depth)
+            scope = Scope(hosts=self.hosts, never=never, include=self.include, exclude=self.exclude, depth=self.depth)
         except ValueError as error:
             raise InputError(f"The bounds cannot be used: {error}.", hint="See afresh crawl --help.") from None
         return Discovery(scope, most_pages=self.max_pages)

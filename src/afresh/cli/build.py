@@ -15,7 +15,8 @@ from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.base import typical_rate
 from afresh.estimate.requests import Memory
 from afresh.fetch import Guard, Http, Limits
-from afresh.frontier import Addresses, AddressLimits, Hosts, Politeness
+from afresh.frontier import Addresses, AddressLimits, HostPatterns, Hosts, Politeness
+from afresh.frontier.links import wanted
 from afresh.schedule import Few, Scheduler, Schedules
 from afresh.store import Store
 
@@ -51,14 +52,16 @@ def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
     )
 
 
-def compile_estimator() -> None:
-    """Compile what learns before anything waits for it, and say so if that takes a while: it does once on a machine."""
-    from afresh.estimate.learner import compile_ahead
+def compile_all() -> None:
+    """Compile what learns and what reads before anything waits for it, and say so if that takes a while: once only."""
+    from afresh.detect.compare import compile_ahead as compile_reading
+    from afresh.estimate.learner import compile_ahead as compile_estimator
 
-    notice = Timer(1.0, errors.print, ["Compiling the estimator: a quarter of a minute, once on this machine ..."])
+    notice = Timer(1.0, errors.print, ["Compiling: about half a minute, once on this machine ..."])
     notice.start()
     try:
-        compile_ahead()
+        compile_estimator()
+        compile_reading(wanted())
     finally:
         notice.cancel()
 
@@ -76,9 +79,14 @@ def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:
             body=fetch.max_body,
             redirects=fetch.max_redirects,
             connections=max(config.crawl.concurrency, 1),
-            per_host=fetch.per_host,
         ),
-        guard=Guard(allow_private=fetch.allow_private, networks=fetch.allow_networks, ports=fetch.allow_ports),
+        allow_downgrade=fetch.allow_downgrade,
+        guard=Guard(
+            allow_private=fetch.allow_private,
+            networks=fetch.allow_networks,
+            ports=fetch.allow_ports,
+            never=HostPatterns(config.crawl.never),
+        ),
         unverified_hosts=fetch.unverified_hosts,
         clock=clock,
     )
@@ -89,16 +97,16 @@ def detector_for(config: Config) -> Detector:
     rules = {}
     for site in config.site:
         try:
-            rules[site.host.lower()] = Rules(site.keep, site.drop)
+            rules[site.host.lower()] = Rules(site.keep, site.drop, site.compare)
         except ValueError as error:
             hint = 'Write it like "main", ".price" or "#news > li".'
-            raise ConfigError(f"{error}, in the rules for {site.host}.", hint=hint) from None
+            raise ConfigError(f"In the rules for {site.host}, {error}.", hint=hint) from None
     return Detector(rules)
 
 
 def permits_for(config: Config, store: Store) -> Permits | None:
     """What asks robots.txt, unless the settings say not to; what was answered before is in the store."""
-    return Permits("afresh", recall=store.get) if config.politeness.robots else None
+    return Permits("afresh", recall=store.get, names=store.names) if config.politeness.robots else None
 
 
 def addresses_for(config: Config, hosts: Hosts) -> Addresses:

@@ -1,9 +1,11 @@
 """From the command line to settings and store: what every command needs, and light enough for the quick ones."""
 
+from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
 
 from afresh.config import Config, load
+from afresh.errors import InputError
 from afresh.store import Sqlite
 
 
@@ -16,3 +18,12 @@ def settings(config: Path | None, store: Path | None) -> Config:
 def open_store(config: Config, *, create: bool) -> Sqlite:
     """The store that the settings name."""
     return Sqlite(config.store.path, create=create, keep_crawls=config.store.history)
+
+
+def require_wanted(host: str, never: Container[str]) -> None:
+    """InputError if a host is one that the settings say never to crawl."""
+    if host in never:
+        raise InputError(
+            f"{host} is never to be crawled: crawl.never names it.",
+            hint="Leave it out, or take it out of the settings.",
+        )

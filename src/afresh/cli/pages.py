@@ -1,7 +1,7 @@
 """Commands that say what to keep: init and add."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -68,12 +68,13 @@ def add(
     lines = [("the command line", url) for url in urls or []]
     if file is not None:
         lines += _lines_of(file)
-    pages, bad = _read(lines, wanted)
+    read = settings(config, store)
+    pages, bad = _read(lines, wanted, read.crawl.never)
     if bad and not skip_bad:
         more = f" ({len(bad) - 1} more bad lines)" if len(bad) > 1 else ""
         first = bad[0]
         raise InputError(f"{first.message}{more}", hint=f"{first.hint} Nothing was added; --skip-bad leaves it out.")
-    with open_store(settings(config, store), create=True) as kept:
+    with open_store(read, create=True) as kept:
         new = kept.add(pages)
     counts = {"new": new, "known": len(pages) - new, "skipped": len(bad)}
     if json:
@@ -97,13 +98,20 @@ def _lines_of(file: Path) -> Iterator[tuple[str, str]]:
             yield f"{file}, line {number}", line
 
 
-def _read(lines: list[tuple[str, str]], importance: float | None) -> tuple[list[Page], list[InputError]]:
+def _read(
+    lines: list[tuple[str, str]], importance: float | None, never: Iterable[str]
+) -> tuple[list[Page], list[InputError]]:
     """Pages from lines of text, and what is wrong with the others."""
+    from afresh.cli.opening import require_wanted
+    from afresh.frontier import HostPatterns
+
+    unwanted = HostPatterns(never)
     pages: dict[str, Page] = {}
     bad: list[InputError] = []
     for where, line in lines:
         try:
             page = _page(line, importance)
+            require_wanted(page.host, unwanted)
             pages[page.url] = page
         except InputError as error:
             bad.append(InputError(f"{where}: {error.message}", hint=error.hint))

@@ -11,7 +11,7 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
-from afresh.cli.terminal import as_json, console
+from afresh.cli.terminal import as_json, console, outlive_pipes
 from afresh.errors import ConfigError
 from afresh.units import duration, rate, show_rate
 
@@ -36,7 +36,7 @@ def demo(
     Example: afresh demo --pages 500 --budget 20/s --seed 7
     """
     console.print("Setting up a synthetic web site and three crawlers ...")
-    from afresh.cli.build import compile_estimator
+    from afresh.cli.build import compile_all
     from afresh.demo import Demo, DemoOptions
 
     options = DemoOptions(seconds=duration(seconds), pages=pages, budget=rate(budget), seed=seed)
@@ -46,9 +46,10 @@ def demo(
         f"{options.pages:,} pages, 2,000 readers a second, {show_rate(options.budget)} crawls for every schedule.\n"
         f"A second here is a day of the site's life. The first {options.learning:.0f} s are not scored.\n"
     )
-    compile_estimator()
+    compile_all()
     with _progress(options) as show:
         contest = Demo(options, show)
+        outlive_pipes()
         result = asyncio.run(contest.run())
     _print_result(result, options)
     if json is not None:
@@ -162,4 +163,5 @@ def web(
     if urls is not None:
         site = Site(options)
         _write(urls, "".join(f"{site.url(page, port)}\n" for page in range(pages)))
+    outlive_pipes()
     run(options, port=port, ping_url=ping or "", status=console.print)

@@ -5,14 +5,14 @@ import signal
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from afresh.cli.options import ConfigFile, StoreFile
-from afresh.cli.terminal import as_json, console, errors
+from afresh.cli.terminal import as_json, console, errors, outlive_pipes, output_failed
 from afresh.config import Config
 from afresh.errors import InputError
 from afresh.units import duration, rate, show_rate
@@ -77,24 +77,26 @@ def crawl(
     """
     from afresh.cli.bounds import Bounds
     from afresh.cli.opening import open_store, settings
+    from afresh.frontier import HostPatterns
 
     read = settings(config, store)
     if budget is not None:
         read = replace(read, crawl=replace(read.crawl, budget=rate(budget)))
     limit = duration(seconds) if seconds is not None else None
-    pages = Bounds.seeds(seeds or [])
+    never = read.crawl.never
+    pages = Bounds.seeds(seeds or [], HostPatterns(never))
     with open_store(read, create=bool(pages)) as kept:
         kept.claim()  # before anything is changed: another process may be running on it
         before = bounds = Bounds.stored(kept)
         if pages:
             hosts = scope or [page.host for page in pages]
             bounds = Bounds(tuple(sorted(set(hosts))), tuple(include or ()), tuple(exclude or ()), depth, max_pages)
-            bounds.discovery()  # says what is wrong with them before anything is kept
+            bounds.discovery(never)  # says what is wrong with them before anything is kept
             kept.add(pages)
             bounds.keep(kept)
         if bounds is None:
             raise InputError("There is no crawl to go on with.", hint="Name seeds: afresh crawl https://example.com/")
-        discovery = bounds.discovery()
+        discovery = bounds.discovery(never)
         if before is not None and before != bounds:
             bounds.read_again(kept, discovery)
         keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, discovery)
@@ -109,17 +111,18 @@ def keep_fresh(
         raise InputError("There are no pages to keep fresh.", hint="Add some: afresh add https://example.com/")
     from afresh.cli.build import (
         addresses_for,
-        compile_estimator,
+        compile_all,
         detector_for,
         engine_for,
         fetcher_for,
         permits_for,
     )
     from afresh.daemon import Daemon, SteadyClock
+    from afresh.frontier import HostPatterns
 
     detector = detector_for(config)  # settings that make no sense are refused before anything takes time,
     kept.claim()  # and so is a store that another process runs on
-    compile_estimator()
+    compile_all()
     engine = engine_for(config, totals.pages, to_come=to_come(discovery, totals.copies))
 
     async def go() -> None:
@@ -133,12 +136,15 @@ def keep_fresh(
             permits=permits_for(config, kept),
             addresses=addresses_for(config, engine.hosts),
             discovery=discovery,
+            never=HostPatterns(config.crawl.never),
             sitemaps=config.crawl.sitemaps,
             clock=clock,
             concurrency=config.crawl.concurrency,
             grace=config.crawl.grace,
+            max_unwritten=config.crawl.max_unwritten,
             listeners=[progress.hear],
         )
+        progress.stop = daemon.stop
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, daemon.stop)
@@ -151,6 +157,7 @@ def keep_fresh(
             shower.cancel()
             await fetcher.close()
 
+    outlive_pipes()
     asyncio.run(go())
     progress.close(len(engine))
 
@@ -176,6 +183,8 @@ class Progress:
     released: int = 0
     sitemaps: int = 0
     signals: int = 0
+    stop: Callable[[], None] = lambda: None  # what to do when nobody can be told any more
+    unheard: OSError | None = None  # why not
 
     def __post_init__(self) -> None:
         from afresh.daemon import events
@@ -183,7 +192,17 @@ class Progress:
         self._events = events
 
     def hear(self, event: object) -> None:
-        """Count an event of the daemon's."""
+        """Count an event of the daemon's; if standard output cannot be written, stop as after a signal."""
+        try:
+            self._hear(event)
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self.unheard = self.unheard or error
+        self.stop()
+
+    def _hear(self, event: object) -> None:
         events = self._events
         match event:
             case events.Ordered():
@@ -196,7 +215,7 @@ class Progress:
                 self.under_way -= 1
                 self.outcomes[crawl.outcome] += 1
                 self.not_modified += crawl.status == 304
-            case events.Stored(crawls) if self.as_json_lines:
+            case events.Stored(crawls) if self.as_json_lines and self.unheard is None:
                 for crawl in crawls:
                     sys.stdout.write(as_json(crawl) + "\n")
                 sys.stdout.flush()
@@ -208,6 +227,12 @@ class Progress:
 
     async def show(self, pages: Sized) -> None:
         """Show how it goes until cancelled."""
+        try:
+            await self._show(pages)
+        except OSError as error:
+            self._give_up(error)
+
+    async def _show(self, pages: Sized) -> None:
         if self.as_json_lines:
             return
         if not console.is_terminal:
@@ -244,3 +269,5 @@ class Progress:
         released = f"; {self.released} given back unfinished" if self.released else ""
         # Programs read standard output; the summary is for people.
         errors.print(f"Stopped. {self.line(pages)}{released}.")
+        if self.unheard is not None:
+            output_failed(self.unheard)

@@ -10,11 +10,19 @@ import typer
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console, moment, now, plain
 from afresh.errors import InputError
-from afresh.store import PageState, Store
+from afresh.store import PageState, Store, understood
 from afresh.types import Crawl
 from afresh.units import show_duration, show_rate, show_size
 
 OLDEST = 1e100  # seconds; an age at which all is gained that time brings
+# The words of a page's history, for people.
+_REASONS = {
+    "not_modified": "the server says so",
+    "same_bytes": "same bytes",
+    "same_text": "only markup differs",
+    "noise": "only noise differs",
+    "too_complex": "too complex to be read, compared by its bytes",
+}
 ALIVE = 5.0  # a runner writes a sign of life several times a second; older ones mean that it is gone
 
 
@@ -56,14 +64,14 @@ def _print_calibration(said: dict[str, Any]) -> None:
 def _status(kept: Store, when: float, importance: dict[str, float]) -> dict[str, Any]:
     from afresh.cli.stating import stated_freshness
 
-    alive, totals = _number(kept.get("alive")), kept.totals()
+    alive, totals = _number(kept, "alive"), kept.totals()
     running = alive is not None and when - alive < ALIVE
-    stated = _number(kept.get("freshness")) if running else None  # by the runner, which knows most
+    stated = _number(kept, "freshness") if running else None  # by the runner, which knows most
     return {
         **asdict(totals),
         "running": running,
-        "budget": _number(kept.get("budget")),
-        "price": _number(kept.get("price")),
+        "budget": _number(kept, "budget"),
+        "price": _number(kept, "price"),
         "expected_freshness": stated_freshness(kept, when, importance) if stated is None else stated,
         "calibration": _calibration(kept.get("calibration")),
     }
@@ -71,7 +79,15 @@ def _status(kept: Store, when: float, importance: dict[str, float]) -> dict[str,
 
 def _calibration(text: str | None) -> dict[str, Any] | None:
     """How far what was said about copies came true, as the runner wrote it down; None before the first check."""
-    summary: dict[str, Any] | None = loads(text)["summary"] if text else None
+    return understood("calibration", lambda: _summary(loads(text))) if text else None
+
+
+def _summary(kept: dict[str, Any]) -> dict[str, Any]:
+    summary: dict[str, Any] = kept["summary"]
+    numbers = [summary[name] for name in ("statements", "brier", "bias")]
+    numbers += [row[name] for row in summary["rows"] for name in ("stated", "fresh", "statements")]
+    for number in numbers:
+        float(number)
     return summary
 
 
@@ -118,7 +134,7 @@ def _facts(kept: Store, state: PageState, when: float, history: int, importance:
     from afresh.frontier.hosts import put_off
 
     url = state.page.url
-    copy, price = kept.copy(url), _number(kept.get("price"))
+    copy, price = kept.copy(url), _number(kept, "price")
     stated = stated_of(kept, state, price or 0.0, when, importance)
     host = next((host for host in kept.hosts() if host.host == state.page.host), None)
     facts: dict[str, Any] = {
@@ -141,6 +157,7 @@ def _facts(kept: Store, state: PageState, when: float, history: int, importance:
         "signals": state.signals,
         "beliefs": None if stated.beliefs is None else asdict(stated.beliefs),
         "host_ready": host.ready if host and host.ready > when else None,
+        "noise": _noise(kept, state),
         "history": [asdict(crawl) for crawl in kept.history(url, history)],
         "value": stated.value,
         "price": price,
@@ -154,6 +171,21 @@ def _facts(kept: Store, state: PageState, when: float, history: int, importance:
     facts["due"] = max([facts["due"], *held])
     facts["why"] = _why(facts, when)
     return facts
+
+
+def _noise(kept: Store, state: PageState) -> list[dict[str, Any]]:
+    """What is held to be noise on a page, from the page itself and from all of its host, the earliest first."""
+    from afresh.daemon.reader import NAME
+    from afresh.detect import Habits
+
+    known = {"page": Habits.from_text(state.noise), "host": Habits.from_text(kept.get(NAME + state.page.host))}
+    found = [
+        {"since": habit.since, "of": of, "differs": habit.sort, "place": habit.place, "sample": habit.sample}
+        for of, habits in known.items()
+        for habit in habits.spots.values()
+        if habit.since is not None
+    ]
+    return sorted(found, key=lambda each: float(each["since"] or 0.0))
 
 
 def _why(facts: dict[str, Any], when: float) -> str:
@@ -221,12 +253,18 @@ def _print(facts: dict[str, Any]) -> None:
     due = "now" if facts["due"] <= when else "not by itself" if math.isinf(facts["due"]) else moment(facts["due"])
     console.print(f"due         {due}")
     console.print(f"why         {facts['why']}")
+    for line in facts["noise"]:
+        what = "its numbers" if line["differs"] == "numbers" else "its text"
+        console.print(
+            f"noise       {what} at {plain(line['place'], 130)}, of the {line['of']}, since {moment(line['since'])}: "
+            f"{plain(line['sample'], 60)}"
+        )
     console.print(
         f"history     {facts['crawls']} crawls, {facts['changes']} changes, {facts['failures']} failures in a row"
     )
     for line in facts["history"]:
         crawl = Crawl(**line)
-        reason = f" ({plain(crawl.reason, 60)})" if crawl.reason else ""
+        reason = f" ({_REASONS.get(crawl.reason) or plain(crawl.reason, 60)})" if crawl.reason else ""
         size = f", {show_size(crawl.size)}" if crawl.size else ""
         console.print(
             f"            {moment(crawl.time)}  {crawl.outcome}{reason}, status {crawl.status or 'none'}{size}, "
@@ -234,5 +272,6 @@ def _print(facts: dict[str, Any]) -> None:
         )
 
 
-def _number(text: str | None) -> float | None:
-    return None if text is None else float(text)
+def _number(kept: Store, name: str) -> float | None:
+    text = kept.get(name)
+    return None if text is None else understood(name, lambda: float(text))

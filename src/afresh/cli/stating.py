@@ -11,7 +11,7 @@ from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.activity_kept import from_text
 from afresh.estimate.base import BY_LEARNER, typical_rate
 from afresh.schedule import Few, Greedy, Plain
-from afresh.store import PageState, Store
+from afresh.store import PageState, Store, understood
 from afresh.types import Beliefs
 
 SAMPLE = 20_000  # pages of a large store that stand for all of it
@@ -98,7 +98,7 @@ def _engine(
 ) -> Engine:
     """An engine that knows these pages and all that was learned of their sites, as a runner's would after a restart."""
     states = list(states)
-    budget = float(kept.get("budget") or 1.0)
+    budget = understood("budget", lambda: float(kept.get("budget") or 1.0))
     typical = typical_rate(budget, kept.totals().pages)
     width = 1.0 / (SLICES_PER_ROUND * typical)
     scheduler = Few(budget=budget)
@@ -107,11 +107,15 @@ def _engine(
         scheduler=scheduler,
         estimator=_estimator(states, typical),
         importance=importance,
-        activity=from_text(kept.get("activity"), width=width, now=when),
-        sources=Sources.from_text(kept.get("sources")),
+        activity=understood("activity", lambda: from_text(kept.get("activity"), width=width, now=when)),
+        sources=understood("sources", lambda: Sources.from_text(kept.get("sources"))),
     )
-    for state in states:
-        engine.add(state.page, when, current=state.checked, signals=state.signals, learned=state.learned)
+
+    def add_all() -> None:
+        for state in states:
+            engine.add(state.page, when, current=state.checked, signals=state.signals, learned=state.learned)
+
+    understood("pages", add_all)
     return engine
 
 

@@ -3,15 +3,28 @@
 import dataclasses
 import json
 import math
+import os
+import signal
+import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from rich.console import Console
 
+
+class _Plain(Console):
+    """Leaves it to `main` to end well when nobody reads any more."""
+
+    def on_broken_pipe(self) -> None:
+        """Called while the error is being handled."""
+        raise
+
+
 # Long lines are left to the terminal: a line of ours must stay one line in a pipe.
-console = Console(highlight=False, markup=False, soft_wrap=True)
-errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+console = _Plain(highlight=False, markup=False, soft_wrap=True)
+errors = _Plain(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 
 def plain(text: str, longest: int = 300) -> str:
@@ -56,3 +69,31 @@ def _strict(value: Any) -> Any:
 def now() -> float:
     """The time, for commands that look at a store once."""
     return time.time()
+
+
+def read_by_a_pipe() -> None:
+    """End at once and quietly when the reader of our output goes away (head, less), as other tools do."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+
+def outlive_pipes() -> None:
+    """Hear of a reader that went away as an error: for commands that have something to finish, or open sockets."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+
+def output_failed(error: OSError) -> NoReturn:
+    """Leave after an error of standard output: like others whose reader went away, or with a sentence."""
+    if isinstance(error, BrokenPipeError):
+        read_by_a_pipe()
+        os.kill(os.getpid(), signal.SIGPIPE)
+    # What is left in the buffer cannot be written at the end either.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError):
+        print(f"afresh: Standard output cannot be written: {error.strerror}.", file=sys.stderr)  # noqa: T201
+    sys.exit(1)
+
+
+def flush() -> None:
+    """Write what is still in the buffer of standard output; an error now would be lost later."""
+    if sys.stdout is not None and not sys.stdout.closed:
+        sys.stdout.flush()

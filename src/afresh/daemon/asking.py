@@ -5,7 +5,7 @@ share the host's address, and where a redirect leads. If the moment is wrong, th
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -47,6 +47,7 @@ class Asker:
         busy: Callable[[str], bool],
         permits: Permits | None = None,
         addresses: Addresses | None = None,
+        never: Container[str] = (),
     ) -> None:
         self.fetcher = fetcher
         self.engine = engine
@@ -54,6 +55,7 @@ class Asker:
         self.busy = busy  # whether an order of this host is under way
         self.permits = permits
         self.addresses = addresses
+        self.never = never  # hosts that are not asked anything; the fetcher would refuse them, too
         self._visited: set[str] = set()  # hosts, because of a redirect
         self._found: dict[str, tuple[str, float]] = {}  # the address of a host, and until when it is believed
         self._admitted: dict[str, str] = {}  # the address that a host was counted at
@@ -61,6 +63,8 @@ class Asker:
 
     async def ask(self, order: Order, known: Validators) -> Fetched | GivenBack:
         """The page, or when to try again."""
+        if order.host in self.never:
+            return Fetched(order.url, self.clock(), 0.0, reason="scope")
         if order.host in self._visited:
             return GivenBack(1.0)
         address, held = await self._take_turn(order.url, order.host)
@@ -91,6 +95,7 @@ class Asker:
         permits = self.permits
         if permits is None:
             return None
+        await permits.load(url)
         if permits.must_ask(url, self.clock()):
             answer = await permits.ask(url, self.fetcher, self.clock)
             now = self.clock()
@@ -159,8 +164,10 @@ class Asker:
         return replace(fetched, reason="too_many_redirects")
 
     async def _visit(self, url: str, fetched: Fetched) -> Fetched | None:
-        """One step of the journey; None if the host's turn cannot be had soon."""
+        """One step of the journey; None if the host's turn cannot be had soon, or never."""
         where, host = fetched.location, host_of(fetched.location)
+        if host in self.never:
+            return None
         own = host == host_of(url)  # whose turn this is anyway
         if not own and not await self._is_free(host):
             return None

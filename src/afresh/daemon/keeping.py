@@ -1,23 +1,32 @@
 """Between the loop and the store: finished crawls are gathered and written in batches, pages are taken in from it."""
 
 import asyncio
+import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from itertools import islice
 
 from afresh.daemon.discovery import Discovery
+from afresh.daemon.newcomers import Newcomers
 from afresh.daemon.permits import Permits
+from afresh.daemon.pressure import Pressure
 from afresh.engine import Engine
-from afresh.errors import StoreError
+from afresh.errors import BodyDamaged, StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
 from afresh.frontier import put_off
 from afresh.store import PageState, Record, Store
-from afresh.types import Copy, Crawl, Fetched, Outcome, Page, Verdict
+from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
+
+_log = logging.getLogger("afresh.store")
 
 BATCH = 256  # crawls that are written without waiting for more
 TAKE_IN = 1_000  # pages handed to the engine at once
 KEEP_LEARNED = 30.0  # seconds, for what is learned of whole sites; and at the end
+MOST_LET_IN = 8  # pages that wait, while nothing else is due, in one go
+PLACES = 1 << 20
+MOST_DAMAGED = 100_000
 LOOKS = 64  # pages a second that are looked at for the sake of what is said of all
+MAX_UNWRITTEN = 256 << 20  # bytes of bodies, if nothing else is said
 RECENT = 16_384  # durable states that are remembered, of about a kilobyte each
 
 
@@ -36,17 +45,27 @@ class Keeper:
         clock: Callable[[], float],
         discovery: Discovery | None = None,
         permits: Permits | None = None,
+        never: Container[str] = (),
+        take: Callable[[], Mapping[str, str]] = dict,
+        pressure: Pressure | None = None,
     ) -> None:
         self.store = store
         self.engine = engine
         self.clock = clock
         self.discovery = discovery
         self.permits = permits
+        self.never = never  # hosts whose pages are not crawled any more
+        self.take = take  # named values that somebody else wants to be kept
+        self.pressure = pressure or Pressure(MAX_UNWRITTEN)
+        self.newcomers = Newcomers()
         self._unwritten: list[Record] = []
         self._newest: dict[str, PageState] = {}  # states that are not durable yet
         self._recent: OrderedDict[str, PageState] = OrderedDict()  # some of those that are, the latest used at the end
         self._copies: dict[str, Copy] = {}  # copies that are not durable
+        self._proven = bytearray(PLACES)  # whether the copies at a place (by hash) were found whole since the start
+        self._damaged: set[str] = set()  # pages whose damaged copies were told of
         self._last_page = 0
+        self._left_out = 0  # pages of such hosts
         self._alive = 0.0  # when a sign of life was last written
         self._learned_kept = 0.0  # when what is learned of whole sites was
         self._activity_kept = 0  # crawls that had taught which pages change together by then
@@ -54,7 +73,7 @@ class Keeper:
     @property
     def full(self) -> bool:
         """Whether a batch is ready to be written."""
-        return len(self._unwritten) >= BATCH
+        return len(self._unwritten) >= BATCH or self.pressure.high
 
     def state(self, url: str) -> PageState:
         """The page as it is now."""
@@ -64,18 +83,58 @@ class Keeper:
         return state
 
     def copy(self, url: str) -> Copy | None:
-        """The page's copy as it is now."""
-        return self._copies.get(url) or self.store.copy(url)
+        """The page's copy as it is now; None also if it is damaged, and to be replaced."""
+        try:
+            return self._copies.get(url) or self.store.copy(url)
+        except BodyDamaged as error:
+            self._note_damage(url, error)
+            return None
+
+    async def conditions(self, state: PageState) -> Validators:
+        """What to ask for a page with: nothing if its copy is damaged, so that it comes whole and heals the store.
+
+        A copy is looked at before the first fetch since the start; later ones were looked at, or written, in this run.
+        """
+        url = state.page.url
+        place = hash(url) % len(self._proven)
+        if state.validators.fingerprint and not self._proven[place] and url not in self._copies:
+            if await asyncio.to_thread(self.copy, url) is None:
+                return Validators()
+            self._proven[place] = 1
+        return state.validators
+
+    def _note_damage(self, url: str, error: BodyDamaged) -> None:
+        """One line in the log for each damaged copy."""
+        if url not in self._damaged:
+            if len(self._damaged) >= MOST_DAMAGED:
+                self._damaged.clear()
+            self._damaged.add(url)
+            _log.warning("%s It is fetched anew.", error.message)
 
     def welcome(self, pages: Iterable[Page]) -> None:
         """Hand pages that were just found to the engine: they need not be durable to be crawled, only to be kept."""
         now = self.clock()
         for page in pages:
-            self.engine.add(page, now)
-            self._newest[page.url] = PageState(page)
+            state = self._newest[page.url] = PageState(page)
+            if self.newcomers.offer(state):
+                self.engine.add(page, now)
 
-    def keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict) -> None:
-        """Queue what a crawl leaves behind."""
+    def next(self, now: float) -> Order | Wait:
+        """What the engine wants crawled now; pages that wait go in when it is their turn, or nothing else is due."""
+        decision = self.engine.next(now)
+        for _ in range(MOST_LET_IN):
+            if not isinstance(decision, Wait) or decision.reason == "budget":
+                break
+            if (state := self.newcomers.take()) is None:
+                return decision
+            self._enter(state, now)
+            decision = self.engine.next(now)
+        if not isinstance(decision, Wait) and (state := self.newcomers.ordered()) is not None:
+            self._enter(state, now)
+        return decision
+
+    def keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict, noise: str = "") -> None:
+        """Queue what a crawl leaves behind; its body counts as held until it is durable."""
         url, validators, got, checked = crawl.url, before.validators, before.fetched, before.checked
         copy = None
         if crawl.outcome.refreshed:
@@ -84,6 +143,7 @@ class Keeper:
                 validators, got = verdict.validators, crawl.time
                 copy = Copy(url, fetched.body, fetched.content_type, crawl.time, crawl.time, validators)
                 self._copies[url] = copy
+                self.pressure.hold(len(copy.body))
         after = PageState(
             before.page,
             self.engine.beliefs(url, self.clock()),
@@ -95,6 +155,7 @@ class Keeper:
             changes=before.changes + (crawl.outcome is Outcome.CHANGED),
             failures=self.engine.failures(url),
             learned=self.engine.learned(url),
+            noise=noise,
         )
         self._newest[url] = after
         self._unwritten.append(Record(crawl, after, copy, self.engine.hosts.state(after.page.host)))
@@ -111,14 +172,18 @@ class Keeper:
                 self._forget(page.url, crawls=0)
         if batch:
             await asyncio.to_thread(self.store.write, batch)
-        values = self.permits.take() if self.permits is not None else {}
+        values: dict[str, str | None] = {**self.take()}
+        if self.permits is not None:
+            values |= self.permits.take()
         if values or alive is not None or now - self._alive >= 1.0:
             await asyncio.to_thread(self.store.put, values | self._signs(now))
             self._alive = now
         for record in batch:
             self._forget(record.state.page.url, record.state.crawls)
-            if record.copy is not None and self._copies.get(record.copy.url) is record.copy:
-                del self._copies[record.copy.url]
+            if record.copy is not None:
+                self.pressure.release(len(record.copy.body))
+                if self._copies.get(record.copy.url) is record.copy:
+                    del self._copies[record.copy.url]
         return tuple(record.crawl for record in batch if record.crawl)
 
     def _signs(self, now: float) -> dict[str, str]:
@@ -155,28 +220,40 @@ class Keeper:
     def take_in(self) -> int:
         """Hand pages that others added to the store to the engine; how many there were."""
         found = self.discovery.found if self.discovery is not None else 0  # these are not in the store yet
-        if self.store.totals().pages <= len(self.engine) - found:
+        if self.store.totals().pages <= len(self.engine) + len(self.newcomers) + self._left_out - found:
             return 0
         states, count = self.store.states(after=self._last_page), 0
         while some := list(islice(states, TAKE_IN)):
-            new = [state for _, state in some if state.page.url not in self.engine]
+            new = [state for _, state in some if not self._has(state.page.url)]
+            if self.never:
+                wanted = [state for state in new if state.page.host not in self.never]
+                self._left_out += len(new) - len(wanted)
+                new = wanted
             self._take_in(new)
             self._last_page = some[-1][0]
             count += len(new)
         return count
 
+    def _has(self, url: str) -> bool:
+        return url in self.engine or url in self.newcomers
+
+    def _enter(self, state: PageState, now: float) -> None:
+        """Hand a page to the engine."""
+        self.engine.add(
+            state.page,
+            now,
+            current=state.checked,
+            signals=state.signals,
+            failures=state.failures,
+            not_before=self._not_before(state),
+            learned=state.learned,
+        )
+
     def _take_in(self, states: list[PageState]) -> None:
         now = self.clock()
         for state in states:
-            self.engine.add(
-                state.page,
-                now,
-                current=state.checked,
-                signals=state.signals,
-                failures=state.failures,
-                not_before=self._not_before(state),
-                learned=state.learned,
-            )
+            if self.newcomers.offer(state):
+                self._enter(state, now)
             if len(self._recent) < RECENT:
                 self._remember(state)
         if self.discovery is not None:

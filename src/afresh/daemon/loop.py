@@ -5,17 +5,19 @@ its own, and writes what came of them in batches. A crawl is acknowledged (`Stor
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
 from afresh.daemon.asking import Asker, GivenBack
 from afresh.daemon.clock import SteadyClock
-from afresh.daemon.discovery import Discovery
+from afresh.daemon.discovery import PIECE, Discovery
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
-from afresh.daemon.keeping import Keeper
+from afresh.daemon.keeping import MAX_UNWRITTEN, Keeper
 from afresh.daemon.permits import Permits
+from afresh.daemon.pressure import Pressure
+from afresh.daemon.reader import Reader
 from afresh.daemon.sitemaps import Sitemaps
 from afresh.detect import Detector
 from afresh.engine import Engine
@@ -23,13 +25,14 @@ from afresh.estimate import Calibration, Sources
 from afresh.estimate.activity_kept import from_text as activity_from_text
 from afresh.fetch import Fetcher
 from afresh.frontier import Addresses
-from afresh.store import Store
+from afresh.store import Store, understood
 from afresh.types import Fetched, Order, Outcome, Verdict, Wait
 
 # Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
 # If it is us, this keeps few under way: were there hundreds, each would wait in our own queue while the time that its
 # host takes is counted, and its host would rest for ten times that.
 AT_ONCE = 2
+PATIENCE = 0.05  # seconds until it is asked again whether there is room in memory
 LONGEST_SLEEP = 0.5  # so that new evidence, a changed budget and the store's new pages are noticed soon
 
 
@@ -50,24 +53,36 @@ class Daemon:
         permits: Permits | None = None,
         addresses: Addresses | None = None,
         discovery: Discovery | None = None,
+        never: Container[str] = (),
         sitemaps: bool = True,
         clock: Callable[[], float] | None = None,
         concurrency: int = 64,
         grace: float = 10.0,
         write_every: float = 0.2,
+        max_unwritten: int = MAX_UNWRITTEN,
         listeners: Sequence[Listener] = (),
     ) -> None:
         self.engine = engine
         self.fetcher = fetcher
         self.store = store
-        self.detector = detector or Detector()
         self.discovery = discovery
         self.clock = clock or SteadyClock()
         self.concurrency = concurrency
         self.grace = grace
         self.write_every = write_every
         self.listeners = list(listeners)
-        self._keeper = Keeper(store=store, engine=engine, clock=self.clock, discovery=discovery, permits=permits)
+        self._pressure = Pressure(max_unwritten)
+        self._keeper = Keeper(
+            store=store,
+            engine=engine,
+            clock=self.clock,
+            discovery=discovery,
+            permits=permits,
+            never=never,
+            take=lambda: self._reader.take(),
+            pressure=self._pressure,
+        )
+        self._reader = Reader(detector or Detector(), copy=self._keeper.copy, recall=store.get, discovery=discovery)
         self._asker = Asker(
             fetcher=fetcher,
             engine=engine,
@@ -75,7 +90,9 @@ class Daemon:
             busy=self._is_busy,
             permits=permits,
             addresses=addresses,
+            never=never,
         )
+        self._permits = permits
         self._sitemaps = None
         if sitemaps and permits is not None and discovery is not None:
             self._sitemaps = Sitemaps(
@@ -86,6 +103,7 @@ class Daemon:
                 welcome=self._keeper.welcome,
                 clock=self.clock,
                 tell=self._tell,
+                pressure=self._pressure,
             )
         self._ended = asyncio.Event()  # no more orders: told to stop, or cannot go on
         self._settled = asyncio.Event()  # nothing is under way any more
@@ -103,13 +121,18 @@ class Daemon:
         """Crawl until `stop`; StoreError if the store can no longer be written."""
         self.store.claim()
         self._restore_hosts()
-        self.engine.calibration = Calibration.from_text(self.store.get("calibration"))
-        self.engine.sources = Sources.from_text(self.store.get("sources"))
+        get = self.store.get
+        self.engine.calibration = understood("calibration", lambda: Calibration.from_text(get("calibration")))
+        self.engine.sources = understood("sources", lambda: Sources.from_text(get("sources")))
         if self.engine.activity is not None and not len(self.engine):
             width = self.engine.activity.width
-            self.engine.activity = activity_from_text(self.store.get("activity"), width=width, now=self.clock())
+            self.engine.activity = understood(
+                "activity", lambda: activity_from_text(get("activity"), width=width, now=self.clock())
+            )
+        if self._permits is not None:
+            await self._permits.begin(self.clock())
         self._keeper.take_in()
-        self._tell(Started(len(self.engine)))
+        self._tell(Started(len(self.engine) + len(self._keeper.newcomers)))
         writer = asyncio.create_task(self._keep_store())
         writer.add_done_callback(lambda _: self._ended.set())
         try:
@@ -122,7 +145,10 @@ class Daemon:
             released = await self._settle()
             self._settled.set()
             self._write_now.set()
-            await writer  # writes the rest, and raises what it could not write
+            try:
+                await writer  # writes the rest, and raises what it could not write
+            finally:
+                self._reader.close()
         if self._fault is not None:
             raise self._fault
         self._tell(Stopped(released))
@@ -149,9 +175,13 @@ class Daemon:
         if self._begun >= AT_ONCE:
             self._ask_again(0.0)
             return None
+        if not self._pressure.room(len(self._under_way)):
+            self._write_now.set()
+            self._ask_again(PATIENCE)
+            return None
         try:
             now = self.clock()
-            decision = self.engine.next(now)
+            decision = self._keeper.next(now)
             if not isinstance(decision, Wait):
                 if not self._begun:
                     asyncio.get_running_loop().call_soon(self._new_pass)
@@ -218,19 +248,25 @@ class Daemon:
             self._release(order, rest)
             return
         before = self._keeper.state(order.url)
-        fetched = await self._asker.ask(order, before.validators)
+        fetched = await self._asker.ask(order, await self._keeper.conditions(before))
         if isinstance(fetched, GivenBack):
             self._release(order, fetched.gap)
             return
-        kept = self._keeper.copy
-        verdict = self.detector.compare(before.validators, fetched, order.host, kept=lambda: kept(order.url))
-        crawl = self.engine.finish(order, fetched, verdict, self.clock())
-        self._keeper.keep(before, crawl, fetched, verdict)
-        if self.discovery is not None:
-            if crawl.outcome in (Outcome.NEW, Outcome.CHANGED):
-                self._keeper.welcome(self.discovery.read(before.page, fetched))
-            elif crawl.outcome is Outcome.MOVED and fetched.location:
-                self._keeper.welcome(self.discovery.moved(before.page, fetched))
+        self._pressure.hold(len(fetched.body))
+        try:
+            read = await self._reader.read(before, fetched, self.clock())
+            if self.discovery is not None and read.links is not None and read.met is not None:
+                # Before the crawl is queued: were that durable first, its links would not be read again after a kill.
+                for some in self.discovery.follow(before.page, fetched, read.links, read.met):
+                    self._keeper.welcome(some)
+                    if len(read.links.urls) > PIECE:
+                        await asyncio.sleep(0)
+            crawl = self.engine.finish(order, fetched, read.verdict, self.clock())
+            self._keeper.keep(before, crawl, fetched, read.verdict, read.noise)
+        finally:
+            self._pressure.release(len(fetched.body))
+        if self.discovery is not None and crawl.outcome is Outcome.MOVED and fetched.location:
+            self._keeper.welcome(self.discovery.moved(before.page, fetched))
         if self._keeper.full:
             self._write_now.set()
         self._tell(Finished(crawl))

@@ -14,6 +14,7 @@ from afresh.daemon.asking import Asker, GivenBack
 from afresh.daemon.discovery import Discovery
 from afresh.daemon.events import Listed
 from afresh.daemon.permits import Permits
+from afresh.daemon.pressure import Pressure
 from afresh.detect import compare
 from afresh.engine import Engine
 from afresh.fetch import gunzip
@@ -51,6 +52,7 @@ class Sitemaps:
         welcome: Callable[[list[Page]], None],
         clock: Callable[[], float],
         tell: Callable[[Listed], None] = lambda event: None,
+        pressure: Pressure | None = None,
     ) -> None:
         self.asker = asker
         self.permits = permits
@@ -59,6 +61,7 @@ class Sitemaps:
         self.welcome = welcome  # to new pages
         self.clock = clock
         self.tell = tell
+        self.pressure = pressure or Pressure(LARGEST)
         self._agendas: dict[str, Agenda] = {}  # by host
         self._count = 0
         self._one_at_a_time = asyncio.Lock()  # what is being read is in memory whole
@@ -75,9 +78,18 @@ class Sitemaps:
                 return fetched.gap
         else:
             fetched = await self.asker.elsewhere(order, known.url)
+        self.pressure.hold(len(fetched.body))
+        try:
+            return await self._took(order, known, fetched, own=own)
+        finally:
+            self.pressure.release(len(fetched.body))
+
+    async def _took(self, order: Order, known: Known, fetched: Fetched, *, own: bool) -> float:
+        """Use what came; the host's rest."""
         # The bytes are what counts, whatever type it claims: of a page the dates would not count, here they are all.
         fetched = replace(fetched, content_type="")
-        verdict, now = compare(known.validators, fetched), self.clock()
+        verdict = await asyncio.to_thread(compare, known.validators, fetched)
+        now = self.clock()
         rest = 0.0
         if own:
             rest = self.engine.hosts.answered(

@@ -1,12 +1,26 @@
-"""Did it really change: what a page says, its marks, and their comparison.
+"""Did it really change: the blocks of text that a page shows, their comparison, and what is noise among them.
 
-A fetch comes back. If the server itself says "not modified", that settles it; so do bytes that are the same as before.
-Otherwise the content is cleaned of what changes without meaning (`extract`) and compared by its mark; if that differs,
-fuzzy signatures (`fingerprint`) tell how much of it changed. The engine learns from the verdict (`compare`).
+If the server itself says "not modified", that settles it; so do bytes that are the same as before. Otherwise old and
+new blocks are compared (`difference`), and what differs at nearly every fetch is left out (`noise`). The engine learns
+from the verdict (`compare`).
 """
 
-from afresh.detect.compare import Detector, compare
-from afresh.detect.extract import Rules, main_text
-from afresh.detect.fingerprint import distance, mark, signature
+from afresh.detect.compare import Detector, Look, Rules, compare, judge, learn
+from afresh.detect.difference import Difference, Spot, difference
+from afresh.detect.fingerprint import mark
+from afresh.detect.noise import Habit, Habits
 
-__all__ = ["Detector", "Rules", "compare", "distance", "main_text", "mark", "signature"]
+__all__ = [
+    "Detector",
+    "Difference",
+    "Habit",
+    "Habits",
+    "Look",
+    "Rules",
+    "Spot",
+    "compare",
+    "difference",
+    "judge",
+    "learn",
+    "mark",
+]

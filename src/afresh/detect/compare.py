@@ -1,21 +1,57 @@
-"""From what was fetched and what is kept to a verdict.
+"""From what was fetched and what is kept to a verdict, in two steps.
 
-Reading a page (cleaning it of what says nothing, and the fuzzy signature) costs many times as much as all else that is
-done with it, and a page that stays as it is need never be read. So where the kept copy is at hand, a first copy is
-marked by its bytes alone, and read when other bytes come.
+`Detector.look` reads bytes: it may take a while, touches nothing shared, and belongs in a thread. `judge` makes a
+verdict of what was found there and of what is known to be noise: it touches no bytes.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from afresh.detect.extract import NO_RULES, Rules, main_text
-from afresh.detect.fingerprint import distance, mark, signature
+from afresh.detect.difference import Difference, difference
+from afresh.detect.fingerprint import mark
+from afresh.detect.noise import Habits, ignored
+from afresh.reading import Document, Wanted, compile_selectors, read, read_both
+from afresh.reading.page import NOTHING
+from afresh.reading.select import Parts
 from afresh.types import Copy, Fetched, Outcome, Validators, Verdict
 
 Kept = Callable[[], Copy | None]
 
 REFUSALS = frozenset({"refused_address", "refused_port", "robots", "scope", "names_of_address"})
-LEAST = 1 / 64  # significance of a change that the fuzzy signature cannot see
+_OUTCOMES = {404: Outcome.GONE, 410: Outcome.GONE, 429: Outcome.BUSY, 503: Outcome.BUSY}
+
+# Why a page is held to be unchanged, or how it was compared; these words stand in the history.
+NOT_MODIFIED = "not_modified"  # the server said so (304)
+SAME_BYTES = "same_bytes"
+SAME_TEXT = "same_text"  # only markup differs
+NOISE = "noise"  # only markup and noise differ
+TOO_COMPLEX = "too_complex"  # beyond the limits of reading: compared by its bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A site's own rules: CSS selectors of what counts (empty: all) and of what does not; or the bytes themselves."""
+
+    keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    compare: str = "text"  # or "bytes"
+    parts: Parts = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # A selector that cannot be read would silently empty every page of the site.
+        object.__setattr__(self, "parts", compile_selectors(self.keep, self.drop))
+
+
+NO_RULES = Rules()
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a fetch brought, beside what is kept: a verdict, or a difference from which noise is still to be taken."""
+
+    verdict: Verdict
+    difference: Difference | None = None
+    page: Document | None = None  # what was fetched, if it was read
 
 
 class Detector:
@@ -24,71 +60,110 @@ class Detector:
     def __init__(self, rules: Mapping[str, Rules] | None = None) -> None:
         self.rules = dict(rules or {})
 
-    def compare(self, known: Validators, fetched: Fetched, host: str = "", *, kept: Kept | None = None) -> Verdict:
-        """What came of a fetch, given the validators of the kept copy (if there is one).
+    def look(
+        self,
+        known: Validators,
+        fetched: Fetched,
+        host: str = "",
+        *,
+        kept: Kept | None = None,
+        wanted: Wanted | None = None,
+        watched: Iterable[int] = (),
+    ) -> Look:
+        """What came of a fetch, given the validators of the kept copy and what gets that copy itself.
 
-        `kept` gets that copy itself; given it, pages are read only when their bytes have changed. The verdicts are the
-        same with it and without.
+        A page is read if its bytes differ from those of the copy, or if something is `wanted` of it besides. `watched`
+        are the keys of spots whose presence is of interest.
         """
         if fetched.reason:
             outcome = Outcome.REFUSED if fetched.reason in REFUSALS else Outcome.FAILED
-            return Verdict(outcome, reason=fetched.reason)
+            return Look(Verdict(outcome, reason=fetched.reason))
         status = fetched.status
         if status == 304:
             if known.fingerprint:
-                return Verdict(Outcome.UNCHANGED, validators=known)
-            return Verdict(Outcome.FAILED, reason="not_modified_without_copy")
-        if status in (200, 203):
-            rules = self.rules.get(host) or self.rules.get(host.partition(":")[0]) or NO_RULES
-            return _compare_content(known, fetched, rules, kept)
-        return Verdict(
-            _OUTCOMES.get(status, Outcome.MOVED if 300 <= status < 400 else Outcome.FAILED), reason=f"status_{status}"
-        )
+                return Look(Verdict(Outcome.UNCHANGED, validators=known, reason=NOT_MODIFIED))
+            return Look(Verdict(Outcome.FAILED, reason="not_modified_without_copy"))
+        if status not in (200, 203):
+            outcome = _OUTCOMES.get(status, Outcome.MOVED if 300 <= status < 400 else Outcome.FAILED)
+            return Look(Verdict(outcome, reason=f"status_{status}"))
+        rules = self.rules.get(host) or self.rules.get(host.partition(":")[0]) or NO_RULES
+        validators = replace(fetched.validators, fingerprint=mark(fetched.body))
+        if validators.fingerprint == known.fingerprint:
+            return Look(Verdict(Outcome.UNCHANGED, validators=validators, reason=SAME_BYTES))
+        if not known.fingerprint:
+            page = _read(fetched, rules, wanted) if wanted is not None else None
+            return Look(Verdict(Outcome.NEW, 1.0, validators), page=page)
+        copy = kept() if kept is not None else None
+        changed = Verdict(Outcome.CHANGED, 1.0, validators)
+        if copy is not None and copy.body == fetched.body:  # a copy of before fingerprints were of the bytes
+            return Look(Verdict(Outcome.UNCHANGED, validators=validators, reason=SAME_BYTES))
+        if copy is None or rules.compare == "bytes" or not _is_html(copy.content_type, fetched.content_type):
+            return Look(changed, page=_read(fetched, rules, wanted) if wanted is not None else None)
+        return _beside(copy, fetched, changed, rules, wanted or NOTHING, watched)
 
 
-_OUTCOMES = {404: Outcome.GONE, 410: Outcome.GONE, 429: Outcome.BUSY, 503: Outcome.BUSY}
+def _read(fetched: Fetched, rules: Rules, wanted: Wanted) -> Document | None:
+    """What was fetched, if it is a page."""
+    if not _is_html(fetched.content_type):
+        return None
+    return read(fetched.body, fetched.content_type, wanted=wanted, selectors=rules.parts)
+
+
+def _beside(
+    copy: Copy, fetched: Fetched, changed: Verdict, rules: Rules, wanted: Wanted, watched: Iterable[int]
+) -> Look:
+    """What was fetched beside the copy; `changed` is the verdict if nothing speaks against it."""
+    before, page = read_both(
+        (copy.body, copy.content_type), (fetched.body, fetched.content_type), wanted=wanted, selectors=rules.parts
+    )
+    if not page.whole or not before.whole:
+        return Look(replace(changed, reason=TOO_COMPLEX), page=page)
+    if not len(page) and not len(before):  # neither shows any text: a frame set, or a page made by a script
+        return Look(changed, page=page)
+    found = difference(before, page, watched)
+    if len(found.old) or len(found.new):
+        return Look(replace(changed, significance=found.significance()), found, page)
+    return Look(Verdict(Outcome.UNCHANGED, validators=changed.validators, reason=SAME_TEXT), found, page)
+
+
+def judge(look: Look, *noise: Iterable[int]) -> Verdict:
+    """The verdict, once what is held to be noise is left out."""
+    verdict, found = look.verdict, look.difference
+    if verdict.outcome is not Outcome.CHANGED or found is None:
+        return verdict
+    passing = ignored(found, *noise)
+    if passing and found.spots is not None and len(passing) == len(found.spots):
+        return Verdict(Outcome.UNCHANGED, validators=verdict.validators, reason=NOISE)
+    return replace(verdict, significance=found.significance(passing)) if passing else verdict
 
 
 def compare(known: Validators, fetched: Fetched) -> Verdict:
-    """What came of a fetch, without rules of the site's own."""
-    return Detector().compare(known, fetched)
+    """What came of a fetch by its bytes alone, for what is no page."""
+    return Detector().look(known, fetched).verdict
 
 
-def _compare_content(known: Validators, fetched: Fetched, rules: Rules, kept: Kept | None) -> Verdict:
-    """The bytes first, because that is cheap; then what they say; then how far that differs."""
-    raw = mark(fetched.body)
-    if not known.fingerprint and kept is not None:
-        unread = Validators(fetched.validators.etag, fetched.validators.last_modified, raw, raw)
-        return Verdict(Outcome.NEW, significance=1.0, validators=unread)
-    if known.fingerprint and raw == known.raw:
-        same = replace(fetched.validators, fingerprint=known.fingerprint, raw=raw, signature=known.signature)
-        return Verdict(Outcome.UNCHANGED, validators=same)
-    fingerprint, fuzzy = _marks(fetched.body, fetched.content_type, rules, raw)
-    now = replace(fetched.validators, fingerprint=fingerprint, raw=raw, signature=fuzzy)
-    if not known.fingerprint:
-        return Verdict(Outcome.NEW, significance=1.0, validators=now)
-    then, then_fuzzy = _marks_of_kept(known, rules, kept)
-    if fingerprint == then:
-        return Verdict(Outcome.UNCHANGED, validators=now)
-    significance = max(LEAST, distance(then_fuzzy, fuzzy)) if then_fuzzy and fuzzy else 1.0
-    return Verdict(Outcome.CHANGED, significance=significance, validators=now)
+def learn(
+    look: Look, now: float, *, elapsed: float | None, page_habits: Habits, host_habits: Habits, page: int = 0
+) -> None:
+    """Take what was found into what is known of the page's and the host's noise."""
+    found = look.difference
+    if found is not None:
+        page_habits.learn(found, now, elapsed)
+    elif look.verdict.reason in (NOT_MODIFIED, SAME_BYTES):
+        page_habits.rested(now)
+    else:
+        return
+    host_habits.learn_from(page_habits, found, now, page)
 
 
-def _marks(body: bytes, content_type: str, rules: Rules, raw: int) -> tuple[int, int]:
-    """Mark and signature of what a body says.
-
-    A page whose main text cannot be told apart (a bare redirect page, a frame set) is compared as it is, and so is what
-    is no page.
-    """
-    if "html" in content_type.lower() and (text := main_text(body, rules)):
-        return mark(text.encode()), signature(text)
-    return raw, 0
+def compile_ahead(wanted: Wanted) -> None:
+    """Compile all that reads and compares pages, by doing it once."""
+    old, new = b"<p>It is 12:00<p>The ferry runs.", b"<p>It is 13:00<p>The ferry runs.<p>Or not."
+    known = Validators(fingerprint=mark(old))
+    copy = Copy("", old, "text/html", 0.0, 0.0, known)
+    fetched = Fetched("", 0.0, 0.0, 200, new, "text/html")
+    Detector().look(known, fetched, kept=lambda: copy, wanted=wanted, watched=[1])
 
 
-def _marks_of_kept(known: Validators, rules: Rules, kept: Kept | None) -> tuple[int, int]:
-    """The same of the kept copy, which is read now if it never was."""
-    unread = known.fingerprint == known.raw and not known.signature
-    copy = kept() if unread and kept is not None else None
-    if copy is None or mark(copy.body) != known.raw:
-        return known.fingerprint, known.signature
-    return _marks(copy.body, copy.content_type, rules, known.raw)
+def _is_html(*content_types: str) -> bool:
+    return all("html" in each.lower() for each in content_types)

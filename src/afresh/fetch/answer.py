@@ -1,14 +1,15 @@
 """One answer as it arrives: the head, then the body piece by piece, for whoever waits for it."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from typing import Protocol, TypeVar, overload
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar, overload
 
 ENOUGH = 1 << 16  # bytes of body worth waking the reader for
 TOO_MUCH = 1 << 17  # bytes unread at which nothing more is taken from the network
 MOST_PIECES = 1024  # unread; of a body that comes byte by byte
 LONGEST_LINE = 16 * 1024  # of a head
 MOST_HEADERS = 256
+LARGEST_HEAD = 1 << 20  # all lines together
 MOST_INTERIM = 20  # answers before the answer (100, 103), which may be sent without end
 
 Lines = list[tuple[bytes, bytes]]
@@ -64,70 +65,30 @@ class Headers(Mapping[str, str]):
 _NONE = Headers([])
 
 
-class Connection(Protocol):
-    """What carries answers: one at a time, or several."""
-
-    closed: bool  # it takes no more questions
-    used: int  # questions so far
-    idle_since: float
-    gone: "asyncio.Future[None]"  # done when the socket is closed
-
-    @property
-    def busy(self) -> int:
-        """How many answers are under way."""
-
-    @property
-    def room(self) -> bool:
-        """Whether one more question may be asked now."""
-
-    def ask(self, question: "Question", /) -> "Answer":
-        """Send a question; its answer will come."""
-
-    def taken(self, answer: "Answer", size: int) -> None:
-        """So many bytes of a body were read: as many more may come."""
-
-    def drop(self, answer: "Answer") -> None:
-        """Nobody waits for the rest of this answer."""
-
-    def close(self) -> None:
-        """End it, whatever is under way."""
-
-
-class Question:
-    """What is asked: where, and with which headers beside those that always go along."""
-
-    __slots__ = ("authority", "headers", "path")
-
-    def __init__(self, authority: str, path: str, headers: Mapping[str, str]) -> None:
-        self.authority = authority
-        self.path = path
-        self.headers = headers
-
-
 class Answer:
     """What came so far. One side puts in (`begin`, `feed`, `finish`, `fail`), the other waits (`head`, `more`)."""
 
     __slots__ = (
-        *("_error", "_pieces", "_waiter", "connection", "ended"),
-        *("headers", "missed", "received", "status", "stream", "unread"),
+        *("_error", "_pieces", "_resume", "_waiter", "ended"),
+        *("headers", "received", "status", "unread", "until_close"),
     )
 
-    def __init__(self, connection: Connection, stream: int = 0) -> None:
-        self.connection = connection
-        self.stream = stream
+    def __init__(self, resume: Callable[[], None]) -> None:
+        """`resume` is told whenever what was unread has been taken: more may come."""
+        self._resume = resume
         self.status = 0  # until the head is there
         self.headers = _NONE
         self.received = 0  # bytes of body
+        self.until_close = False  # whether nothing but the end of the connection says where the body ends
         self.ended = False
-        self.missed = False  # somebody waited for more, and gave up
         self._error: Exception | None = None
         self._pieces: list[bytes] = []
         self.unread = 0
         self._waiter: asyncio.Future[None] | None = None
 
-    def begin(self, status: int, lines: Lines) -> None:
+    def begin(self, status: int, headers: Headers, *, until_close: bool = False) -> None:
         """The head is there."""
-        self.status, self.headers = status, Headers(lines)
+        self.status, self.headers, self.until_close = status, headers, until_close
         self._wake()
 
     def feed(self, piece: bytes) -> None:
@@ -174,18 +135,15 @@ class Answer:
         if self._error is not None:
             raise self._error
         pieces, self._pieces = self._pieces, []
-        read, self.unread = self.unread, 0
-        if read:
-            self.connection.taken(self, read)
+        if self.unread:
+            self.unread = 0
+            self._resume()
         return pieces
 
     async def _wait(self) -> None:
         self._waiter = asyncio.get_running_loop().create_future()
         try:
             await self._waiter
-        except asyncio.CancelledError:
-            self.missed = True
-            raise
         finally:
             self._waiter = None
 

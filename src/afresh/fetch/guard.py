@@ -6,7 +6,7 @@ it; and the socket it returns goes to the very address that it looked at.
 
 import ipaddress
 import socket
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -76,18 +76,29 @@ def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
 
 
 class Guard:
-    """Decides about addresses and ports.
+    """Decides about hosts, addresses and ports.
 
     Public addresses only, unless `allow_private` opens all or `networks` opens some. Ports 80, 443 and those from 1024
-    that are not known to belong to another service, and besides them those in `ports`.
+    that are not known to belong to another service, and besides them those in `ports`. No host that is in `never`.
     """
 
     def __init__(
-        self, *, allow_private: bool = False, networks: Iterable[Network] = (), ports: Iterable[int] = ()
+        self,
+        *,
+        allow_private: bool = False,
+        networks: Iterable[Network] = (),
+        ports: Iterable[int] = (),
+        never: Container[str] = (),
     ) -> None:
         self.allow_private = allow_private
         self.networks = tuple(networks)
         self.ports = frozenset(ports)
+        self.never = never
+
+    def check_host(self, host: str) -> None:
+        """Refused if this host, with its port if it has one, is never to be asked."""
+        if host in self.never:
+            raise Refused("scope", "The host is never to be asked.")
 
     def check_port(self, port: int) -> None:
         """Refused if this port is not for the web."""

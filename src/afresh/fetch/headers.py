@@ -123,3 +123,31 @@ def codings(values: list[str]) -> list[str]:
         return []
     words = [word.strip().lower() for value in values for word in value.split(",")]
     return [word for word in words if word not in ("", "identity", "none")]
+
+
+_VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
+_DIRECTIVES = {"nofollow": ("nofollow",), "noindex": ("noindex",), "none": ("noindex", "nofollow")}
+
+
+def robots_tag(values: list[str], agent: str) -> str:
+    """What X-Robots-Tag headers ask of this agent (or of all): "noindex", "nofollow", both with a comma, or "".
+
+    A value may begin with the name of the robot that it speaks to, and another name may follow later on.
+
+    >>> robots_tag(["otherbot: noindex, afresh: nofollow"], "afresh/1"), robots_tag(["otherbot: none"], "afresh/1")
+    ('nofollow', '')
+    """
+    if not values:
+        return ""
+    names = ("", "*", agent.partition("/")[0].strip().lower())
+    found: set[str] = set()
+    for value in values:
+        speaks_to = ""
+        for part in value.lower().split(","):
+            name, colon, word = part.partition(":")
+            name = name.strip()
+            if colon and name not in _VALUED and " " not in name:  # a date has colons and blanks
+                speaks_to, part = name, word
+            if speaks_to in names:
+                found.update(_DIRECTIVES.get(part.strip(), ()))
+    return ",".join(sorted(found))

@@ -44,7 +44,6 @@ class Limits:
     body: int = 16 * 1024 * 1024  # as it arrives, and after inflation
     redirects: int = 5
     connections: int = 256
-    per_host: int = 8
     keep_alive: float = 15.0  # how long an idle connection is kept for the next fetch
     idle: int = field(default_factory=_half_the_files)  # how many are
 
@@ -78,8 +77,7 @@ class Http:
 
     Invariants: the guard sees every address that a socket is made for, and a pooled connection stays with the address
     that was seen; nothing is kept between fetches but connections and resolved names (no cookies, no credentials);
-    memory of one fetch stays below twice `limits.body` and a decoder's window. A context given as `tls` is told which
-    protocols to offer.
+    memory of one fetch stays below twice `limits.body` and a decoder's window.
     """
 
     def __init__(
@@ -88,6 +86,7 @@ class Http:
         user_agent: str,
         limits: Limits | None = None,
         allow_private: bool = False,
+        allow_downgrade: bool = False,
         guard: Guard | None = None,
         unverified_hosts: Collection[str] = (),
         tls: ssl.SSLContext | None = None,
@@ -97,6 +96,7 @@ class Http:
         self.user_agent = user_agent
         self.limits = limits or Limits()
         self.guard = guard or Guard(allow_private=allow_private)
+        self.allow_downgrade = allow_downgrade
         self.unverified_hosts = frozenset(unverified_hosts)
         self.tls = tls
         self.resolver = resolver
@@ -107,12 +107,22 @@ class Http:
 
     async def fetch(self, url: str, known: Validators) -> Fetched:
         """Get the page, or hear that it is still what we `known` it to be; redirects are followed wherever."""
-        return await self.fetch_while(url, known, lambda _: True)
+        return await self._fetch(url, known, lambda _: True)
 
     async def fetch_while(self, url: str, known: Validators, may: Callable[[str], bool]) -> Fetched:
-        """The same, but a redirect is followed only to where it `may`; any other is itself what came of the fetch."""
+        """The same, but a redirect is followed only to where it `may`; any other is itself what came of the fetch.
+
+        The URL is asked as it stands, for it is what was permitted: `bad_url` if it would be written otherwise.
+        """
+        return await self._fetch(url, known, may, as_it_is=True)
+
+    async def _fetch(
+        self, url: str, known: Validators, may: Callable[[str], bool], *, as_it_is: bool = False
+    ) -> Fetched:
         seen = _Seen(url, self.clock())
         try:
+            if as_it_is and str(target(url)) != url:
+                raise BadTarget("not as it is sent")
             with self._deadlines.limit():
                 return await self._ask(seen, known, may)
         except (OSError, ValueError, Spoiled) as error:
@@ -141,8 +151,10 @@ class Http:
             asked = headers.conditions(known)
             if seen.asked_again:
                 asked["Cache-Control"] = "no-cache"
+            self.guard.check_host(where.authority)
             wire, verified = self._open(), where.host not in self.unverified_hosts
-            answer, asked_at = await wire.ask(where, asked, verified=verified), where
+            connection, answer = await wire.ask(where, asked, verified=verified)
+            asked_at = where
             try:
                 seen.status = answer.status
                 self._note_oddities(where, answer)
@@ -158,7 +170,7 @@ class Http:
                 else:
                     return await self._take(seen, answer)
             finally:
-                wire.release(asked_at, answer, verified=verified)
+                wire.release(asked_at, connection, verified=verified)
 
     def _hop(self, seen: _Seen, where: Target, answer: Answer) -> Target:
         """The next address of a chain of redirects, which is kept in `seen.hops`."""
@@ -169,6 +181,8 @@ class Http:
             following = redirected(locations.pop(), where)
         except BadTarget:
             raise Spoiled("bad_redirect") from None
+        if where.secure and not following.secure and not self.allow_downgrade:
+            raise Spoiled("insecure_redirect")
         visited = {str(target(seen.url)), *seen.hops}
         seen.hops.append(str(following))
         if str(following) in visited:
@@ -191,6 +205,7 @@ class Http:
             body=body,
             content_type=answer.headers.get("Content-Type", "")[: headers.LONGEST_VALUE],
             validators=kept,
+            robots=headers.robots_tag(answer.headers.all("X-Robots-Tag"), self.user_agent),
             retry_after=headers.retry_after(answer.headers.get("Retry-After", ""), self.clock()),
             location=seen.hops[-1] if seen.hops else "",
         )
@@ -209,12 +224,6 @@ class Http:
             sent = {"User-Agent": self.user_agent, "Accept": "text/html,*/*;q=0.8", "Accept-Encoding": ACCEPTED}
             limits = self.limits
             names = Names(Lookup(self.resolver or SystemResolver(), self.guard, seconds=limits.lookup))
-            dialer = Dialer(names, self.guard, sent, seconds=limits.connect, tls=self.tls)
-            self._wire = Wire(
-                dialer,
-                most=limits.connections,
-                per_host=limits.per_host,
-                most_idle=limits.idle,
-                keep_alive=limits.keep_alive,
-            )
+            dialer = Dialer(names, self.guard, sent, seconds=limits.connect, most=limits.body, tls=self.tls)
+            self._wire = Wire(dialer, most=limits.connections, most_idle=limits.idle, keep_alive=limits.keep_alive)
         return self._wire

@@ -1,74 +1,82 @@
-"""A connection that speaks HTTP/1.1: one question, one answer, and the next."""
+"""A connection that speaks HTTP/1.1: one question, one answer, and the next.
+
+An answer ends where its head says. Whatever comes after that, in the same packet or later, is not looked at and ends
+the connection: no rule may depend on how bytes are packed.
+"""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from typing import cast
 
 import httptools
 
-from afresh.fetch.answer import LONGEST_LINE, MOST_HEADERS, MOST_INTERIM, Answer, Lines, Question, Unanswered
+from afresh.fetch.answer import (
+    LARGEST_HEAD,
+    LONGEST_LINE,
+    MOST_HEADERS,
+    MOST_INTERIM,
+    Answer,
+    Headers,
+    Lines,
+    Unanswered,
+)
 from afresh.fetch.inflate import Spoiled
+
+_START = b"HTTP/1."
+_STATUS_AT = len(b"HTTP/1.1 ")
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_INTERIM = re.compile(
+    rb"HTTP/1\.[01] 1[0-9]{2}(?: [^\r\n\0]*)?\r?\n(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r?\n)*\r?\n"
+)
 
 
 class Http1(asyncio.BufferedProtocol):
     """One connection. The parser (llhttp) is as strict as it comes: what could be read in two ways is an error.
 
-    `headers` go along with every question; `buffer` is where the network is read into, which all connections share.
+    `headers` go along with every question; `buffer` is where the network is read into, which all connections share;
+    `most` is the largest body, as it arrives: chunks' sizes and extensions and what follows the last one included.
     """
 
-    def __init__(self, headers: bytes, buffer: memoryview) -> None:
+    def __init__(self, headers: bytes, buffer: memoryview, most: int) -> None:
         self.closed = False
         self.used = 0
         self.idle_since = 0.0
         self._headers = headers
         self._buffer = buffer
+        self._most = most
         self._answer: Answer | None = None
         self._paused = False
         self._loose = 0  # bytes since the parser last had something whole
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._lines: Lines = []
         self._interim = self._count = 0
-        self._heard = False  # anything since the question
-        self._whole = self._until_close = self._last = False
+        self._arrived = 0  # bytes since the question
+        self._start: bytes | None = b""  # what has come of the status line; None once the parser has it
+        self._whole = self._last = False
 
     # What the pool and the reader ask of it.
 
-    @property
-    def busy(self) -> int:
-        """How many answers are under way."""
-        return int(self._answer is not None)
-
-    @property
-    def room(self) -> bool:
-        """Whether one more question may be asked now."""
-        return not self.closed and self._answer is None
-
-    def ask(self, question: Question) -> Answer:
-        """Send a question; its answer will come."""
-        answer = Answer(self)
+    def ask(self, authority: str, path: str, headers: Mapping[str, str]) -> Answer:
+        """Ask for a path, with these headers beside those that always go along; the answer will come."""
+        answer = Answer(self._resume)
         if self.closed or self._parser is None:
             answer.fail(Unanswered("closed before it was used"))
             return answer
         self._answer = answer
         self.used += 1
-        self._interim = self._count = self._loose = 0
-        self._heard = False
-        self._whole = self._until_close = self._last = False
-        path, host = question.path.encode("ascii"), question.authority.encode("ascii")
+        self._interim = self._count = self._loose = self._arrived = 0
+        self._start = b""
+        self._whole = self._last = False
         self._transport.write(
-            b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n" % (path, host, self._headers, lines(question.headers))
+            b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n"
+            % (path.encode("ascii"), authority.encode("ascii"), self._headers, lines(headers))
         )
         return answer
 
-    def taken(self, answer: Answer, size: int) -> None:
-        """So many bytes of a body were read: as many more may come."""
-        if self._paused and not self.closed:
-            self._paused = False
-            self._transport.resume_reading()
-
-    def drop(self, answer: Answer) -> None:
-        """Nobody waits for the rest of this answer: it must not be taken for the next one."""
-        if self._answer is answer:
+    def drop(self) -> None:
+        """Nobody waits for the rest of the answer, if there is any: it must not be taken for the next one."""
+        if self._answer is not None:
             self._answer = None
             self.close()
 
@@ -94,28 +102,55 @@ class Http1(asyncio.BufferedProtocol):
         if answer is None or parser is None:
             self.close()  # nobody asked
             return
-        self._heard = True
-        self._loose += nbytes
+        self._arrived += nbytes
         try:
-            parser.feed_data(self._buffer[:nbytes])
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            data = self._buffer[:nbytes] if self._start is None else self._begin(bytes(self._buffer[:nbytes]))
+            self._loose += len(data)
+            parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade, Spoiled) as error:
             if isinstance(error, httptools.HttpParserCallbackError) and not isinstance(error.__context__, Spoiled):
                 raise
-            self._end(Spoiled("bad_protocol"))
-            return
-        if self._loose > LONGEST_LINE:
-            self._end(Spoiled("bad_protocol"))
-        elif self._whole:
+            if not self._whole:
+                self._end(Spoiled("bad_protocol"))
+                return
+            self._last = True  # more than was asked for
+        if self._whole:
             self._end(None)
+        elif self._loose > LONGEST_LINE or (not answer.status and self._arrived > LARGEST_HEAD):
+            self._end(Spoiled("bad_protocol"))
+        elif self._arrived > self._most + LARGEST_HEAD:
+            self._end(Spoiled("too_large"))
         elif answer.crowded and not self._paused:
             self._paused = True
             self._transport.pause_reading()
+
+    def _begin(self, data: bytes) -> bytes:
+        """What the parser is to have of the beginning: nothing but HTTP/1, and no answers that go before the answer."""
+        start = (self._start or b"") + data
+        while True:
+            if start[: len(_START)] != _START[: len(start)]:  # the parser takes RTSP, too
+                raise Spoiled("bad_protocol")
+            kind = start[_STATUS_AT : _STATUS_AT + 1]
+            if kind and kind != b"1":
+                self._start = None
+                return start
+            end = _BLANK_LINE.search(start) if kind else None
+            if end is None:
+                if len(start) > LONGEST_LINE:
+                    raise Spoiled("bad_protocol")
+                self._start = start
+                return b""
+            interim, start = start[: end.end()], start[end.end() :]
+            self._interim += 1
+            # Nobody asked for another protocol (101).
+            if self._interim > MOST_INTERIM or b" 101" in interim[:12] or not _INTERIM.fullmatch(interim):
+                raise Spoiled("bad_protocol")
 
     def eof_received(self) -> None:
         """The server says that it has no more to say, and the connection will be closed."""
         self.closed = True
         if self._answer is not None and self._answer.status:
-            self._end(None if self._until_close else Spoiled("truncated"))
+            self._end(None if self._answer.until_close else Spoiled("truncated"))
         else:
             self._end(ConnectionResetError("closed before the answer"))
 
@@ -127,6 +162,12 @@ class Http1(asyncio.BufferedProtocol):
         if not self.gone.done():
             self.gone.set_result(None)
 
+    def _resume(self) -> None:
+        """What had come was read: more may come."""
+        if self._paused and not self.closed:
+            self._paused = False
+            self._transport.resume_reading()
+
     def _end(self, error: Exception | None) -> None:
         """The answer is over, well or not."""
         answer, self._answer = self._answer, None
@@ -134,7 +175,7 @@ class Http1(asyncio.BufferedProtocol):
             return
         if error is None:
             answer.finish()
-        elif isinstance(error, ConnectionError) and self.used > 1 and not self._heard:
+        elif isinstance(error, ConnectionError) and self.used > 1 and not self._arrived:
             answer.fail(Unanswered("closed while it was idle"))  # that says nothing about the page
         else:
             answer.fail(error)
@@ -167,17 +208,13 @@ class Http1(asyncio.BufferedProtocol):
         answer, parser = cast(Answer, self._answer), cast(httptools.HttpResponseParser, self._parser)
         self._loose = 0
         status = parser.get_status_code()
-        if 100 <= status < 200:
-            self._interim += 1
-            if status == 101 or self._interim > MOST_INTERIM:  # nobody asked for another protocol
-                raise Spoiled("bad_protocol")
-            return
-        answer.begin(status, self._lines)
-        coding = answer.headers.get("Transfer-Encoding")
-        if coding is not None and coding.strip().lower() != "chunked":
-            raise Spoiled("bad_protocol")  # nobody said that we understand others
-        self._until_close = coding is None and "Content-Length" not in answer.headers
-        self._lines = []
+        if status < 200 or parser.get_http_version() not in ("1.0", "1.1"):
+            raise Spoiled("bad_protocol")
+        headers, self._lines = Headers(self._lines), []
+        codings = headers.all("Transfer-Encoding")
+        if codings and [coding.strip().lower() for coding in codings] != ["chunked"]:
+            raise Spoiled("bad_protocol")  # nobody said that we understand others, or this one twice
+        answer.begin(status, headers, until_close=not codings and "Content-Length" not in headers)
 
     def on_body(self, piece: bytes) -> None:
         """Some of the body."""
@@ -186,7 +223,7 @@ class Http1(asyncio.BufferedProtocol):
             self._answer.feed(piece)
 
     def on_message_complete(self) -> None:
-        """The end of an answer, or of one that went before it."""
+        """The end of an answer."""
         if self._answer is not None and self._answer.status:
             self._whole = True
             self._last = self._parser is None or not self._parser.should_keep_alive()

@@ -11,6 +11,8 @@ from typing import Protocol
 import brotli
 import zstandard
 
+from afresh.fetch.zstd_frames import ZstdFrames
+
 STEP = 1 << 16
 BLOCK = 1 << 20
 MOST_STAGES = 4  # honest servers use one
@@ -43,10 +45,6 @@ class _Counted:
     """Hands pieces on, up to a limit in all."""
 
     def __init__(self, out: Out, limit: int) -> None:
-        self.turn(out, limit)
-
-    def turn(self, out: Out, limit: int) -> None:
-        """Hand what comes from now on elsewhere."""
         self._out = out
         self._left = limit
 
@@ -127,7 +125,7 @@ class _Zlib:
                 return b""
 
     def finish(self) -> None:
-        if self._stream is not None or (self._held and not self._streams):
+        if self._stream is not None or not self._streams:
             raise Spoiled("truncated")
 
 
@@ -156,10 +154,8 @@ class _Brotli:
     def __init__(self, out: Out, limit: int) -> None:
         self._made = _Counted(out, limit)
         self._stream = brotli.Decompressor()
-        self._begun = False
 
     def feed(self, data: bytes) -> None:
-        self._begun = True
         try:
             piece = self._stream.process(data, output_buffer_limit=STEP)
             while piece:
@@ -169,37 +165,28 @@ class _Brotli:
             raise Spoiled("bad_coding") from None
 
     def finish(self) -> None:
-        if self._begun and not self._stream.is_finished():
+        if not self._stream.is_finished():
             raise Spoiled("truncated")
 
 
 class _Zstd:
     """zstd: any number of frames."""
 
-    # The library does not tell whether a frame has ended. A frame of ours, fed after the last byte, comes out as it
-    # went in if and only if it stands at the beginning of a frame.
-    _MARK = b"the end"
-    _MARK_FRAME = zstandard.ZstdCompressor().compress(_MARK)
-
     def __init__(self, out: Out, limit: int) -> None:
         self._made = _Counted(out, limit)
         decompressor = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
         self._stream = decompressor.stream_writer(self._made, write_size=STEP, closefd=False)  # type: ignore[arg-type]
+        self._frames = ZstdFrames()
 
     def feed(self, data: bytes) -> None:
+        self._frames.feed(data)
         try:
             self._stream.write(data)
         except zstandard.ZstdError:
             raise Spoiled("bad_coding") from None
 
     def finish(self) -> None:
-        mark = bytearray()
-        self._made.turn(mark.extend, STEP)
-        try:
-            self._stream.write(self._MARK_FRAME)
-        except zstandard.ZstdError:
-            raise Spoiled("truncated") from None
-        if mark != self._MARK:
+        if not self._frames.whole:
             raise Spoiled("truncated")
 
 

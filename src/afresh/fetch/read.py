@@ -13,6 +13,8 @@ _BREATH = 1 << 20  # bytes made before others get their turn
 async def read(answer: Answer, limit: int) -> bytes:
     """The whole body, its codings undone; Spoiled if it is too large, cut off, or cannot be understood.
 
+    An answer that says how long it is may be empty. One that ends with its connection right after the head was cut off.
+
     The limit holds for what arrives as well as for what comes out: some codings can be fed for ever and make nothing.
     """
     coded = codings(answer.headers.all("Content-Encoding"))
@@ -33,4 +35,8 @@ async def read(answer: Answer, limit: int) -> bytes:
                 if body.size - rested > _BREATH:  # others get their turn
                     rested = body.size
                     await asyncio.sleep(0)
+    if not answer.received:
+        if answer.until_close:
+            raise Spoiled("truncated")
+        return b""
     return body.finish() if body is not None else b""

@@ -13,9 +13,10 @@ the host rests, longer if it was slow, much longer if it failed.
 from afresh.frontier.addresses import Addresses, AddressLimits
 from afresh.frontier.base import Eliminator
 from afresh.frontier.cache import Clock
+from afresh.frontier.host_patterns import HostPatterns
 from afresh.frontier.hosts import Hosts, Politeness, host_failed, put_off
 from afresh.frontier.links import Links, links
-from afresh.frontier.permission import Permission, RobotsState, robots_verdict
+from afresh.frontier.permission import Permission, RobotsState
 from afresh.frontier.robots import Robots
 from afresh.frontier.scope import Admission, Refusal, Scope, Traps, site_of
 from afresh.frontier.seen import Seen, fingerprints
@@ -28,6 +29,7 @@ __all__ = [
     "Admission",
     "Clock",
     "Eliminator",
+    "HostPatterns",
     "Hosts",
     "Links",
     "Permission",
@@ -50,6 +52,5 @@ __all__ = [
     "owner",
     "parse",
     "put_off",
-    "robots_verdict",
     "site_of",
 ]

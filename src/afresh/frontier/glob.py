@@ -12,18 +12,25 @@ class Glob:
     (True, False, True)
     """
 
-    __slots__ = ("_first", "_last", "_middle", "pattern")
+    __slots__ = ("_first", "_last", "_middle")
 
     def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
         anchored = pattern.endswith("$")
         first, *rest = (pattern[:-1] if anchored else pattern).split("*")
         self._first: str = first
         # The piece that must be at the very end; None if anything may follow.
         self._last: str | None = (rest.pop() if rest else None) if anchored else None
-        self._middle: list[str] | None = [piece for piece in rest if piece]
+        self._middle: list[str] | None = rest
         if anchored and self._last is None:  # no star at all: the whole text
             self._middle = None
+
+    @property
+    def pattern(self) -> str:
+        """The pattern as it was given; put together again, since a site may have thousands of them."""
+        if self._middle is None:
+            return self._first + "$"
+        end = [] if self._last is None else [self._last + "$"]
+        return "*".join([self._first, *self._middle, *end])
 
     def matches(self, text: str) -> bool:
         """Whether the pattern matches the text."""

@@ -10,13 +10,12 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html.entities import html5
-from typing import Any
 
 import numpy as np
 
 from afresh.frontier.url import LONGEST, Resolver
+from afresh.reading import Document, Wanted, read
 
-LARGEST = 4 * 1024 * 1024  # bytes of a page that are read
 MOST = 5_000  # links of a page that are kept
 LONGEST_KNOWN = 400  # bytes of a tag that is recognised when it comes again
 MOST_CANDIDATES = 100  # words of a srcset that are read
@@ -69,7 +68,6 @@ _FILE_ATTRIBUTES = ("srcset", "poster", "data", "background")
 
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,8};?|#[xX][0-9a-fA-F]{1,7};?|[A-Za-z0-9]{1,32};?)")
 _REFRESH = re.compile(r"\s*[0-9.]{0,20}\s*[;,\s]\s*(?:url\s*=\s*)?(['\"]?)(.*)", re.IGNORECASE | re.DOTALL)
-_CHARSET = re.compile(rb"charset\s{0,9}=\s{0,9}[\"']?\s{0,9}([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ class Links:
 
 
 def links(
-    page: bytes | str,
+    page: Document | bytes | str,
     url: str,
     *,
     content_type: str = "",
@@ -101,15 +99,19 @@ def links(
 ) -> Links:
     """The links of an HTML page that was found at `url`; `robots_tag` is its X-Robots-Tag header.
 
+    A page that was read already must have been asked for what is `wanted`.
+
     Links that were `written` on another page of the same folder and are in `met` are left out: a site's menu need not
     be understood anew on every page.
 
     >>> links(b'<base href="/docs/"><a href="a.html#top">A</a> <a href="b" rel=nofollow>B</a>', "http://e.org/x").urls
     ('http://e.org/docs/a.html',)
     """
-    text = page[:LARGEST].encode("utf-8", "replace") if isinstance(page, str) else _utf8(page[:LARGEST], content_type)
+    if not isinstance(page, Document):
+        body = page.encode("utf-8", "replace") if isinstance(page, str) else page
+        page = read(body, "charset=utf-8" if isinstance(page, str) else content_type, wanted=wanted(files, most))
     found = _Collector(url, robots_tag, most=most, files=files, forms=forms)
-    for tag, attributes in _tags(text, 4 * most + 64, files=files):
+    for tag, attributes in _tags(page, files=files):
         if isinstance(attributes, dict):
             found.take(tag, attributes)
         elif found.based or attributes not in met:
@@ -240,28 +242,33 @@ class _Collector:
             self._noindex |= word.strip() in ("noindex", "none")
 
 
-def _tags(page: bytes, rows: int, *, files: bool) -> Iterator[tuple[str, dict[str, str] | bytes]]:
+@lru_cache(maxsize=64)
+def wanted(files: bool = False, most: int = MOST) -> Wanted:
+    """What a page must be asked for when it is read, so that its links can be had."""
+    if files:
+        return Wanted((*_TAGS, *_FILE_LINKS), (*_ATTRIBUTES, *_FILE_ATTRIBUTES), 4 * most + 64)
+    return Wanted(_TAGS, _ATTRIBUTES, 4 * most + 64)
+
+
+def _tags(page: Document, *, files: bool) -> Iterator[tuple[str, dict[str, str] | bytes]]:
     """Each tag that can hold a link, with those of its attributes that matter.
 
     Of an `a` that has nothing but an address, this is the address as written, without its fragment and once for all its
     repetitions.
     """
-    from afresh.frontier import tags  # compiled code takes a second to load: not before somebody needs it
+    from afresh.frontier import gather  # compiled code takes a second to load: not before somebody needs it
 
-    names, tag_codes = _codes((*_TAGS, *_FILE_LINKS) if files else _TAGS)
-    keys, attribute_codes = _codes((*_ATTRIBUTES, *_FILE_ATTRIBUTES) if files else _ATTRIBUTES)
-    room = np.empty((min(rows, len(page) // 2 + 1), 4), np.int64)  # no tag and no attribute is shorter
-    array = np.frombuffer(page, np.uint8)
-    room = room[: tags.scan(array, tag_codes, attribute_codes, room)]
-    gathered = np.empty((len(room), 3), np.int64)
-    count = tags.gather(array, room, (names.index("a"), keys.index("href")), gathered)
+    names, keys, rows, text = page.wanted.tags, page.wanted.attributes, page.rows, page.page
+    gathered = np.empty((len(rows), 3), np.int64)
+    plain = (names.index("a"), keys.index("href"))
+    count = gather.gather(np.frombuffer(text, np.uint8), rows, plain, gathered)
     for kind, first, last in gathered[:count].tolist():
         if kind == 0:
-            yield "a", page[first:last]
+            yield "a", text[first:last]
             continue
-        tag = names[int(room[first, 0])]
-        raw = tuple((keys[key], page[start:end]) for _, key, start, end in room[first + 1 : last].tolist())
-        short = (tag == "meta" or tag == "link") and room[last - 1, 3] - room[first, 3] <= LONGEST_KNOWN
+        tag = names[int(rows[first, 0])]
+        raw = tuple((keys[key], text[start:end]) for _, key, start, end in rows[first + 1 : last].tolist())
+        short = (tag == "meta" or tag == "link") and rows[last - 1, 3] - rows[first, 3] <= LONGEST_KNOWN
         if short and not files and _says_nothing(tag, raw):
             continue
         yield tag, _attributes(raw)
@@ -284,19 +291,6 @@ def _says_nothing(tag: str, raw: tuple[tuple[str, bytes], ...]) -> bool:
         return about.strip().lower() != "robots" and does.strip().lower() != "refresh"
     relations = set(attributes.get("rel", "").lower().split())
     return "nofollow" in relations or not relations & _TO_PAGES
-
-
-_CODES: dict[tuple[str, ...], tuple[list[str], Any]] = {}
-
-
-def _codes(words: tuple[str, ...]) -> tuple[list[str], Any]:
-    """Words in the order of their codes, and the codes."""
-    if words not in _CODES:
-        from afresh.frontier.tags import name_code
-
-        ordered = sorted(words, key=name_code)
-        _CODES[words] = ordered, np.array([name_code(word) for word in ordered], np.uint64)
-    return _CODES[words]
 
 
 def _unescaped(value: str) -> str:
@@ -326,25 +320,3 @@ def _candidates(srcset: str) -> list[str]:
             found.append(word.rstrip(","))
         expected = word.endswith(",")
     return found
-
-
-def _utf8(page: bytes, content_type: str) -> bytes:
-    """The page in UTF-8: by its byte order mark, its header, what it says of itself, else as it is."""
-    for mark, encoding in ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
-        if page.startswith(mark):
-            return _recoded(page[len(mark) :], encoding)
-    match = _CHARSET.search(content_type.encode("ascii", "replace")) or _CHARSET.search(page[:1024])
-    name = match[1].decode().lower() if match else "utf-8"
-    if name in ("iso-8859-1", "latin1", "us-ascii", "ascii"):
-        name = "cp1252"  # as every browser reads them
-    # A page that could be read as ASCII cannot itself be in UTF-16.
-    return _recoded(page, "utf-8" if name.startswith("utf-16") else name)
-
-
-def _recoded(page: bytes, encoding: str) -> bytes:
-    if encoding in ("utf-8", "utf8"):
-        return page  # what is wrong in it is found where a link is read
-    try:
-        return page.decode(encoding, "replace").encode("utf-8", "replace")
-    except (LookupError, ValueError):  # an unknown name, or the name of something that is no text encoding
-        return page

@@ -20,7 +20,6 @@ REDIRECTS = 5  # that RFC 9309 wants followed at the least
 _NOT_TO_BE_HAD = frozenset({"too_many_redirects", "bad_redirect"})
 
 EVERYTHING = Robots()
-NOTHING = Robots("User-agent: *\nDisallow: /")
 
 
 class Access(StrEnum):
@@ -58,17 +57,6 @@ def access(status: int, reason: str = "") -> Access:
     return Access.FREE if 300 <= status < 500 and status != 429 else Access.CLOSED
 
 
-def robots_verdict(status: int, body: str | bytes = b"", reason: str = "") -> Robots:
-    """The rules that follow from one answer, nothing being known from before."""
-    match access(status, reason):
-        case Access.RULES:
-            return Robots(body)
-        case Access.FREE:
-            return EVERYTHING
-        case _:
-            return NOTHING
-
-
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long an answer is good for, in seconds."""
@@ -86,7 +74,7 @@ class RobotsState:
     Invariant: rules whose `confirmed` is older than `reuse` never decide anything.
 
     >>> state = RobotsState().answered(404, now=0.0)
-    >>> str(state.verdict("afresh", "http://example.org/", now=1.0)), state.due(now=1.0)
+    >>> str(state.verdict("http://example.org/", now=1.0)), state.due(now=1.0)
     ('allowed', False)
     """
 
@@ -96,30 +84,33 @@ class RobotsState:
     failures: int = 0  # in a row, up to now
     patience: Patience = Patience()
 
-    def answered(self, status: int, body: str | bytes = b"", *, now: float, reason: str = "") -> "RobotsState":
-        """The state after an attempt to get robots.txt."""
+    def answered(self, status: int, rules: Robots | None = None, *, now: float, reason: str = "") -> "RobotsState":
+        """The state after an attempt to get robots.txt, whose rules count if the answer is one that has any."""
         found = access(status, reason)
         if found is Access.UNCHANGED and self.rules is None:
             found = Access.CLOSED  # nothing to be unchanged: ask again without conditions
         if found is Access.CLOSED:
             wait = min(self.patience.first_retry * 2.0 ** min(self.failures, 40), self.patience.longest_retry)
             return replace(self, next_try=now + wait, failures=self.failures + 1)
-        rules = self.rules if found is Access.UNCHANGED else Robots(body) if found is Access.RULES else EVERYTHING
+        if found is Access.UNCHANGED:
+            rules = self.rules
+        elif found is Access.FREE or rules is None:
+            rules = EVERYTHING
         return replace(self, rules=rules, confirmed=now, next_try=now + self.patience.refresh, failures=0)
 
     def due(self, now: float) -> bool:
         """Whether robots.txt should be fetched."""
         return now >= self.next_try or (not self.failures and not self._usable(now))
 
-    def verdict(self, agent: str, url: str, now: float) -> Permission:
+    def verdict(self, url: str, now: float) -> Permission:
         """Whether a page may be fetched at this moment."""
         if self._usable(now) and self.rules is not None:
-            return Permission.ALLOWED if self.rules.allowed(agent, url) else Permission.REFUSED
+            return Permission.ALLOWED if self.rules.allowed(url) else Permission.REFUSED
         return Permission.ASK if self.due(now) else Permission.REFUSED
 
-    def crawl_delay(self, agent: str, now: float) -> float | None:
+    def crawl_delay(self, now: float) -> float | None:
         """Seconds that the host wants between requests; None if it does not say."""
-        return self.rules.crawl_delay(agent) if self.rules is not None and self._usable(now) else None
+        return self.rules.crawl_delay if self.rules is not None and self._usable(now) else None
 
     def _usable(self, now: float) -> bool:
         return self.rules is not None and now - self.confirmed <= self.patience.reuse

@@ -1,25 +1,25 @@
 """robots.txt as RFC 9309 reads it, and as Google's own parser does where the RFC is silent.
 
 Only the first 500 KiB count, and 16,664 bytes of a line. Groups for the same agent are joined; the longest matching
-rule decides, and of two equally long ones the one that allows. Percent signs are written one way on both sides before
-they are compared. Matching is linear in the length of the path, and what is kept is linear in the file: agents
-that stand together share their rules.
+rule decides, and of two equally long ones the one that allows. Rules and paths are brought into one form before they
+are compared (`robots_form`). Reading a file is linear in its size, and of it only the rules for one agent are kept
+(`robots_rules`), in less memory than the file takes. `/robots.txt` itself is always allowed.
 """
 
 import re
-from dataclasses import dataclass, field
+from typing import Any, Self
 
-from afresh.frontier.glob import Glob
+from afresh.frontier.robots_form import path_form, rule_forms
+from afresh.frontier.robots_rules import Rules
+from afresh.reading import utf8
 
 LARGEST = 500 * 1024  # bytes of the file that are read
 LONGEST_LINE = 16_664  # bytes of a line that are read: eight of the longest URLs that browsers take
 LONGEST_DELAY = 86_400.0
 MOST_SITEMAPS = 1_000
 
+_BLANK = b" \t\0\v\f"
 _TOKEN = re.compile(rb"[A-Za-z_-]+")
-_ESCAPED = re.compile(rb"%[0-9A-Fa-f]{2}")
-_NOT_ASCII = re.compile(rb"[\x80-\xff]")
-_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _DELAY = re.compile(rb"[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9}")
 # A key counts if it begins like this; the second and later spellings are common mistakes.
 _KEYS = {
@@ -29,115 +29,139 @@ _KEYS = {
     "sitemap": (b"sitemap", b"site-map"),
     "delay": (b"crawl-delay", b"crawldelay", b"crawl delay"),
 }
-
-
-@dataclass(slots=True)
-class _Group:
-    """Rules, or a delay, that several agents share."""
-
-    rules: list[tuple[bytes, bool]] = field(default_factory=list)  # pattern, allowed
-    delay: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    length: int
-    allowed: bool
-    glob: Glob
+_LONGEST_KEY = 64  # bytes of what is remembered of a key as it is written
+_MOST_KEYS = 256
 
 
 class Robots:
-    """What one robots.txt allows.
+    """What one robots.txt allows one agent (its product name, such as `afresh`).
 
-    >>> robots = Robots("User-agent: *\\nDisallow: /private/\\nCrawl-delay: 2\\nSitemap: https://example.org/map.xml")
-    >>> robots.allowed("afresh", "https://example.org/private/x"), robots.allowed("afresh", "https://example.org/")
+    >>> text = "User-agent: *\\nDisallow: /private/\\nCrawl-delay: 2\\nSitemap: https://example.org/map.xml"
+    >>> robots = Robots(text, "afresh")
+    >>> robots.allowed("https://example.org/private/x"), robots.allowed("https://example.org/")
     (False, True)
-    >>> robots.crawl_delay("afresh"), robots.sitemaps
+    >>> robots.crawl_delay, robots.sitemaps
     (2.0, ('https://example.org/map.xml',))
     """
 
-    def __init__(self, text: str | bytes = b"") -> None:
-        self.sitemaps: tuple[str, ...] = ()
-        self._groups: dict[bytes, list[_Group]] = {}  # by agent, lower case; b"*" for all others
-        self._chosen: dict[str, tuple[_Rule, ...]] = {}
-        self._read(_content(text))
+    __slots__ = ("_rules", "crawl_delay", "sitemaps")
 
-    def allowed(self, agent: str, url: str) -> bool:
-        """Whether the agent (its product name, such as `afresh`) may fetch a URL.
+    def __init__(self, text: str | bytes = b"", agent: str = "*") -> None:
+        found = _Reader(agent)
+        found.read(_content(text))
+        self.sitemaps: tuple[str, ...] = tuple(found.sitemaps)
+        # Seconds that the host wants between two requests; None if it does not say.
+        self.crawl_delay: float | None = found.mine.delay
+        self._rules = Rules.of(rule_forms(found.mine.allowed), rule_forms(found.mine.disallowed))
+
+    def allowed(self, url: str) -> bool:
+        """Whether a URL may be fetched.
 
         The URL must be canonical, hence ASCII: a rule for `/é` is a rule for `/%C3%A9`, never for a bare `/é`.
         """
-        rules = self._rules(agent)
-        if not rules:
-            return True
-        path = _path(url)
-        # The longest come first, and of equally long ones those that allow.
-        return next((rule.allowed for rule in rules if rule.glob.matches(path)), True)
+        path = path_form(url)
+        return path == b"/robots.txt" or self._rules.allow(path)
 
-    def crawl_delay(self, agent: str) -> float | None:
-        """Seconds that the host wants between two requests of this agent; None if it does not say."""
-        return max((group.delay for group in self._of(agent) if group.delay is not None), default=None)
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory this takes."""
+        return 256 + self._rules.size + sum(64 + len(line) for line in self.sitemaps)
 
-    def _of(self, agent: str) -> list[_Group]:
-        name = agent.partition("/")[0].strip().lower().encode("utf-8", "replace")
-        return self._groups.get(name) or self._groups.get(b"*", [])
+    def to_json(self) -> dict[str, Any]:
+        """What is to be kept, so that it need not be read again."""
+        return {"rules": self._rules.to_json(), "delay": self.crawl_delay, "sitemaps": self.sitemaps}
 
-    def _rules(self, agent: str) -> tuple[_Rule, ...]:
-        found = self._chosen.get(agent)
-        if found is None:
-            if len(self._chosen) >= 16:  # a crawler has one name or two
-                self._chosen.clear()
-            unique = {rule for group in self._of(agent) for rule in group.rules}
-            ordered = sorted(unique, key=lambda rule: (-len(rule[0]), not rule[1], rule[0]))
-            found = tuple(_Rule(len(pattern), allowed, Glob(pattern.decode("latin-1"))) for pattern, allowed in ordered)
-            self._chosen[agent] = found
-        return found
+    @classmethod
+    def from_json(cls, kept: dict[str, Any]) -> Self:
+        """What was kept."""
+        robots = cls.__new__(cls)
+        robots._rules = Rules.from_json(kept["rules"])
+        robots.crawl_delay, robots.sitemaps = kept["delay"], tuple(kept["sitemaps"])
+        return robots
 
-    def _read(self, content: bytes) -> None:
-        sitemaps: dict[str, None] = {}
-        rules, delays = _Grouping(self._groups), _Grouping(self._groups)
+
+class _Found:
+    """What was found for one agent."""
+
+    def __init__(self) -> None:
+        self.named = False  # whether a line speaks of it at all
+        self.allowed: list[bytes] = []
+        self.disallowed: list[bytes] = []
+        self.delay: float | None = None
+
+
+class _Reader:
+    """Reads a file line by line, and collects what it says of one agent and of all that it does not name."""
+
+    def __init__(self, agent: str) -> None:
+        self._name = agent.partition("/")[0].strip().lower().encode("utf-8", "replace")
+        self._own, self._all = _Found(), _Found()
+        self.sitemaps: dict[str, None] = {}
+
+    @property
+    def mine(self) -> _Found:
+        """What counts for the agent."""
+        return self._own if self._own.named else self._all
+
+    def read(self, content: bytes) -> None:
+        """Take in a whole file."""
+        rules = _Grouping()  # whom the next rule speaks of,
+        delays = _Grouping()  # and the next delay: that must not come between agents and their rules
+        keys: dict[bytes, str] = {}  # by how they are written
         for line in content.replace(b"\r", b"\n").split(b"\n"):
-            key, value = _key_and_value(line[:LONGEST_LINE])
-            if key == "agent":
-                name = _agent(value)
-                rules.agent(name)
-                delays.agent(name)
-            elif key in ("allow", "disallow"):
-                for pattern in _patterns(value, key):
-                    rules.current().rules.append((pattern, key == "allow"))
-                rules.close()
-                delays.close()
-            elif key == "delay":
-                # A delay belongs to the agents just above it, and must not come between agents and their rules.
-                if _DELAY.fullmatch(value):
-                    group = delays.current()
-                    group.delay = max(group.delay or 0.0, min(float(value), LONGEST_DELAY))
-                delays.close()
-            elif key == "sitemap" and value and len(sitemaps) < MOST_SITEMAPS:
-                sitemaps[value.decode("utf-8", "replace")] = None
-        self.sitemaps = tuple(sitemaps)
+            if not line:
+                continue
+            if len(line) > LONGEST_LINE:
+                line = line[:LONGEST_LINE]
+            if b"#" in line:
+                line = line.partition(b"#")[0]
+            name, colon, value = line.partition(b":")
+            if not colon:
+                name, value = _two_words(line)
+            key = keys.get(name)
+            if key is None:
+                key = _key(name)
+                if len(name) <= _LONGEST_KEY and len(keys) < _MOST_KEYS:
+                    keys[name] = key
+            if key == "disallow" or key == "allow":
+                if value := value.strip(_BLANK):
+                    for each in rules.of:
+                        (each.disallowed if key == "disallow" else each.allowed).append(value)
+                rules.closed = delays.closed = True
+            elif key:
+                self._take(key, value.strip(_BLANK), rules, delays)
+
+    def _take(self, key: str, value: bytes, rules: "_Grouping", delays: "_Grouping") -> None:
+        """A line that is no rule."""
+        if key == "agent":
+            name = _agent(value)
+            speaks_of = self._all if name == b"*" else self._own if name == self._name else None
+            rules.agent(speaks_of)
+            delays.agent(speaks_of)
+        elif key == "delay":
+            if _DELAY.fullmatch(value):
+                for each in delays.of:
+                    each.delay = max(each.delay or 0.0, min(float(value), LONGEST_DELAY))
+            delays.closed = True
+        elif value and len(self.sitemaps) < MOST_SITEMAPS:
+            self.sitemaps[value.decode("utf-8", "replace")] = None
 
 
 class _Grouping:
     """Which agents the next line speaks of: all since the last line that closed a group."""
 
-    def __init__(self, groups: dict[bytes, list[_Group]]) -> None:
-        self._groups = groups
-        self._group = _Group()  # before any agent: rules for nobody
-        self._closed = True
+    def __init__(self) -> None:
+        self.of: list[_Found] = []  # before any agent: nobody
+        self.closed = True
 
-    def agent(self, name: bytes) -> None:
-        if self._closed:
-            self._group, self._closed = _Group(), False
-        known = self._groups.setdefault(name, [])
-        if not known or known[-1] is not self._group:
-            known.append(self._group)
-
-    def current(self) -> _Group:
-        return self._group
-
-    def close(self) -> None:
-        self._closed = True
+    def agent(self, found: _Found | None) -> None:
+        """One more agent; None if it is of no interest here."""
+        if self.closed:
+            self.of, self.closed = [], False
+        if found is not None:
+            found.named = True
+            if found not in self.of:
+                self.of.append(found)
 
 
 def _content(text: str | bytes) -> bytes:
@@ -145,11 +169,10 @@ def _content(text: str | bytes) -> bytes:
     raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
     cut = len(raw) > LARGEST
     raw = raw[:LARGEST]
-    zeros = raw[:512].count(0)
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or zeros * 3 > len(raw[:512]):
-        # UTF-16; without a mark the zero half of the first characters tells which way round.
-        order = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-16-be" if raw[:1] == b"\0" else "utf-16-le"
-        raw = raw.decode(order, "replace").encode("utf-8", "replace")
+    label = "utf-8"  # whatever the file says of itself, unless it has a mark
+    if raw[:512].count(0) * 3 > len(raw[:512]):
+        label = "utf-16be" if raw[:1] == b"\0" else "utf-16le"  # the zero half of the first characters tells
+    raw = utf8(raw, f"charset={label}")
     if cut:
         raw = raw[: max(raw.rfind(b"\n"), raw.rfind(b"\r"), 0)]
     for byte in b"\xef\xbb\xbf":  # a mark that was cut short is left out all the same
@@ -158,19 +181,16 @@ def _content(text: str | bytes) -> bytes:
     return raw
 
 
-def _key_and_value(line: bytes) -> tuple[str, bytes]:
-    line = line.partition(b"#")[0].strip(b" \t\0\v\f")
-    name, colon, value = line.partition(b":")
-    if not colon:
-        words = line.split()
-        if len(words) != 2:  # the colon may be missing, but only if it is plain where it belongs
-            return "", b""
-        name, value = words
-    name = name.strip().lower()
-    for key, spellings in _KEYS.items():
-        if name.startswith(spellings):
-            return key, value.strip(b" \t\0\v\f")
-    return "", b""
+def _two_words(line: bytes) -> tuple[bytes, bytes]:
+    """Key and value without a colon between them: only if it is plain where it belongs."""
+    words = line.split()
+    return (words[0], words[1]) if len(words) == 2 else (b"", b"")
+
+
+def _key(name: bytes) -> str:
+    """What a key means, however it is written; "" if nothing."""
+    name = name.strip(_BLANK).strip().lower()
+    return next((key for key, spellings in _KEYS.items() if name.startswith(spellings)), "")
 
 
 def _agent(value: bytes) -> bytes:
@@ -179,38 +199,3 @@ def _agent(value: bytes) -> bytes:
         return b"*"
     match = _TOKEN.match(value)
     return match[0].lower() if match else b""
-
-
-def _patterns(value: bytes, key: str) -> list[bytes]:
-    if not value:
-        return []
-    pattern = _one_way(_NOT_ASCII.sub(lambda match: b"%%%02X" % match[0][0], value))
-    # Only a dollar sign at the end is special.
-    body, end = (pattern[:-1], b"$") if pattern.endswith(b"$") else (pattern, b"")
-    found = [body.replace(b"$", b"%24") + end]
-    folder, slash, name = pattern.rpartition(b"/")
-    if key == "allow" and slash and name.startswith(b"index.htm"):
-        found.append(folder + b"/$")  # who allows the index page means the folder too
-    return found
-
-
-def _one_way(text: bytes) -> bytes:
-    return _ESCAPED.sub(_escape, text)
-
-
-def _escape(match: re.Match[bytes]) -> bytes:
-    byte = int(match[0][1:], 16)
-    return bytes((byte,)) if byte in _UNRESERVED else match[0].upper()
-
-
-def _path(url: str) -> str:
-    """Path and query of a URL in the one spelling; `*` and `$` are escaped, since rules can only name them so."""
-    raw = url.encode("utf-8", "surrogateescape")
-    start = raw.find(b"//")
-    start = 0 if start < 0 else start + 2
-    slash = min((place for place in (raw.find(b"/", start), raw.find(b"?", start)) if place >= 0), default=-1)
-    path = raw[slash:] if slash >= 0 else b"/"
-    path = path.partition(b"#")[0]
-    if not path.startswith(b"/"):
-        path = b"/" + path
-    return _one_way(path).replace(b"*", b"%2A").replace(b"$", b"%24").decode("latin-1")

@@ -19,6 +19,7 @@ import xxhash
 
 from afresh.errors import ConfigError
 from afresh.frontier.glob import Glob
+from afresh.frontier.host_patterns import HostPatterns
 
 _SESSION = re.compile(
     r"[;?&](?:jsessionid|phpsessid|sessionid|session_id|session|sid|aspsessionid[a-z]{0,8}|cfid|cftoken|s_id|sess)=",
@@ -60,6 +61,8 @@ class Refusal:
 class Scope:
     """Where a crawl may go. Hosts are names or `*.name` (the name itself included); none means anywhere.
 
+    Hosts that are `never` to be asked are out of every scope.
+
     Paths to include and exclude are globs over path and query, as in robots.txt: `/docs/*.html$`, `*print=`.
 
     >>> scope = Scope(hosts=["*.example.org"], exclude=["/private/"], depth=3)
@@ -73,14 +76,14 @@ class Scope:
         self,
         *,
         hosts: Iterable[str] = (),
+        never: Iterable[str] = (),
         include: Iterable[str] = (),
         exclude: Iterable[str] = (),
         depth: int | None = None,
         traps: Traps | None = None,
     ) -> None:
-        names = [_host_pattern(name) for name in hosts]
-        self._hosts = {name for name in names if not name.startswith("*.")}
-        self._below = {name[2:] for name in names if name.startswith("*.")}
+        self._hosts = HostPatterns(hosts)
+        self._never = HostPatterns(never)
         self._include = [_path_pattern(pattern) for pattern in include]
         self._exclude = [_path_pattern(pattern) for pattern in exclude]
         self._depth = depth
@@ -89,7 +92,9 @@ class Scope:
     def refusal(self, url: str, depth: int = 0) -> Refusal | None:
         """Why a canonical URL, found so many links from a seed, is out of scope; None if it is not."""
         host, path, query = _parts(url)
-        if (self._hosts or self._below) and not self._has_host(host):
+        if host in self._never:
+            return Refusal("never", host)
+        if self._hosts and host not in self._hosts:
             return Refusal("host", host)
         if self._depth is not None and depth > self._depth:
             return Refusal("depth", str(depth))
@@ -100,13 +105,6 @@ class Scope:
             if glob.matches(tail):
                 return Refusal("exclude", glob.pattern)
         return _shape_refusal(path, query, self.traps)
-
-    def _has_host(self, host: str) -> bool:
-        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-        if host in self._hosts or name in self._hosts:
-            return True
-        labels = name.split(".")
-        return bool(self._below) and any(".".join(labels[nth:]) in self._below for nth in range(len(labels)))
 
 
 class Admission:
@@ -278,13 +276,6 @@ def _pattern(path: str, query: str) -> str:
         return shape
     names = sorted({parameter.partition("=")[0] for parameter in query[1:].split("&")})
     return shape + "?" + "&".join(_DIGITS.sub("#", name) for name in names)
-
-
-def _host_pattern(name: str) -> str:
-    plain = name.strip().lower().removeprefix("http://").removeprefix("https://").rstrip("/")
-    if not plain or "/" in plain or "*" in plain.removeprefix("*."):
-        raise ConfigError(f"{name!r} is not a host.", hint="Write a name such as example.org, or *.example.org.")
-    return plain
 
 
 def _path_pattern(pattern: str) -> Glob:

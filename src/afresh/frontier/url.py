@@ -6,6 +6,10 @@
    character itself (RFC 3986, 6.2.2: the two mean the same).
 4. User names and passwords are refused, and so is everything but http and https.
 
+The form of the form is the form itself, for every text: what robots.txt and scope are asked about is what is sent, byte
+by byte. So an escape that would make another one together with what stands before it stays an escape (`%2%65` is not
+`%2e`, a dot).
+
 A rule here must never join two different pages, so the order of parameters, doubled slashes, a dot after the host and
 session identifiers are all left alone. (Session identifiers are a matter of `scope`.)
 """
@@ -21,6 +25,8 @@ LONGEST = 2083  # what browsers and other crawlers take; longer ones are traps o
 
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_HEX = frozenset("0123456789ABCDEFabcdef")
+_LOOSE = re.compile(r"%[0-9A-Fa-f]?\Z")  # a percent sign that begins no escape, yet
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 # Paths that are canonical as they stand, each character being one that no rule touches and no segment a dot segment.
@@ -101,7 +107,12 @@ def canonical_or_none(url: str, base: str | None = None) -> str | None:
 
 def _one_way(escape: re.Match[str]) -> str:
     character = chr(int(escape[0][1:], 16))
-    return character if character in _UNRESERVED else escape[0].upper()
+    if character not in _UNRESERVED:
+        return escape[0].upper()
+    start = escape.start()
+    if character in _HEX and _LOOSE.search(escape.string[max(start - 2, 0) : start]):
+        return escape[0]
+    return character
 
 
 def _refuse(url: str, base: str | None) -> str:
@@ -144,7 +155,8 @@ class Resolver:
     def __call__(self, link: str) -> str | None:
         """The link's canonical form, None if it has none that can be crawled."""
         end = link.find("#")
-        plain = (link if end < 0 else link[:end]).strip(" ")
+        # Spaces around a link are nothing; one before its fragment is part of the path.
+        plain = link.strip(" ") if end < 0 else link[:end].lstrip(" ")
         found = None
         if self._origin and plain:
             if plain[0] == "/":

@@ -5,12 +5,14 @@ ampersand, bytes that are not of the encoding, control characters) is mended and
 number, kind, depth and length, so that neither memory nor time can be had for little.
 """
 
-import codecs
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator
 from html.entities import html5
 from typing import Protocol, TypeVar
 from xml.parsers import expat
+
+from afresh.reading import utf8
 
 DEEPEST = 64
 LONGEST_TAG = 1 << 17  # bytes; also of a comment. A longer one would be looked through again with every piece.
@@ -18,9 +20,6 @@ MOST_TAGS = 1_000_000  # and named characters
 MOST_NAMES = 10_000  # different ones, of tags and attributes: the parser remembers each
 PIECE = 1 << 15
 
-_ENCODING = re.compile(rb"""<\?xml[^>]{1,200}?encoding\s{0,9}=\s{0,9}["']([A-Za-z0-9._-]{1,40})["']""")
-# Codecs that are no encodings of pages, or cost more than linear time.
-_NO_ENCODINGS = frozenset({"idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "utf-7"})
 _BARE_AMPERSAND = re.compile(r"&(?!(?:#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{0,31});)")
 _LONGEST_REFERENCE = 34
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
@@ -52,21 +51,20 @@ def read_markup(body: bytes, new_reader: Callable[[], Given]) -> tuple[Given, st
 
     What is not well-formed is read a second time, mended, by a new reader.
     """
-    reader = new_reader()
+    body, reader = utf8(body), new_reader()
     try:
         return reader, _read(_pieces(body), reader)
-    except (expat.ExpatError, ValueError, LookupError):  # the last two are about the encoding it claims
+    except expat.ExpatError:
         reader = new_reader()
     try:
-        return reader, _read(_mended(body), reader, encoding="utf-8")
-    except (expat.ExpatError, ValueError) as error:
-        where = f" in line {error.lineno}" if isinstance(error, expat.ExpatError) else ""
-        return reader, f"It is not well-formed{where}; what comes after that was left out."
+        return reader, _read(_mended(body), reader)
+    except expat.ExpatError as error:
+        return reader, f"It is not well-formed in line {error.lineno}; what comes after that was left out."
 
 
-def _read(pieces: Iterable[bytes], reader: Reader, encoding: str | None = None) -> str:
+def _read(pieces: Iterable[bytes], reader: Reader) -> str:
     """Have a reader hear it; what is wrong that mending would not change."""
-    parser = expat.ParserCreate(encoding)
+    parser = expat.ParserCreate("utf-8")  # whatever the document says: it was turned into that
     parser.buffer_text = True
     parser.UseForeignDTD(True)  # so that an entity that is not declared is told, not an error
     _listen(parser, reader)
@@ -135,8 +133,8 @@ def _pieces(body: bytes) -> Iterator[bytes]:
 
 
 def _mended(body: bytes) -> Iterator[bytes]:
-    """The document as UTF-8, with what cannot be in one replaced."""
-    decoder = codecs.getincrementaldecoder(_encoding(body))("replace")
+    """The document with what cannot be in one replaced."""
+    decoder = getincrementaldecoder("utf-8")("replace")
     held, mended = "", 0
     for piece in _pieces(body):
         text = held + decoder.decode(piece)
@@ -149,16 +147,3 @@ def _mended(body: bytes) -> Iterator[bytes]:
             raise Enough(_TOO_MANY)
         yield text.encode()
     yield _BARE_AMPERSAND.sub("&amp;", _NOT_XML.sub("\ufffd", held + decoder.decode(b"", True))).encode()
-
-
-def _encoding(body: bytes) -> str:
-    """What the document says it is written in, or UTF-8."""
-    if body[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return "utf-16"
-    match = _ENCODING.match(body[:400].lstrip(b"\xef\xbb\xbf \t\r\n"))
-    try:
-        name = codecs.lookup(match[1].decode("ascii")).name if match else "utf-8"
-        "".encode(name)  # LookupError for codecs that are not about text
-    except LookupError:
-        return "utf-8-sig"
-    return "utf-8-sig" if name == "utf-8" or name in _NO_ENCODINGS or name.startswith("utf-16") else name

@@ -6,11 +6,11 @@ left alone. Whatever cannot be used is left out: the result says in one sentence
 understood before.
 """
 
-import codecs
 from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from itertools import islice
 
+from afresh.reading import utf8
 from afresh.signals.markup import Enough, read_markup
 from afresh.signals.moments import moment
 
@@ -86,9 +86,8 @@ def read_sitemap(body: bytes) -> Sitemap:
 
 def _text(body: bytes) -> Sitemap:
     """One address a line; lines that are none are left out."""
-    encoding = "utf-16" if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
     entries: list[Entry] = []
-    for line in islice(TextIOWrapper(BytesIO(body), encoding, errors="replace"), MOST_LINES):
+    for line in islice(TextIOWrapper(BytesIO(utf8(body)), "utf-8", errors="replace"), MOST_LINES):
         if _is_address(url := line.strip()):
             if len(entries) >= MOST_ENTRIES:
                 return Sitemap("text", tuple(entries), problem=_TOO_MANY)

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING
 from afresh.store.base import PageState, Record, Store, Totals
 from afresh.store.memory import Memory
 from afresh.store.sqlite import Sqlite
+from afresh.store.understood import understood
 
 if TYPE_CHECKING:
     from afresh.store.seen import SeenOnDisk
 
-__all__ = ["Memory", "PageState", "Record", "SeenOnDisk", "Sqlite", "Store", "Totals"]
+__all__ = ["Memory", "PageState", "Record", "SeenOnDisk", "Sqlite", "Store", "Totals", "understood"]
 
 
 def __getattr__(name: str) -> object:

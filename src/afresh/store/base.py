@@ -1,6 +1,6 @@
 """What the runners and the faces ask of a store."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
@@ -22,6 +22,7 @@ class PageState:
     changes: int = 0
     failures: int = 0  # in a row, up to now
     learned: bytes = b""  # the estimator's own memory of the page, opaque to the store
+    noise: str = ""  # what is known of the spots of the page that differ at nearly every fetch; opaque too
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +124,17 @@ class Store(Protocol):
     def hosts(self) -> Iterator[HostState]:
         """Every host that has a state."""
 
+    def pages_by_host(self) -> Iterator[tuple[str, int, int]]:
+        """Every host that has pages, in the order of their names: how many, and how many of them have a copy."""
+
     def get(self, name: str) -> str | None:
         """A named value of the runner's (its price, its start), or None."""
 
-    def put(self, values: dict[str, str]) -> None:
-        """Set named values, durably; claims the store if that was not done."""
+    def names(self, prefix: str) -> list[tuple[str, int]]:
+        """The names of values that begin so, in their order, each with about how many bytes its value takes."""
+
+    def put(self, values: Mapping[str, str | None]) -> None:
+        """Set named values, durably, and forget those that are None; claims the store if that was not done."""
 
     def totals(self) -> Totals:
         """Counts over the whole store."""

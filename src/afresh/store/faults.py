@@ -6,7 +6,7 @@ from pathlib import Path
 
 import apsw
 
-from afresh.errors import StoreError, StoreLocked
+from afresh.errors import BodyDamaged, StoreError, StoreLocked
 
 
 @contextmanager
@@ -14,7 +14,7 @@ def translated(path: Path) -> Iterator[None]:
     """Turn what goes wrong inside into a StoreError with a sentence and a hint."""
     try:
         yield
-    except (apsw.Error, OSError) as error:
+    except (apsw.Error, OSError, UnicodeError) as error:
         raise explain(path, error) from error
 
 
@@ -44,6 +44,8 @@ def explain(path: Path, error: Exception) -> StoreError:
             return not_a_store(path)
         case apsw.CorruptError() | apsw.FormatError():
             return damaged(path, str(error))
+        case UnicodeError():
+            return damaged(path, "it holds text that is no text")
         case apsw.FullError():
             return StoreError(
                 f"The disk is full: the last batch could not be written to the store {path}.",
@@ -77,6 +79,13 @@ def damaged(path: Path, what: str) -> StoreError:
     return StoreError(
         f"The store {path} is damaged ({what}).",
         hint=f"Put a backup in its place, or save what is readable with: sqlite3 '{path}' .recover",
+    )
+
+
+def damaged_body(path: Path, what: str) -> BodyDamaged:
+    """A copy whose body is not what was stored, in a store that may be sound otherwise."""
+    return BodyDamaged(
+        f"The store {path} is damaged ({what}).", hint="The next fetch of the page replaces it: start afresh run."
     )
 
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import itemgetter
@@ -104,11 +104,13 @@ class Memory:
             self._hosts[record.host.host] = record.host
         self._totals = totals
 
-    def put(self, values: dict[str, str]) -> None:
-        """Set named values."""
+    def put(self, values: Mapping[str, str | None]) -> None:
+        """Set named values, and forget those that are None."""
         self._require_open()
         with self._lock:
-            self._named.update(values)
+            self._named.update((name, value) for name, value in values.items() if value is not None)
+            for name in [name for name, value in values.items() if value is None]:
+                self._named.pop(name, None)
 
     def states(self, *, after: int = 0) -> Iterator[tuple[int, PageState]]:
         """Every page with its number, in the order in which they were added, beginning behind number `after`."""
@@ -163,6 +165,24 @@ class Memory:
         self._require_open()
         with self._lock:
             return iter(sorted(self._hosts.values(), key=lambda host: host.host))
+
+    def pages_by_host(self) -> Iterator[tuple[str, int, int]]:
+        """Every host that has pages, in the order of their names: how many, and how many of them have a copy."""
+        self._require_open()
+        pages: dict[str, int] = {}
+        copies: dict[str, int] = {}
+        with self._lock:
+            for kept in self._pages.values():
+                host = kept.state.page.host
+                pages[host] = pages.get(host, 0) + 1
+                copies[host] = copies.get(host, 0) + (kept.copy is not None)
+        return iter([(host, pages[host], copies[host]) for host in sorted(pages)])
+
+    def names(self, prefix: str) -> list[tuple[str, int]]:
+        """The names of values that begin so, each with about how many bytes its value takes."""
+        self._require_open()
+        with self._lock:
+            return sorted((name, len(value)) for name, value in self._named.items() if name.startswith(prefix))
 
     def get(self, name: str) -> str | None:
         """A named value of the runner's, or None."""

@@ -2,11 +2,13 @@
 
 from typing import Any
 
-from afresh.store.base import PageState, Record
+from afresh.store.base import PageState, Record, Totals
 from afresh.store.body import Packed, signed, unsigned
 from afresh.types import Beliefs, Copy, Crawl, HostState, Outcome, Page, Validators
 
 Row = tuple[Any, ...]
+
+HIGHEST_RATE = 1e30  # a second; beyond that a number is damage
 
 ADD_PAGE = """INSERT INTO pages (url, host, added, importance, depth) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT (url) DO NOTHING"""
@@ -14,23 +16,23 @@ SET_IMPORTANCE = "UPDATE pages SET importance = ? WHERE url = ? AND importance I
 
 STATE_COLUMNS = """number, url, host, added, importance, depth,
   request_rate, change_rate, recall, false_rate, observations,
-  etag, last_modified, fingerprint, raw, signature, fetched, checked, signals, crawls, changes, failures, learned"""
+  etag, last_modified, fingerprint, fetched, checked, signals, crawls, changes, failures, learned, noise"""
 STATES_AFTER = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? ORDER BY number LIMIT ?"  # noqa: S608
 STATES_UNDER = f"SELECT {STATE_COLUMNS} FROM pages WHERE url >= ? AND url < ? ORDER BY url LIMIT ?"  # noqa: S608
 STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE url = ?"  # noqa: S608
 
 FIND_PAGE = "SELECT number, written, fetched IS NOT NULL, body_bytes, stored_bytes FROM pages WHERE url = ?"
 SET_STATE = """UPDATE pages SET request_rate = ?, change_rate = ?, recall = ?, false_rate = ?, observations = ?,
-  etag = ?, last_modified = ?, fingerprint = ?, raw = ?, signature = ?, checked = ?, signals = ?,
-  crawls = ?, changes = ?, failures = ?,
-  learned = ?, written = ?, fetched = coalesce(?, fetched), body_bytes = ?, stored_bytes = ? WHERE number = ?"""
+  etag = ?, last_modified = ?, fingerprint = ?, checked = ?, signals = ?,
+  crawls = ?, changes = ?, failures = ?, learned = ?, noise = ?,
+  written = ?, fetched = coalesce(?, fetched), body_bytes = ?, stored_bytes = ? WHERE number = ?"""
 
 SET_COPY = """INSERT OR REPLACE INTO copies
-  (page, content_type, fetched, etag, last_modified, fingerprint, raw, signature, size, checksum, body)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+  (page, content_type, fetched, etag, last_modified, fingerprint, size, checksum, body)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 # One statement, so that page and copy are seen at one moment.
 COPY_OF = """SELECT url, content_type, copies.fetched, coalesce(checked, copies.fetched), copies.etag,
-  copies.last_modified, copies.fingerprint, copies.raw, copies.signature, size, checksum, body
+  copies.last_modified, copies.fingerprint, size, checksum, body
   FROM pages JOIN copies ON page = number WHERE url = ?"""
 URLS_OF_COPIES = "SELECT url FROM copies JOIN pages ON number = page ORDER BY page"
 
@@ -46,9 +48,12 @@ CHANGES_AFTER = """SELECT serial, url, time, outcome, elapsed, crawls.signals, t
   WHERE outcome IN ('new', 'changed', 'gone') AND serial > 0 AND serial > ? ORDER BY serial LIMIT ?"""
 
 SET_HOST = "INSERT OR REPLACE INTO hosts (host, ready, failures) VALUES (?, ?, ?)"
+PAGES_BY_HOST = "SELECT host, count(*), count(fetched) FROM pages GROUP BY host ORDER BY host"
 HOSTS_FROM = "SELECT host, ready, failures FROM hosts WHERE host >= ? ORDER BY host LIMIT ?"
 SET_NAMED = "INSERT OR REPLACE INTO named (name, value) VALUES (?, ?)"
 GET_NAMED = "SELECT value FROM named WHERE name = ?"
+FORGET_NAMED = "DELETE FROM named WHERE name = ?"
+NAMES_UNDER = "SELECT name, length(value) FROM named WHERE name >= ? AND name < ? ORDER BY name"
 
 TOTALS = "SELECT pages, copies, crawls, changes, body_bytes, stored_bytes FROM totals"
 ADD_TOTALS = """UPDATE totals SET pages = pages + ?, copies = copies + ?, crawls = crawls + ?, changes = changes + ?,
@@ -91,32 +96,36 @@ def state_row(state: PageState) -> Row:
         state.changes,
         state.failures,
         state.learned,
+        state.noise,
     )
 
 
 def state_from(row: Row) -> tuple[int, PageState]:
     """A page's number and state, from a row of `STATE_COLUMNS`."""
     number, url, host, added, importance, depth, request_rate, change_rate, recall, false_rate, observations = row[:11]
-    *marks, fetched, checked, signals, crawls, changes, failures, learned = row[11:]
+    *marks, fetched, checked, signals, crawls, changes, failures, learned, noise = row[11:]
     beliefs = None
     if request_rate is not None:
         beliefs = Beliefs(request_rate, change_rate, recall, false_rate, observations)
+        rates = request_rate, change_rate, false_rate
+        if not (0 <= min(rates) <= max(rates) < HIGHEST_RATE and 0 <= recall <= 1):
+            raise ValueError("rates that cannot be")
+    if url is None or host is None or min(signals, crawls, changes, failures) < 0:
+        raise ValueError("a page that cannot be")
     page = Page(url, host, added, importance, depth)
     validators = validators_from(*marks)
-    return number, PageState(page, beliefs, validators, fetched, checked, signals, crawls, changes, failures, learned)
+    counts = signals, crawls, changes, failures
+    return number, PageState(page, beliefs, validators, fetched, checked, *counts, learned, noise)
 
 
 def validators_row(validators: Validators) -> Row:
-    """The five columns of the validators."""
-    marks = validators.fingerprint, validators.raw, validators.signature
-    return text(validators.etag), text(validators.last_modified), *map(signed, marks)
+    """The three columns of the validators."""
+    return text(validators.etag), text(validators.last_modified), signed(validators.fingerprint)
 
 
-def validators_from(
-    etag: str | bytes, last_modified: str | bytes, fingerprint: int, raw: int, signature: int
-) -> Validators:
-    """The validators from their five columns."""
-    return Validators(untext(etag), untext(last_modified), unsigned(fingerprint), unsigned(raw), unsigned(signature))
+def validators_from(etag: str | bytes, last_modified: str | bytes, fingerprint: int) -> Validators:
+    """The validators from their three columns."""
+    return Validators(untext(etag), untext(last_modified), unsigned(fingerprint))
 
 
 def copy_row(number: int, copy: Copy, packed: Packed) -> Row:
@@ -127,7 +136,7 @@ def copy_row(number: int, copy: Copy, packed: Packed) -> Row:
 def copy_from(row: Row, body: bytes) -> Copy:
     """A copy from a row of `COPY_OF` and its body, unpacked."""
     url, content_type, fetched, checked = row[:4]
-    return Copy(url, body, untext(content_type), fetched, checked, validators_from(*row[4:9]))
+    return Copy(url, body, untext(content_type), fetched, checked, validators_from(*row[4:7]))
 
 
 def crawl_row(number: int, nth: int, crawl: Crawl, in_batch: int) -> Row:
@@ -146,6 +155,27 @@ def crawl_from(row: Row) -> Crawl:
 def host_row(host: HostState) -> Row:
     """What `SET_HOST` takes."""
     return host.host, host.ready, host.failures
+
+
+def host_from(row: Row) -> HostState:
+    """A host's state, from a row of `HOSTS_FROM`."""
+    host, ready, failures = row
+    if host is None or failures < 0:
+        raise ValueError("a host that cannot be")
+    return HostState(host, ready, failures)
+
+
+def counted_from(row: Row) -> tuple[str, int, int]:
+    """A host and its counts, from a row of `PAGES_BY_HOST`."""
+    host, pages, copies = row
+    return untext(host), pages, copies
+
+
+def totals_from(row: Row) -> Totals:
+    """The totals, from a row of `TOTALS`."""
+    if min(row) < 0:
+        raise ValueError("less than nothing")
+    return Totals(*row)
 
 
 def counts_of(record: Record) -> tuple[int, int]:

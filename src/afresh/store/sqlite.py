@@ -2,13 +2,13 @@
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import accumulate, islice
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 import apsw
 import zstandard
@@ -17,10 +17,13 @@ from afresh.errors import StoreError
 from afresh.store import rows
 from afresh.store.base import PageState, Record, Totals
 from afresh.store.body import LEVEL, Packed, pack, unpack
-from afresh.store.faults import damaged, transaction, translated
+from afresh.store.faults import damaged, damaged_body, transaction, translated
 from afresh.store.files import Claim, ensure
-from afresh.store.schema import migrate, require_known, steps
+from afresh.store.schema import behind, migrate, steps
+from afresh.store.understood import NONSENSE
 from afresh.types import Copy, Crawl, HostState, Page
+
+Made = TypeVar("Made")
 
 CHUNK = 1_000  # rows read at a time: large enough to be fast, small enough to hold no lock for long
 LAST_CHARACTER = "\U0010ffff"  # no address has a later one
@@ -59,9 +62,7 @@ class Sqlite:
         self.patience = patience
         self._scripts = steps() if scripts is None else scripts
         self._write_lock, self._read_lock = threading.RLock(), threading.RLock()
-        # Neither may serve two threads at once: the first is under the write lock, the other under the read lock.
-        self._compressor = zstandard.ZstdCompressor(level=LEVEL)
-        self._decompressor = zstandard.ZstdDecompressor()
+        self._compressor = zstandard.ZstdCompressor(level=LEVEL)  # serves one thread at a time: under the write lock
         self._claim: Claim | None = None
         with translated(self.path):
             ensure(self.path, self._build, create=create)
@@ -105,7 +106,7 @@ class Sqlite:
             connection.close()
 
     def _upgrade(self) -> None:
-        if require_known(self._writer, self.path, len(self._scripts)) < len(self._scripts):
+        if behind(self._writer, self.path, self._scripts):
             # A runner of an older version would be lost in the new schema.
             claim = Claim(self.path)
             try:
@@ -196,32 +197,43 @@ class Sqlite:
         copies = int(copy is not None and not had_copy)
         return 0, copies, *rows.counts_of(record), body - body_bytes, stored - stored_bytes
 
-    def put(self, values: dict[str, str]) -> None:
-        """Set named values, durably; claims the store if that was not done."""
+    def put(self, values: Mapping[str, str | None]) -> None:
+        """Set named values, durably, and forget those that are None; claims the store if that was not done."""
+        kept = [(name, rows.text(value)) for name, value in values.items() if value is not None]
         with self._write_lock:
             self.claim()
             with translated(self.path), transaction(self._writer):
-                self._writer.executemany(rows.SET_NAMED, [(name, rows.text(value)) for name, value in values.items()])
+                self._writer.executemany(rows.SET_NAMED, kept)
+                self._writer.executemany(
+                    rows.FORGET_NAMED, [(name,) for name, value in values.items() if value is None]
+                )
 
     def _read(self, statement: str, values: rows.Row = ()) -> list[rows.Row]:
         with self._read_lock, translated(self.path):
             return self._reader.execute(statement, values).fetchall()
 
+    def _made(self, make: Callable[[rows.Row], Made], found: Iterable[rows.Row]) -> list[Made]:
+        """Something of each row; a file that was damaged may hold rows of which nothing can be made."""
+        try:
+            return [make(row) for row in found]
+        except NONSENSE as error:
+            raise damaged(self.path, "it holds a row that makes no sense") from error
+
     def states(self, *, after: int = 0) -> Iterator[tuple[int, PageState]]:
         """Every page with its number, in the order in which they were added, beginning behind number `after`."""
         while found := self._read(rows.STATES_AFTER, (after, CHUNK)):
-            yield from map(rows.state_from, found)
+            yield from self._made(rows.state_from, found)
             after = found[-1][0]
 
     def states_under(self, prefix: str, limit: int) -> list[PageState]:
         """The first pages whose addresses begin so, in the order of their addresses."""
         found = self._read(rows.STATES_UNDER, (prefix, prefix + LAST_CHARACTER, limit))
-        return [rows.state_from(row)[1] for row in found]
+        return [state for _, state in self._made(rows.state_from, found)]
 
     def state(self, url: str) -> PageState | None:
         """One page, or None if it is not kept."""
         found = self._read(rows.STATE_OF, (url,))
-        return rows.state_from(found[0])[1] if found else None
+        return self._made(rows.state_from, found)[0][1] if found else None
 
     def copy(self, url: str) -> Copy | None:
         """The current copy, or None; StoreError if the body is not what was stored."""
@@ -229,36 +241,47 @@ class Sqlite:
         if not found:
             return None
         try:
-            with self._read_lock:
-                body = unpack(Packed(*found[0][-3:]), self._decompressor)
-        except ValueError as error:
-            raise damaged(self.path, f"copy of {url}: {error}") from error
-        return rows.copy_from(found[0], body)
+            # A decompressor serves one thread at a time, and a large body must not hold up those who read states.
+            body = unpack(Packed(*found[0][-3:]), zstandard.ZstdDecompressor())
+        except (ValueError, TypeError) as error:
+            raise damaged_body(self.path, f"copy of {url}: {error}") from error
+        return self._made(lambda row: rows.copy_from(row, body), found)[0]
 
     def history(self, url: str, limit: int = 20) -> list[Crawl]:
         """The latest crawls of a page, newest first."""
-        return [rows.crawl_from(row) for row in self._read(rows.HISTORY_OF, (url, max(limit, 0)))]
+        return self._made(rows.crawl_from, self._read(rows.HISTORY_OF, (url, max(limit, 0))))
 
     def changes(self, *, after: int = 0, limit: int = 1000) -> list[tuple[int, Crawl]]:
         """Crawls that found something new, changed or gone, in the order of their writing."""
         found = self._read(rows.CHANGES_AFTER, (after, max(limit, 0)))
-        return [(row[0], rows.crawl_from(row[1:])) for row in found]
+        return self._made(lambda row: (row[0], rows.crawl_from(row[1:])), found)
 
     def hosts(self) -> Iterator[HostState]:
         """Every host that has a state."""
         first = ""  # also a host's name: that of local files
         while found := self._read(rows.HOSTS_FROM, (first, CHUNK)):
-            yield from (HostState(*row) for row in found)
+            yield from self._made(rows.host_from, found)
             first = found[-1][0] + "\0"  # the very next name that there could be
+
+    def pages_by_host(self) -> Iterator[tuple[str, int, int]]:
+        """Every host that has pages, in the order of their names: how many, and how many of them have a copy."""
+        yield from self._made(rows.counted_from, self._read(rows.PAGES_BY_HOST))
 
     def get(self, name: str) -> str | None:
         """A named value of the runner's, or None."""
         found = self._read(rows.GET_NAMED, (name,))
-        return rows.untext(found[0][0]) if found else None
+        return self._made(lambda row: rows.untext(row[0]), found)[0] if found else None
+
+    def names(self, prefix: str) -> list[tuple[str, int]]:
+        """The names of values that begin so, each with about how many bytes its value takes."""
+        return [(name, size) for name, size in self._read(rows.NAMES_UNDER, (prefix, prefix + LAST_CHARACTER))]
 
     def totals(self) -> Totals:
         """Counts over the whole store, kept up with every write."""
-        return Totals(*self._read(rows.TOTALS)[0])
+        found = self._made(rows.totals_from, self._read(rows.TOTALS))
+        if not found:
+            raise damaged(self.path, "its totals are gone")
+        return found[0]
 
     def problems(self) -> Iterator[str]:
         """Everything that is wrong with the file, read from end to end: structure, counts and every copy."""

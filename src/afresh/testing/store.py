@@ -131,7 +131,7 @@ def _keeps_odd_values(store: Store, model: StoreModel) -> None:
     for nth, body in enumerate((b"", b"\0" * 3_000_000, random.Random(7).randbytes(100_000))):  # noqa: S311
         state = model.states[strange[nth].url]
         marks = (0, 2**63, 2**64 - 1)
-        validators = Validators(odd, odd[::-1], marks[nth], raw=marks[nth - 1], signature=marks[nth - 2])
+        validators = Validators(odd, odd[::-1], marks[nth])
         state = replace(
             state, validators=validators, fetched=2.0, checked=2.5, learned=bytes(range(256)), signals=2**40
         )
@@ -144,6 +144,12 @@ def _keeps_odd_values(store: Store, model: StoreModel) -> None:
     store.put(model.named)
     store.put({"price": "0.2"})
     model.named["price"] = "0.2"
+    model.compare(store)
+    store.put({"price": None, "price of gold": "7", "never there": None})
+    del model.named["price"]
+    model.named["price of gold"] = "7"
+    require_same("get() of what was forgotten", store.get("price"), None)
+    require_same("names('price')", store.names("price"), [("price of gold", 1)])
     model.compare(store)
 
 
@@ -183,9 +189,9 @@ def _walks(store: Store, model: StoreModel, rng: random.Random, steps: int) -> N
             pages = [page(rng.randrange(30)) for _ in range(rng.randrange(5))]
             require_same("add()", store.add(pages), model.add(pages))
         elif rng.random() < 0.1:
-            value = {rng.choice("abc"): str(step)}
-            store.put(value)
-            model.named.update(value)
+            name, value = rng.choice("abc"), str(step) if rng.random() < 0.7 else None
+            store.put({name: value})
+            model.put(name, value)
         else:
             batch = [random_record(model, rng, float(step)) for _ in range(rng.randrange(6))]
             store.write(batch)

@@ -75,6 +75,13 @@ class StoreModel:
         size = sum(len(copy.body) for copy in self.copies.values())
         return Totals(len(self.states), len(self.copies), len(every), changes, size)
 
+    def put(self, name: str, value: str | None) -> None:
+        """Set a named value, or forget it."""
+        if value is None:
+            self.named.pop(name, None)
+        else:
+            self.named[name] = value
+
     def compare(self, store: Store) -> None:
         """Require that a store shows exactly this."""
         shown = list(store.states())
@@ -93,9 +100,16 @@ class StoreModel:
         require_same("changes()", store.changes(), changes)
         for at, (number, _) in enumerate(changes[:3]):
             require_same(f"changes(after={number})", store.changes(after=number, limit=2), changes[at + 1 : at + 3])
+        counts = [
+            (host, len(urls), sum(self.copy(url) is not None for url in urls))
+            for host in sorted({state.page.host for state in self.states.values()})
+            if (urls := [url for url, state in self.states.items() if state.page.host == host])
+        ]
+        require_same("pages_by_host()", list(store.pages_by_host()), counts)
         require_same("hosts()", {host.host: host for host in store.hosts()}, self.hosts)
         for name, value in self.named.items():
             require_same(f"get({name!r})", store.get(name), value)
+        require_same("names('')", [name for name, _ in store.names("")], sorted(self.named))
         require_same("totals()", replace(store.totals(), stored_bytes=0), self.totals())
 
 
@@ -108,7 +122,7 @@ def record(state: PageState, outcome: Outcome, time: float, body: bytes | None =
     """What a crawl of a page in this state leaves behind; with a body if there is a new copy."""
     url, validators = state.page.url, state.validators
     if body is not None:
-        validators = Validators(f'"{time}"', "", zlib.crc32(body), raw=len(body), signature=int(time))
+        validators = Validators(f'"{time}"', "", zlib.crc32(body))
     new = PageState(
         state.page,
         Beliefs(1.0, 1 / (1 + time), 0.5, 0.25, state.crawls),
@@ -119,6 +133,7 @@ def record(state: PageState, outcome: Outcome, time: float, body: bytes | None =
         changes=state.changes + (outcome is Outcome.CHANGED),
         failures=0 if outcome.refreshed else state.failures + 1,
         learned=f"{time}".encode(),
+        noise=f"clock {time}",
     )
     copy = None if body is None else Copy(url, body, "text/html", time, time, validators)
     return Record(Crawl(url, time, outcome, size=len(body or b"")), new, copy, HostState(state.page.host, time + 1))

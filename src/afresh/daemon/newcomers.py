@@ -1,0 +1,81 @@
+"""Pages without a copy, of sites with many hosts: they wait for their site's share, so that no site starves others.
+
+A first crawl gains more than any refresh, and every host has a turn of its own. So one domain that offers a thousand
+host names could take every turn for as long as they last. Therefore only the first host of a site (a registrable
+domain) goes in as it comes. Pages of its other hosts wait here while other sites are kept, too. They go in when a site
+is due its share of the orders, and when there is nothing else to do: no part of the budget is lost to fairness.
+"""
+
+from collections import OrderedDict, deque
+
+from afresh.frontier import site_of
+from afresh.store import PageState
+
+MIN_SHARE = 1 / 16  # of the orders, for the first crawls of one site's other hosts; more if there are fewer sites
+MAX_SHARE = 1 / 2  # for those of all sites together
+
+
+class Newcomers:
+    """Who waits, and whose turn it is: every site has the same.
+
+    Invariant: a page is either with the engine or here, never both.
+    """
+
+    def __init__(self) -> None:
+        self._sites: dict[str, str] = {}  # by host
+        self._firsts: dict[str, str] = {}  # the first host of each site
+        self._begun: set[str] = set()  # other hosts that have gone in: their robots.txt need not be fetched first
+        # By site and by host, the next ones first.
+        self._waiting: OrderedDict[str, OrderedDict[str, deque[PageState]]] = OrderedDict()
+        self._urls: set[str] = set()
+        self._credit = 0.0  # orders that are due to those who wait
+
+    def __len__(self) -> int:
+        return len(self._urls)
+
+    def __contains__(self, url: str) -> bool:
+        return url in self._urls
+
+    def offer(self, state: PageState) -> bool:
+        """Whether a page may go in at once; if not it waits here."""
+        host = state.page.host
+        site = self._site(host)
+        if state.checked is not None or len(self._firsts) < 2 or self._firsts[site] == host:
+            return True
+        self._waiting.setdefault(site, OrderedDict()).setdefault(host, deque()).append(state)
+        self._urls.add(state.page.url)
+        return False
+
+    def ordered(self) -> PageState | None:
+        """An order was given: the page that may go in for that, if those who wait are due one."""
+        if not self._waiting:
+            return None
+        share = max(1 / len(self._firsts), MIN_SHARE)
+        self._credit += min(share * len(self._waiting), MAX_SHARE)
+        return self.take() if self._credit >= 1 else None
+
+    def take(self) -> PageState | None:
+        """The next page, of the site that has waited longest; None if nobody waits."""
+        if not self._waiting:
+            return None
+        site, hosts = self._waiting.popitem(last=False)
+        host, pages = hosts.popitem(last=False)
+        state = pages.popleft()
+        if pages:
+            hosts[host] = pages  # at the end: every host in turn, since the one that was just asked rests,
+        if hosts:
+            self._waiting[site] = hosts  # and every site
+        self._urls.remove(state.page.url)
+        # A host that is asked for the first time is asked for its robots.txt, too.
+        cost = 1.0 if host in self._begun else 2.0
+        self._begun.add(host)
+        self._credit = max(self._credit - cost, -cost)
+        return state
+
+    def _site(self, host: str) -> str:
+        """The site of a host, which is noted."""
+        site = self._sites.get(host)
+        if site is None:
+            site = self._sites[host] = site_of(host)
+            self._firsts.setdefault(site, host)
+        return site

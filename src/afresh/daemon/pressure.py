@@ -1,0 +1,37 @@
+"""How much of what was fetched is in memory and not yet durable, and whether more may be fetched."""
+
+FADING = 0.98  # of the largest body of late, with each body that comes: it is forgotten after about a hundred
+
+
+class Pressure:
+    """Counts bytes between fetching and storing.
+
+    Nothing new may begin where that could lead beyond `bound`, reckoning that every fetch under way brings as much as
+    the largest body of late. What such a fetch does bring is bounded by the fetcher alone, so that bodies that are all
+    of a sudden larger may exceed the bound once, by as many as are under way. One fetch may always go.
+    """
+
+    def __init__(self, bound: int) -> None:
+        self.bound = bound
+        self.held = 0
+        self._largest = 0.0
+
+    def room(self, under_way: int) -> bool:
+        """Whether one more fetch may begin beside those that are under way."""
+        if not self.held and not under_way:
+            return True
+        return self.held + (under_way + 1) * self._largest <= self.bound
+
+    @property
+    def high(self) -> bool:
+        """Whether it is time to write, however few there are."""
+        return self.held > self.bound / 4
+
+    def hold(self, size: int) -> None:
+        """A body has come."""
+        self.held += size
+        self._largest = max(float(size), self._largest * FADING)
+
+    def release(self, size: int) -> None:
+        """A body is durable, or nobody needs it any more."""
+        self.held -= size

@@ -1,0 +1,105 @@
+"""Reads what was fetched, away from the event loop: did it change, is that noise, and what does it link to?
+
+Two threads do it, one for large bodies, so that these hold up their like alone. What is compiled there holds no
+interpreter lock. The verdict itself and what is learned of noise are made on the event loop, where nothing races.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from afresh.daemon.discovery import Discovery
+from afresh.detect import Detector, Habits, Look, judge, learn, mark
+from afresh.frontier import Links, links
+from afresh.frontier.links import wanted
+from afresh.store import PageState
+from afresh.types import Copy, Fetched, Verdict
+
+LARGE = 256 << 10  # bytes; beyond this a body takes milliseconds
+MAX_HOSTS = 4_096  # whose noise is in memory; the longest unused go first, and are in the store
+NAME = "noise "  # before the host: under this its noise is kept in the store
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What came of reading a page."""
+
+    verdict: Verdict
+    noise: str = ""  # what is known of the page's noise now
+    links: Links | None = None  # None: nothing new was read
+    met: set[bytes] | None = None
+
+
+class Reader:
+    """Makes verdicts of what was fetched; remembers what is noise on the pages of each host."""
+
+    def __init__(
+        self,
+        detector: Detector,
+        *,
+        copy: Callable[[str], Copy | None],
+        recall: Callable[[str], str | None] = lambda name: None,
+        discovery: Discovery | None = None,
+    ) -> None:
+        self.detector = detector
+        self.copy = copy
+        self.recall = recall
+        self.discovery = discovery
+        self._hosts: OrderedDict[str, Habits] = OrderedDict()
+        self._unsaved: dict[str, str] = {}
+        self._small = ThreadPoolExecutor(1, "afresh-reader")
+        self._large = ThreadPoolExecutor(1, "afresh-reader-large")
+
+    async def read(self, before: PageState, fetched: Fetched, now: float) -> Read:
+        """Compare what was fetched with the page's copy, and read its links if its bytes are others."""
+        page, host = Habits.from_text(before.noise), self._host(before.page.host)
+        met = self.discovery.met(before.page, fetched) if self.discovery is not None else None
+        watched = {*page.spots, *host.spots}
+        if fetched.body:
+            threads = self._large if len(fetched.body) > LARGE else self._small
+            loop = asyncio.get_running_loop()
+            look, found = await loop.run_in_executor(threads, self._look, before, fetched, met, watched)
+        else:
+            look, found = self._look(before, fetched, met, watched)
+        elapsed = None if before.fetched is None else fetched.started - before.fetched
+        held = host.noise
+        learn(look, now, elapsed=elapsed, page_habits=page, host_habits=host, page=mark(before.page.url.encode()))
+        if host.noise or held:
+            self._unsaved[NAME + before.page.host] = host.to_text()
+        return Read(judge(look, page.noise, host.noise), page.to_text(), found, met)
+
+    def _look(
+        self, before: PageState, fetched: Fetched, met: set[bytes] | None, watched: set[int]
+    ) -> tuple[Look, Links | None]:
+        """What reads bytes; runs in a thread."""
+        url, known = before.page.url, before.validators
+        asked = wanted() if self.discovery is not None else None
+        look = self.detector.look(
+            known, fetched, before.page.host, kept=lambda: self.copy(url), wanted=asked, watched=watched
+        )
+        found = None
+        if look.page is not None and met is not None:
+            found = links(look.page, fetched.location or url, robots_tag=fetched.robots, met=met)
+        return Look(look.verdict, look.difference), found  # the page itself is needed no more
+
+    def _host(self, host: str) -> Habits:
+        habits = self._hosts.pop(host, None)
+        if habits is None:
+            name = NAME + host
+            habits = Habits.from_text(self._unsaved.get(name) or self.recall(name))
+        self._hosts[host] = habits
+        if len(self._hosts) > MAX_HOSTS:
+            self._hosts.popitem(last=False)
+        return habits
+
+    def take(self) -> dict[str, str]:
+        """What is to be kept of the hosts' noise since the last time, by name."""
+        unsaved, self._unsaved = self._unsaved, {}
+        return unsaved
+
+    def close(self) -> None:
+        """End the threads."""
+        self._small.shutdown()
+        self._large.shutdown()

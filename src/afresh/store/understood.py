@@ -1,0 +1,26 @@
+"""Named values of a store, read by whoever wrote them: one sentence if a damaged file makes them senseless."""
+
+import struct
+from collections.abc import Callable
+from typing import TypeVar
+
+from afresh.errors import StoreError
+
+Value = TypeVar("Value")
+
+NONSENSE = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, struct.error)
+
+
+def understood(name: str, read: Callable[[], Value]) -> Value:
+    """What `read` makes of a named value; StoreError if it makes nothing of it.
+
+    >>> understood("price", lambda: float("0.5"))
+    0.5
+    """
+    try:
+        return read()
+    except NONSENSE as error:
+        raise StoreError(
+            f"The store is damaged: what it holds under {name!r} cannot be understood.",
+            hint="Put a backup in its place, or add its pages to a new one.",
+        ) from error

@@ -1,0 +1,139 @@
+"""A domain with very many hosts, beside others: nobody is starved by first crawls."""
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from afresh.daemon.keeping import Keeper
+from afresh.daemon.newcomers import Newcomers
+from afresh.engine import Engine
+from afresh.estimate import Grid
+from afresh.frontier import Hosts, Politeness, site_of
+from afresh.schedule import Few, Greedy, Plain
+from afresh.store import Memory, PageState
+from afresh.types import Fetched, Outcome, Page, Validators, Verdict, Wait
+
+GAP = 1.0
+
+
+class Crawling:
+    """A keeper and an engine in made-up time: every fetch takes no time, and a new host's robots.txt an order."""
+
+    def __init__(self, budget: float, *, fast: bool = True) -> None:
+        scheduler = Few(budget=budget) if fast else Plain(Greedy(), budget=budget)
+        politeness = Politeness(factor=0.0, shortest_gap=GAP)
+        self.now = 1000.0
+        self.engine = Engine(scheduler=scheduler, estimator=Grid(typical_rate=0.01), hosts=Hosts(politeness))
+        self.keeper = Keeper(store=Memory(), engine=self.engine, clock=lambda: self.now)
+        self.asked: list[tuple[float, str]] = []
+        self.robots: set[str] = set()
+
+    def know(self, hosts: list[str], pages: int = 20) -> None:
+        """Hosts whose pages have copies."""
+        states = [
+            PageState(Page(f"http://{host}/{nth}", host), fetched=900.0 + nth, checked=900.0 + nth)
+            for host in hosts
+            for nth in range(pages)
+        ]
+        self.robots |= set(hosts)
+        self.keeper._take_in(states)
+
+    def find(self, hosts: list[str], pages: int = 1) -> None:
+        self.keeper.welcome([Page(f"http://{host}/{nth}", host) for host in hosts for nth in range(pages)])
+
+    def run(self, seconds: float) -> Counter[str]:
+        """How often each site was asked."""
+        end, begin = self.now + seconds, len(self.asked)
+        while self.now < end:
+            decision = self.keeper.next(self.now)
+            if isinstance(decision, Wait):
+                self.now = min(max(decision.until, self.now + 1e-3), self.now + 0.1)
+                continue
+            self.asked.append((self.now, decision.host))
+            if decision.host not in self.robots:
+                self.robots.add(decision.host)
+                self.engine.release(decision, self.now, GAP)
+                continue
+            fetched = Fetched(decision.url, self.now, 0.0, status=200, body=b"x")
+            self.engine.finish(
+                decision, fetched, Verdict(Outcome.CHANGED, validators=Validators(fingerprint=1)), self.now
+            )
+        return Counter(site_of(host) for _, host in self.asked[begin:])
+
+    def longest_silence(self, hosts: list[str], since: float) -> float:
+        moments = [since, *(moment for moment, host in self.asked if host in hosts and moment >= since), self.now]
+        return max(later - earlier for earlier, later in pairwise(moments))
+
+
+KNOWN = [f"known{nth}.example" for nth in range(15)]
+MANY = [f"n{nth}.many.example" for nth in range(1000)]
+
+
+@pytest.mark.parametrize("budget", [5.0, 15.0, 60.0])
+@pytest.mark.parametrize("pages", [1, 30])
+def test_a_thousand_new_hosts_of_one_domain_do_not_starve_known_hosts(budget: float, pages: int) -> None:
+    """While a thousand new names had their first crawls, 15 known hosts got no request for 36 s."""
+    alone = Crawling(budget)
+    alone.know(KNOWN)
+    before = sum(alone.run(60.0).values())
+    beside = Crawling(budget)
+    beside.know(KNOWN)
+    beside.find(MANY, pages)
+    began = beside.now
+    counts = beside.run(60.0)
+    known = sum(count for site, count in counts.items() if site != "many.example")
+    # The site's first host takes a turn of its own, as any host does, and its other hosts a share of one in 16.
+    own = min(60.0 / GAP, 2 * pages)
+    assert known >= 0.9 * (before - own)
+    assert beside.longest_silence(KNOWN, began) < 3.0
+    assert counts["many.example"] > 0.9 * min(60.0 * budget / 16, 2000)
+
+
+def test_no_part_of_the_budget_is_lost_to_fairness() -> None:
+    """Fifteen hosts that may be asked once a second leave 45 of 60 orders a second to those who wait."""
+    crawling = Crawling(60.0)
+    crawling.know(KNOWN)
+    crawling.find(MANY, 5)
+    counts = crawling.run(30.0)
+    assert sum(counts.values()) > 0.97 * 60 * 30
+    assert sum(count for site, count in counts.items() if site != "many.example") > 0.93 * 15 * 30
+
+
+def test_a_site_alone_does_not_wait() -> None:
+    crawling = Crawling(60.0)
+    crawling.find(MANY)
+    assert len(crawling.engine) == 1000
+    assert len(crawling.keeper.newcomers) == 0
+
+
+def test_sites_with_many_hosts_get_the_same_share() -> None:
+    crawling = Crawling(20.0)
+    crawling.know(KNOWN)
+    crawling.find(MANY)
+    crawling.find([f"n{nth}.other.example" for nth in range(200)])
+    counts = crawling.run(120.0)
+    assert counts["other.example"] == pytest.approx(counts["many.example"], rel=0.1)
+
+
+def test_pages_that_wait_are_kept_once_and_taken_in_once() -> None:
+    crawling = Crawling(60.0)
+    crawling.know(KNOWN)
+    crawling.keeper.store.add([Page(f"http://{host}/", host) for host in MANY])
+    assert crawling.keeper.take_in() == 1000
+    assert crawling.keeper.take_in() == 0
+    crawling.run(60.0)
+    waiting = len(crawling.keeper.newcomers)
+    assert len(crawling.engine) + waiting == 15 * 20 + 1000
+    assert waiting < 900
+
+
+def test_a_page_is_with_the_engine_or_waits() -> None:
+    newcomers = Newcomers()
+    states = [PageState(Page(f"http://h{nth}.a.example/", f"h{nth}.a.example")) for nth in range(5)]
+    assert newcomers.offer(PageState(Page("http://b.example/", "b.example")))
+    assert [newcomers.offer(state) for state in states] == [True, False, False, False, False]
+    taken = [newcomers.take() for _ in range(4)]
+    assert [state.page.url for state in taken if state] == [state.page.url for state in states[1:]]
+    assert newcomers.take() is None
+    assert not any(state.page.url in newcomers for state in states)
