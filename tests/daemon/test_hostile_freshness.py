@@ -156,10 +156,10 @@ def test_t1_without_rules_and_rests_the_same_trap_costs_a_lot() -> None:
     assert beside.fresh < 0.98 * alone().fresh
 
 
-def test_t2_a_page_whose_text_differs_at_every_fetch_is_soon_left_alone_and_costs_the_others_nothing() -> None:
+def test_t2_a_page_whose_text_differs_at_every_fetch_is_visited_seldom_and_costs_the_others_nothing() -> None:
     beside = Run(Noise())
     check_that_it_measures(beside)
     visits = beside.fetches["trap"]
+    # It is a page that changes often, and worth a visit now and then; its host would bear eighty.
     assert 3 <= len(visits) <= 20, "so many show that it cannot be kept fresh"
-    assert not [moment for moment in visits if moment > END / 2]
     assert abs(beside.fresh / alone().fresh - 1) <= 0.01

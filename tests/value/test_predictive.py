@@ -225,7 +225,9 @@ def test_what_has_no_copy_has_a_value(rate: float, often: float, weight: float, 
         value = predictive_value(x, rate, *signals, shape)
         assert 0.0 < value < math.inf
         old = predictive_staleness(10.0 / rate, 0.0, rate, 0.0, shape)
-        assert value > predictive_value(old, rate, *signals, shape) * (1.0 if signals is NEVER else 0.99)
+        assert value > predictive_value(old, rate, *signals, shape) * (
+            1.0 if signals is NEVER else 0.94
+        )  # nodes: see `predictive`
 
 
 def test_arrays_take_a_shape() -> None:
