@@ -180,3 +180,10 @@ def test_the_fast_price_does_not_follow_what_is_swept() -> None:
         prices[name] = scheduler.price
     assert prices["swept"] == pytest.approx(prices["less"], rel=0.25)
     assert prices["swept"] > 0.9 * prices["all"]
+
+
+def test_a_shape_of_nothing_is_refused() -> None:
+    scheduler = Scheduler(budget=1.0)
+    slot = scheduler.add(request_rate=1.0, change_rate=1.0, now=0.0)
+    with pytest.raises(ValueError, match="shape must be more than 0"):
+        scheduler.update(slot, now=0.0, shape=0.0)

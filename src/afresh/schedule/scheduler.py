@@ -205,7 +205,9 @@ class Scheduler(Machine):
         columns = [
             np.full(1, math.nan)
             if value is None
-            else column(name, value, most=1.0 if name == "recall" else None, infinite=name == "shape")
+            else column(
+                name, value, most=1.0 if name == "recall" else None, positive=name == "shape", infinite=name == "shape"
+            )
             for name, value in given.items()
         ]
         state = {}  # of the copies
