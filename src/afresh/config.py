@@ -107,7 +107,7 @@ class CrawlSettings:
 
     budget: float = _setting("1/s", rate, "Crawls at a constant rate; never exceeded in any second.")
     sweep: float = _setting(
-        0.02, _share, "This share of the crawls visits the copies left alone longest, whatever they are worth; 0: none."
+        0.1, _share, "This share of the crawls visits the copies left alone longest, whatever they are worth; 0: none."
     )
     concurrency: int = _setting(64, _count, "How many fetches may be under way at once.")
     max_unwritten: int = _setting(

@@ -145,7 +145,17 @@ def test_a_rate_beyond_doubt_is_itself(point: int) -> None:
 def test_a_signal_weighs_what_it_takes_of_freshness_on_average() -> None:
     chance = np.zeros(RATES + WEIGHTS.size)
     chance[RATES + 1], chance[-1] = 0.3, 0.7
-    assert weight_of(chance) == pytest.approx(-math.log(0.3 * math.exp(-WEIGHTS[1]) + 0.7 * math.exp(-WEIGHTS[-1])))
+    for signals in (1.0, 7.0):
+        fresh = 0.3 * math.exp(-WEIGHTS[1] * signals) + 0.7 * math.exp(-WEIGHTS[-1] * signals)
+        assert weight_of(chance, signals) == pytest.approx(-math.log(fresh) / signals)
+    assert weight_of(chance, 0.0) == weight_of(chance, 1.0)
+
+
+def test_a_chance_that_signals_say_nothing_bounds_what_many_of_them_say() -> None:
+    chance = np.zeros(RATES + WEIGHTS.size)
+    chance[RATES], chance[-1] = 0.1, 0.9
+    assert weight_of(chance, 1.0) > 2.0
+    assert 200.0 * weight_of(chance, 200.0) == pytest.approx(-math.log(0.1), rel=0.01)
 
 
 @pytest.mark.parametrize("visits", [1, 3, 10, 100])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from afresh.config import CrawlSettings
 from afresh.schedule import DEFAULT_SWEEP, Few, Greedy, Pick, Plain, Scheduler
 from afresh.schedule.turn import _WINDOW
 from afresh.types import Wait
@@ -104,9 +105,19 @@ def test_a_share_out_of_range_is_refused(share: float) -> None:
             make(budget=1.0, sweep=share)
 
 
-def test_the_default_share_is_two_in_a_hundred() -> None:
-    assert DEFAULT_SWEEP == 0.02
-    assert int(Scheduler(budget=1.0, sweep=DEFAULT_SWEEP).state.control[0]["oldest_every"]) == 50
+def test_the_default_share_is_one_in_ten() -> None:
+    assert DEFAULT_SWEEP == CrawlSettings().sweep == 0.1
+    assert int(Scheduler(budget=1.0, sweep=DEFAULT_SWEEP).state.control[0]["oldest_every"]) == 10
+
+
+@pytest.mark.parametrize("make", [plain, Few, Scheduler])
+def test_a_page_that_is_wanted_more_is_swept_more_often_by_the_square_root(make: Make) -> None:
+    scheduler = make(budget=1.0, sweep=1.0)
+    wanted = [1.0, 4.0, 16.0, 1.0]
+    for host, request_rate in enumerate(wanted):
+        scheduler.add(request_rate=request_rate, change_rate=1e-9, host=host, now=0.0, age=0.0)
+    visits = np.bincount([picked(scheduler, float(now)) for now in range(1, 801)])
+    assert visits == pytest.approx([100, 200, 400, 100], abs=3)
 
 
 @pytest.mark.parametrize("exact", [False, True])

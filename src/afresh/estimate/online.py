@@ -137,17 +137,23 @@ def _weigh(table: Table, page: int) -> None:
 
 
 @compiled
-def posterior_of(table: Table, page: int) -> tuple[float, float, float]:
-    """(α, its shape, b) of a page."""
+def posterior_of(table: Table, page: int, signals: float = 1.0) -> tuple[float, float, float]:
+    """(α, its shape, b where so many signals come together) of a page."""
     _weigh(table, page)
     alpha, shape, _ = rate_of(table.chance, table.control[TYPICAL_RATE])
-    return alpha, shape, weight_of(table.chance)
+    return alpha, shape, weight_of(table.chance, signals)
+
+
+@compiled
+def _usual_interval(control: Floats) -> float:
+    """Seconds between two crawls of a page, as a rule."""
+    return float(max(1.0 / control[TYPICAL_RATE], control[USUAL]))
 
 
 @compiled
 def _signal_memory(control: Floats) -> float:
     """Seconds in which the count of signals fades to 1/e."""
-    return float(SIGNAL_MEMORY * max(1.0 / control[TYPICAL_RATE], control[USUAL]))
+    return SIGNAL_MEMORY * _usual_interval(control)
 
 
 @compiled
@@ -176,8 +182,7 @@ def learn_crawl(table: Table, page: int, elapsed: float, signals: float, changed
     record = table.pages[page]
     control = table.control
     control[USUAL] += (1.0 - _USUAL_FADE) * (elapsed - control[USUAL])
-    interval = max(1.0 / control[TYPICAL_RATE], control[USUAL])
-    left = control[CRAWL_FADE] * math.exp(-elapsed / (control[MEMORY] * interval))
+    left = control[CRAWL_FADE] * math.exp(-elapsed / (control[MEMORY] * _usual_interval(control)))
     for k in range(SUMS):
         record.sums[k] *= left
     alpha, b = 0.0, 0.0
@@ -185,7 +190,7 @@ def learn_crawl(table: Table, page: int, elapsed: float, signals: float, changed
         # Where little is known, the geometric mean: far out a change would be taken for a matter of course.
         _weigh(table, page)
         _, _, alpha = rate_of(table.chance, table.control[TYPICAL_RATE])
-        b = weight_of(table.chance)
+        b = weight_of(table.chance, signals)
     add_crawl(record.sums, elapsed, signals, changed, alpha, b)
     record.observations = min(record.observations + 1, MAX_COUNTED)
 
@@ -193,8 +198,8 @@ def learn_crawl(table: Table, page: int, elapsed: float, signals: float, changed
 @compiled
 def beliefs_of(table: Table, page: int, now: float) -> tuple[float, float, float, float]:
     """(change_rate, recall, false_rate, shape) of a page."""
-    alpha, shape, b = posterior_of(table, page)
     signal_rate = signal_rate_of(table, page, now)
+    alpha, shape, b = posterior_of(table, page, signal_rate * _usual_interval(table.control))
     false_rate = signal_rate * math.exp(-b)
     change_rate = alpha + signal_rate - false_rate
     return change_rate, (signal_rate - false_rate) / change_rate, false_rate, shape

@@ -24,11 +24,12 @@ Logs = NDArray[np.float32]
 RATES = 60
 PER_OCTAVE = 2  # e^(−αt) of one octave is the square of that of the octave before, which saves most exponentials
 SLOWEST = 2.0**-18  # of the rates, times the typical rate
-WEIGHTS = np.array([0.02, 0.15, 0.4, 0.8, 1.3, 2.0, 3.2, 5.5])  # of b
+WORTHLESS = 1e-6  # the least weight: signals that say nothing, however many there are
+WEIGHTS = np.array([WORTHLESS, 0.1, 0.35, 0.8, 1.3, 2.0, 3.2, 5.5])  # of b
+MAX_TOGETHER = 300.0  # signals whose joint weight is asked for: beyond that all copies are stale
 PAIRS = (RATES + 2) * WEIGHTS.size
 _RATES = SLOWEST * 2.0 ** (np.arange(RATES) / PER_OCTAVE)
 _LOG_RATES = np.log(_RATES)
-_KEPT = np.exp(-WEIGHTS)
 _UNLIKELY = -25.0  # nats below the likeliest: does not count
 _LEAST_GUESS = math.log(1e-5)  # against the likeliest rate: pages far faster than typical are not ruled out
 _LEAST = 1e-12  # no crawl rules a point out for ever
@@ -42,8 +43,11 @@ def guessed_rates(shape: float) -> Logs:
 
 
 def guessed_weights(shape: float, mean: float) -> Logs:
-    """Logarithms of the chances of the weights before anything is seen: Gamma, of this shape and mean."""
-    return _normalised(shape * (np.log(WEIGHTS) - WEIGHTS / mean))
+    """Logarithms of the chances of the weights before anything is seen: Gamma, of this shape and mean.
+
+    Signals that say nothing are as likely as the least of those that say something.
+    """
+    return _normalised(shape * (np.log(np.maximum(WEIGHTS, WEIGHTS[1])) - WEIGHTS / mean))
 
 
 def _normalised(logs: Floats) -> Logs:
@@ -152,9 +156,12 @@ def fresh_of(chance: Floats, typical_rate: float, elapsed: float, signals: float
 
 
 @compiled
-def weight_of(chance: Floats) -> float:
-    """What one signal adds to the staleness, on average over freshness."""
-    kept = 0.0
+def weight_of(chance: Floats, signals: float) -> float:
+    """What each of so many signals adds to the staleness, on average over freshness.
+
+    The more there are, the more counts the chance that they say nothing at all.
+    """
+    together, kept = min(max(signals, 1.0), MAX_TOGETHER), 0.0
     for j in range(WEIGHTS.size):
-        kept += chance[RATES + j] * _KEPT[j]
-    return -math.log(kept)
+        kept += chance[RATES + j] * math.exp(-WEIGHTS[j] * together)
+    return -math.log(max(kept, 1e-300)) / together

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from afresh.schedule.base import Explanation, Pick
 from afresh.schedule.greedy import Greedy
 from afresh.schedule.plain import PAGE
-from afresh.schedule.priced import PricedByPicks
+from afresh.schedule.priced import PricedByPicks, left_alone_longest
 from afresh.types import Wait
 from afresh.value.arguments import blame
 from afresh.value.crawl import value_of_pages
@@ -188,7 +188,7 @@ class Few(PricedByPicks):
             return Wait(now + 1.0 / self.budget, "nothing to gain")
         copied = (opens <= now) & (kept.current[:count] > -inf) & (kept.request_rate[:count] > 0)
         if self._sweeps_now() and copied.any():
-            slot = int(np.argmin(np.where(copied, kept.current[:count], inf)))
+            slot = left_alone_longest(np.flatnonzero(copied), kept.current, kept.request_rate, now)
             best = self._worth_of(slot, now)
         else:
             self._learn_price(best, len(self))

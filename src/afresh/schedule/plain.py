@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.schedule.base import Explanation, Pick
-from afresh.schedule.priced import PricedByPicks
+from afresh.schedule.priced import PricedByPicks, left_alone_longest
 from afresh.types import Wait
 
 Floats = npt.NDArray[np.float64]
@@ -160,7 +160,7 @@ class Plain(PricedByPicks):
             return Wait(now + 1.0 / self.budget, "nothing to gain")
         copied = may_go & (pages["current"] > -np.inf) & (pages["request_rate"] > 0)
         if self._sweeps_now() and copied.any():
-            slot = int(np.argmin(np.where(copied, pages["current"], np.inf)))
+            slot = left_alone_longest(np.flatnonzero(copied), pages["current"], pages["request_rate"], now)
             best = float(urgency[slot])
         else:
             self._learn_price(best, len(self))

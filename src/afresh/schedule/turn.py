@@ -30,7 +30,7 @@ _SWEEP = 4  # thresholds set anew a tick
 _EQUALS = 8  # pages of a shelf that are searched for one like its first, but of a lower slot
 _FEW = 256  # while less than one page in so many is waiting, none waits for long enough for its value to move much,
 _SELDOM = 4  # and one is valued anew every so many ticks; else at every tick
-_WINDOW = 32  # neighbouring slots, the oldest copy of which is visited however little that is worth
+_WINDOW = 32  # neighbouring slots; whoever of them was left alone longest is visited, whatever that is worth
 _STEPS = 16  # shelves that are searched for a page to be valued anew
 
 
@@ -246,7 +246,7 @@ def _pick(core: int, now: float) -> int:
 
 @compiled
 def _pick_oldest(core: int, now: float) -> int:
-    """Every so many picks, the oldest copy among some neighbours that may go, taken out of its list; else −1.
+    """Every so many picks, whoever of some neighbours was `left_alone_longest`, taken out of its list; else −1.
 
     The neighbours are others each time, so nobody is left out for longer than it takes to go round.
     """
@@ -255,15 +255,15 @@ def _pick_oldest(core: int, now: float) -> int:
     if control.oldest_in > 0:
         return -1
     control.oldest_in = control.oldest_every
-    found, oldest = -1, math.inf
+    found, longest = -1, 0.0
     for _ in range(min(_WINDOW, control.used)):
         slot = control.oldest_hand if control.oldest_hand < control.used else 0
         control.oldest_hand = slot + 1
         page = page_at(core, slot)
-        waits = (page.place == WHEEL or page.place == READY) and page.request_rate > 0.0
-        older = waits and -math.inf < page.current < oldest
-        if older and may_go_at(core, page) <= now and host_is_ready(core, slot, now):
-            found, oldest = slot, page.current
+        waits = (page.place == WHEEL or page.place == READY) and page.current > -math.inf
+        missed = (now - page.current) * math.sqrt(page.request_rate) if waits else 0.0
+        if missed > longest and may_go_at(core, page) <= now and host_is_ready(core, slot, now):
+            found, longest = slot, missed
     if found >= 0:
         lift(core, found)
     return int(found)

@@ -118,7 +118,7 @@ def _check(table: Table, field: Field, setting: Setting, page: int, current: flo
 def _learn(table: Table, setting: Setting, page: int, current: float, now: float, changed: bool) -> None:
     elapsed, signals = now - current, _count(setting, page)
     if setting.siblings.on or setting.hearing.weighs:
-        alpha, shape, b = posterior_of(table, page)
+        alpha, shape, b = posterior_of(table, page, signals)
         by_time = predictive_staleness(elapsed, 0.0, alpha, b, shape)
         if setting.hearing.weighs and setting.signals[page] > 0:
             stretched = predictive_staleness(age_of(setting.siblings, page, current, now), 0.0, alpha, b, shape)
