@@ -36,8 +36,11 @@ _SAYS_LITTLE = 0.2  # a weight up to which that is so
 _STALEST_HEARD = 12.0  # staleness beyond which V is taken for gained where signals are heard
 _LEAST_PANEL, _MOST_PANEL = 0.5, 2.0  # staleness up to which the first panel of nodes reaches
 _TINY = 1e-3
+_SMALL_STEP = 0.2  # from one threshold to a better one, as a share of it: V moves by what a few nodes tell
 _X, _W = np.polynomial.legendre.leggauss(8)
 _NODES, _WEIGHTS = 0.5 * (_X + 1.0), 0.5 * _W  # on the interval from 0 to 1
+_X, _W = np.polynomial.legendre.leggauss(2)
+_FEW_NODES, _FEW_WEIGHTS = 0.5 * (_X + 1.0), 0.5 * _W
 
 
 @compiled
@@ -122,12 +125,14 @@ def _drifting_time(x: float, silent_rate: float, drift: float, shape: float) -> 
 @compiled
 def _drift_value(x: float, end: float, silent_rate: float, drift: float, shape: float) -> float:
     """V of a page that is crawled at `end`, when it is x stale, without any chance in it."""
-    fresh = 0.0
-    for panel in range(2):
-        begin, length = panel * 0.25 * end, (0.25 if panel == 0 else 0.75) * end
+    # Over s with t = (A/α)·(e^s − 1) freshness falls smoothly, however long its tail is over t.
+    scale = shape / silent_rate
+    last, fresh = math.log1p(end / scale), 0.0
+    for begin, until in ((0.0, 0.6), (0.6, 1.0)):
+        length = (until - begin) * last
         for k in range(_NODES.size):
-            t = begin + length * _NODES[k]
-            fresh += length * _WEIGHTS[k] * math.exp(-shape * math.log1p(silent_rate * t / shape) - drift * t)
+            s = begin * last + length * _NODES[k]
+            fresh += length * _WEIGHTS[k] * scale * math.exp((1.0 - shape) * s - drift * scale * math.expm1(s))
     return max(fresh - end * math.exp(-x), 0.0)
 
 
@@ -147,6 +152,18 @@ def _drifting_curve(
     value = _drift_value(x + beyond, end, silent_rate, drift, shape)
     first = 0.5 * beyond * beyond / (silent_rate + drift)  # V of so little
     return math.exp(beyond) * max(value - first, 0.0), end, bend
+
+
+@compiled
+def _gained_between(
+    begin: float, end: float, silent_rate: float, signal_rate: float, weight: float, shape: float
+) -> float:
+    """How much more V is at one threshold than at another nearby, with signals."""
+    gained = 0.0
+    for k in range(_FEW_NODES.size):
+        u = begin + (end - begin) * _FEW_NODES[k]
+        gained += _FEW_WEIGHTS[k] * math.exp(-u) * _stairs(u, silent_rate, signal_rate, weight, shape)[0]
+    return gained * (end - begin)
 
 
 @compiled
@@ -206,9 +223,8 @@ def predictive_threshold_curve(
         return math.inf, math.inf, 0.0
     x = start if 0.0 < start < STALEST else _first_guess(price, silent_rate, shape)
     low, high = 0.0, math.inf
-    interval, bend = 0.0, 0.0
+    value, interval, bend = predictive_curve(x, silent_rate, signal_rate, weight, shape)
     for _ in range(100):
-        value, interval, bend = predictive_curve(x, silent_rate, signal_rate, weight, shape)
         if value < price:
             low = x
             if x >= (STALEST if silent else _STALEST_HEARD):
@@ -224,5 +240,11 @@ def predictive_threshold_curve(
             return x, interval, bend
         if not low < better < high:
             better = 2.0 * low if high == math.inf else 0.5 * (low + high)
-        x = min(better, STALEST)
+        before, x = x, min(better, STALEST)
+        by_steps = not silent and x <= _STALEST_HEARD and not (x > _MAX_TERMS * weight and weight < _SAYS_LITTLE)
+        if by_steps and abs(x - before) <= _SMALL_STEP * before:
+            value += _gained_between(before, x, silent_rate, signal_rate, weight, shape)
+            interval, bend = _stairs(x, silent_rate, signal_rate, weight, shape)
+        else:
+            value, interval, bend = predictive_curve(x, silent_rate, signal_rate, weight, shape)
     return x, interval, bend
