@@ -257,16 +257,7 @@ def parse(text: str, where: str = "the settings") -> Config:
 def _parse_site(values: Any, where: str) -> object:
     if not isinstance(values, dict) or not values.get("host"):
         raise ConfigError(f"A [[site]] in {where} has no host.", hint='Write host = "example.com" below it.')
-    site = cast(SiteSettings, _parse_table("site", SiteSettings, values, where))
-    if site.keep or site.drop:
-        from afresh.reading import compile_selectors  # it takes a while to load: not before somebody needs it
-
-        try:
-            compile_selectors(site.keep, site.drop)
-        except ValueError as error:
-            hint = 'Write it like "main", ".price", "#news > li" or "a[rel=next]".'
-            raise ConfigError(f"In the rules for {site.host} in {where}, {error}.", hint=hint) from None
-    return site
+    return _parse_table("site", SiteSettings, values, where)
 
 
 def _parse_table(name: str, table: type, values: dict[str, Any], where: str) -> object:
