@@ -5,10 +5,12 @@ from itertools import pairwise
 
 import pytest
 
+from afresh.daemon import Daemon
 from afresh.daemon.keeping import Keeper
 from afresh.daemon.newcomers import MAX_UNTRIED, Newcomers
 from afresh.engine import Engine
 from afresh.estimate import Grid
+from afresh.fetch import Scripted
 from afresh.frontier import Hosts, Politeness, site_of
 from afresh.schedule import Few, Greedy, Plain
 from afresh.store import Memory, PageState
@@ -168,3 +170,16 @@ def test_pages_that_are_known_or_that_somebody_gave_a_weight_do_not_queue() -> N
     assert newcomers.offer(PageState(Page("http://a.example/weight", "a.example", importance=2.0)))
     assert newcomers.offer(PageState(Page("http://b.example/", "b.example")))
     assert not newcomers.offer(PageState(Page("http://a.example/new", "a.example")))
+
+
+def test_pages_that_queue_are_not_left_out_of_the_count_or_of_what_is_said_of_freshness() -> None:
+    store = Memory()
+    store.add([Page(f"http://a.example/{nth}", "a.example") for nth in range(MAX_UNTRIED + 100)])
+    engine = Engine(scheduler=Few(budget=1.0), estimator=Grid(typical_rate=0.01))
+    daemon = Daemon(engine=engine, fetcher=Scripted({}), store=store, clock=lambda: 1000.0)
+    daemon._keeper.take_in()
+    assert len(engine) == MAX_UNTRIED
+    assert len(daemon) == MAX_UNTRIED + 100
+    one = PageState(Page("http://b.example/", "b.example"), fetched=1000.0, checked=1000.0, crawls=1)
+    daemon._keeper._take_in([one])
+    assert float(daemon._keeper._signs(1000.0)["freshness"]) < 1.5 / len(daemon)

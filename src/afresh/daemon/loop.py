@@ -118,6 +118,10 @@ class Daemon:
         self._begun = 0  # fetches, in this pass of the event loop
         self._under_way: dict[asyncio.Task[None], Order] = {}
 
+    def __len__(self) -> int:
+        """How many pages it keeps, those included that wait for a first crawl."""
+        return len(self.engine) + len(self._keeper.newcomers)
+
     def stop(self) -> None:
         """Give no more orders; let what is under way finish."""
         self._ended.set()
@@ -145,7 +149,7 @@ class Daemon:
         if self._permits is not None:
             await self._permits.begin(self.clock())
         self._keeper.take_in()
-        self._tell(Started(len(self.engine) + len(self._keeper.newcomers)))
+        self._tell(Started(len(self)))
         writer = asyncio.create_task(self._keep_store())
         writer.add_done_callback(lambda _: self._ended.set())
         try:
