@@ -85,3 +85,18 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
 def test_a_site_may_be_worth_more() -> None:
     text = "[[site]]\nhost = 'a'\nimportance = 'x5'\n[[site]]\nhost = 'b'\nimportance = 0.5\n[[site]]\nhost = 'c'\n"
     assert [site.importance for site in config.parse(text).site] == [-5.0, 0.5, None]
+
+
+@pytest.mark.parametrize(
+    "host", ["https://example.com/", "example.com/docs", "*.example.com", " ", "a b", "me@a.example"]
+)
+def test_rules_for_what_is_no_host_name_are_not_silently_without_effect(host: str) -> None:
+    with pytest.raises(ConfigError, match="host"):
+        config.parse(f'[[site]]\nhost = "{host}"\nkeep = ["main"]\n')
+
+
+@pytest.mark.parametrize(
+    "host", ["example.com", "Example.COM:8080", "127.0.0.1:8080", "[::1]:80", "b\u00fccher.example"]
+)
+def test_rules_for_host_names_are_taken(host: str) -> None:
+    assert config.parse(f'[[site]]\nhost = "{host}"\n').site[0].host == host

@@ -162,6 +162,13 @@ class PolitenessSettings:
     robots: bool = _setting(True, _yes_or_no, "Obey robots.txt; false only for hosts of your own.")
 
 
+def _host_name(value: Any) -> str:
+    """A rule for what is no host name would never be asked for, and nobody would be told."""
+    if not isinstance(value, str) or not re.fullmatch(r"[^\s/*?#@]*", value):
+        raise ConfigError(f"{value!r} is not a host name.", hint='Write it like "example.com" or "example.com:8080".')
+    return value
+
+
 def _selectors(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(each, str) and each.strip() for each in value):
         raise ConfigError(f"{value!r} is not a list of CSS selectors.", hint='Write it like ["main", ".price"].')
@@ -182,7 +189,7 @@ def _importance(value: Any) -> float | None:
 class SiteSettings:
     """What counts as a change on one site, and what it is worth; as many of these tables as you like."""
 
-    host: str = _setting("", _text, "The site's host name.")
+    host: str = _setting("", _host_name, "The site's host name.")
     keep: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what counts; empty: all that is shown.")
     drop: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what does not count.")
     compare: str = _setting("text", _way, '"text": what the pages show counts; "bytes": every byte does.')

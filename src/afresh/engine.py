@@ -171,8 +171,8 @@ class Engine:
         )
         return tracked.order
 
-    def finish(self, order: Order, fetched: Fetched, verdict: Verdict, now: float) -> Crawl:
-        """Learn from a crawl that was carried out; the record of it."""
+    def finish(self, order: Order, fetched: Fetched, verdict: Verdict, now: float, *, rest: float = 0.0) -> Crawl:
+        """Learn from a crawl that was carried out; the record of it. The host rests at least for `rest`."""
         tracked = self._tracked.get(order.slot)
         if tracked is None or tracked.order is not order:
             return _record(order, fetched, verdict)
@@ -198,6 +198,7 @@ class Engine:
             now=now,
             took=fetched.took,
             retry_after=fetched.retry_after,
+            at_least=rest,
         )
         self.scheduler.finish(
             order.slot,

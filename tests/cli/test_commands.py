@@ -94,7 +94,7 @@ def test_a_bad_setting_is_named(afresh, tmp_path: Path) -> None:  # type: ignore
 
 def test_a_selector_that_cannot_be_read_is_refused_before_the_first_crawl(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "afresh.toml").write_text('[[site]]\nhost = "shop.example"\ndrop = ["p["]\n')
-    afresh("add", URL)
+    assert_refused(afresh("add", URL), "'p['", "shop.example")
     assert_refused(afresh("run", "--seconds", "1s"), "'p['", "shop.example")
 
 

@@ -5,10 +5,12 @@ from itertools import pairwise
 
 import pytest
 
+from afresh.daemon import Daemon
 from afresh.daemon.keeping import Keeper
-from afresh.daemon.newcomers import Newcomers
+from afresh.daemon.newcomers import MAX_UNTRIED, Newcomers
 from afresh.engine import Engine
 from afresh.estimate import Grid
+from afresh.fetch import Scripted
 from afresh.frontier import Hosts, Politeness, site_of
 from afresh.schedule import Few, Greedy, Plain
 from afresh.store import Memory, PageState
@@ -137,3 +139,47 @@ def test_a_page_is_with_the_engine_or_waits() -> None:
     assert [state.page.url for state in taken if state] == [state.page.url for state in states[1:]]
     assert newcomers.take() is None
     assert not any(state.page.url in newcomers for state in states)
+
+
+def test_a_host_that_offers_pages_without_end_does_not_fill_the_engine() -> None:
+    """Each page in the engine takes time on the event loop, and a host is asked one thing at a time anyway."""
+    crawling = Crawling(60.0)
+    crawling.know(KNOWN)
+    crawling.find(["trap.example"], 5000)
+    assert len(crawling.engine) == 15 * 20 + MAX_UNTRIED
+    assert len(crawling.keeper.newcomers) == 5000 - MAX_UNTRIED
+
+
+def test_a_page_goes_in_for_each_that_was_tried_in_the_order_in_which_they_were_found() -> None:
+    newcomers = Newcomers()
+    states = [PageState(Page(f"http://a.example/{nth}", "a.example")) for nth in range(MAX_UNTRIED + 3)]
+    assert [newcomers.offer(state) for state in states] == [True] * MAX_UNTRIED + [False] * 3
+    assert [newcomers.tried("a.example") for _ in range(4)] == [*states[MAX_UNTRIED:], None]
+    assert len(newcomers) == 0
+    for _ in range(MAX_UNTRIED):
+        newcomers.tried("a.example")
+    assert newcomers.offer(states[0])
+
+
+def test_pages_that_are_known_or_that_somebody_gave_a_weight_do_not_queue() -> None:
+    newcomers = Newcomers()
+    for nth in range(MAX_UNTRIED):
+        newcomers.offer(PageState(Page(f"http://a.example/{nth}", "a.example")))
+    assert newcomers.offer(PageState(Page("http://a.example/known", "a.example"), fetched=1.0, checked=1.0, crawls=1))
+    assert newcomers.offer(PageState(Page("http://a.example/failed", "a.example"), crawls=1, failures=1))
+    assert newcomers.offer(PageState(Page("http://a.example/weight", "a.example", importance=2.0)))
+    assert newcomers.offer(PageState(Page("http://b.example/", "b.example")))
+    assert not newcomers.offer(PageState(Page("http://a.example/new", "a.example")))
+
+
+def test_pages_that_queue_are_not_left_out_of_the_count_or_of_what_is_said_of_freshness() -> None:
+    store = Memory()
+    store.add([Page(f"http://a.example/{nth}", "a.example") for nth in range(MAX_UNTRIED + 100)])
+    engine = Engine(scheduler=Few(budget=1.0), estimator=Grid(typical_rate=0.01))
+    daemon = Daemon(engine=engine, fetcher=Scripted({}), store=store, clock=lambda: 1000.0)
+    daemon._keeper.take_in()
+    assert len(engine) == MAX_UNTRIED
+    assert len(daemon) == MAX_UNTRIED + 100
+    one = PageState(Page("http://b.example/", "b.example"), fetched=1000.0, checked=1000.0, crawls=1)
+    daemon._keeper._take_in([one])
+    assert float(daemon._keeper._signs(1000.0)["freshness"]) < 1.5 / len(daemon)

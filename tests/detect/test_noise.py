@@ -3,6 +3,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from afresh.detect import Habits
+from afresh.detect.noise import _is_token
 from afresh.types import Outcome, Verdict
 from visitor import Visitor
 
@@ -186,3 +187,19 @@ def test_a_page_cannot_fill_the_memory() -> None:
 @pytest.mark.parametrize("text", ["[", "7", '[{"key": 1}]', '[{"key": 1, "nonsense": 2}]', "{}", "null", "[[1]]"])
 def test_what_cannot_be_read_is_learned_again(text: str) -> None:
     assert not Habits.from_text(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "token"),
+    [
+        ("Request 3fa9c81b77d20e4a", True),
+        ("id 7f3a-9c2e-11d4-b8e0", True),
+        ("1,234,567,890,123 visitors", False),
+        ("2026-11-17T23:59:59Z", False),
+        ("The price is 12.50 EUR", False),
+        ("iPhone15ProMax", False),
+        ("a" * 60, False),
+    ],
+)
+def test_a_price_or_a_moment_is_not_taken_for_a_token(text: str, token: bool) -> None:
+    assert _is_token(text) is token

@@ -92,7 +92,18 @@ def test_people_are_told_where_a_block_stands() -> None:
 
 WORD = st.sampled_from(["harbour", "a", "7", "x<y", "&", "ü", "\u00a0", " ", "\n", "o'clock"])
 TEXT = st.lists(WORD, max_size=4).map(lambda words: escape(" ".join(words)))
-ATTRIBUTES = st.sampled_from(["", " id=one", " class='x y'", " class=z", ' title="</div><p>"', " id='two' class=x"])
+ATTRIBUTES = st.sampled_from(
+    [
+        "",
+        " id=one",
+        " class='x y'",
+        " class=z",
+        ' title="</div><p>"',
+        " id='two' class=x",
+        " title=One lang=en-GB",
+        " lang=en title='a One two'",
+    ]
+)
 LEAF = st.one_of(
     TEXT, st.sampled_from(["<br>", "<img src=x>", "<!-- <p> -->", "<script>'<p>'</script>", "<style>p{}</style>"])
 )
@@ -160,7 +171,10 @@ PIECE = st.one_of(
 
 
 @given(
-    st.lists(PIECE, max_size=8), st.lists(PIECE, max_size=3), st.lists(PIECE, max_size=3), st.sampled_from(["", ".x"])
+    st.lists(PIECE, max_size=8),
+    st.lists(PIECE, max_size=3),
+    st.lists(PIECE, max_size=3),
+    st.sampled_from(["", ".x", "p + p", "b:nth-child(2n)", "[title]"]),
 )
 def test_reading_two_versions_is_reading_each(both: list[str], old: list[str], new: list[str], drop: str) -> None:
     """What they have in common is read once, and what comes behind it need not know."""
@@ -181,10 +195,32 @@ def test_what_two_versions_begin_with_is_read_once(common: int) -> None:
 
 
 SELECTOR = st.lists(
-    st.sampled_from(["div", "p", "*", "#one", ".x", ".x.y", "span.z", "main#two", "section", "body"]),
+    st.sampled_from(
+        [
+            *("div", "p", "*", "#one", ".x", ".x.y", "span.z", "main#two", "section", "body"),
+            *(
+                "[title]",
+                "[title=One]",
+                "p[title='one' i]",
+                "[title~=One]",
+                "[title$=wo]",
+                "[title^='a O']",
+                "[lang|=en]",
+            ),
+            *("[title*='ne t']", "[title*='']", "p:not(.x)", ":not(div, [title])", ":is(p, .z)", "div:where(#one, .x)"),
+            *(
+                "p:first-child",
+                ":nth-child(2n+1)",
+                "p:nth-child(even)",
+                "div:nth-child(2)",
+                ":nth-child(-n + 2)",
+                "img",
+            ),
+        ]
+    ),
     min_size=1,
     max_size=3,
-).flatmap(lambda parts: st.sampled_from([" ", " > "]).map(lambda between: between.join(parts)))
+).flatmap(lambda parts: st.sampled_from([" ", " > ", " + ", "~"]).map(lambda between: between.join(parts)))
 
 
 @given(PAGE, st.lists(SELECTOR, max_size=2).map(", ".join), st.lists(SELECTOR, max_size=2).map(", ".join))
@@ -194,7 +230,12 @@ def test_selectors_mean_what_they_mean_in_a_tree(html: str, keep: str, drop: str
 
 
 @pytest.mark.parametrize(
-    "bad", ["", " ", "p >", "> p", "p >> a", "a:hover", "[x=y]", "p + a", "..x", "p#a#b", "p,,a", "<p>"]
+    "bad",
+    [
+        *("", " ", "p >", "> p", "p >> a", "a:hover", "..x", "p,,a", "<p>", "p[", "[]", "[x=]", "[x='y]", "[x y]"),
+        *("p:has(a)", "p:last-child", "p:not()", "p:not(:hover)", "p:not(a b)", ":nth-child(x)", ":is(a):is(b)"),
+        *("a::before", ".1", "#", "p:", "p + > a", "+ a", "a ~", "*p", "p*", ":not(*)", "(", ")", "a,", ",a"),
+    ],
 )
 def test_a_selector_that_is_not_understood_is_refused(bad: str) -> None:
     with pytest.raises(ValueError, match="is not a CSS selector"):

@@ -9,7 +9,6 @@ from afresh.config import Config
 from afresh.daemon import Permits
 from afresh.detect import Detector, Rules
 from afresh.engine import Engine
-from afresh.errors import ConfigError
 from afresh.estimate import Activity, Learner
 from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.base import typical_rate
@@ -94,14 +93,7 @@ def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:
 
 def detector_for(config: Config) -> Detector:
     """A detector that knows the sites' own rules."""
-    rules = {}
-    for site in config.site:
-        try:
-            rules[site.host.lower()] = Rules(site.keep, site.drop, site.compare)
-        except ValueError as error:
-            hint = 'Write it like "main", ".price" or "#news > li".'
-            raise ConfigError(f"In the rules for {site.host}, {error}.", hint=hint) from None
-    return Detector(rules)
+    return Detector({site.host.lower(): Rules(site.keep, site.drop, site.compare) for site in config.site})
 
 
 def permits_for(config: Config, store: Store) -> Permits | None:

@@ -4,15 +4,29 @@ from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
 
-from afresh.config import Config, load
-from afresh.errors import InputError
+from afresh.config import Config, SiteSettings, load
+from afresh.errors import ConfigError, InputError
 from afresh.store import Sqlite
 
 
 def settings(config: Path | None, store: Path | None) -> Config:
     """The settings, with the store given on the command line in place of theirs."""
     read = load(config)
+    for site in read.site:
+        if site.keep or site.drop:
+            _require_selectors(site)
     return replace(read, store=replace(read.store, path=store)) if store else read
+
+
+def _require_selectors(site: SiteSettings) -> None:
+    """ConfigError if a rule of a site cannot be understood."""
+    from afresh.reading import compile_selectors  # it takes a while to load, and few have such rules
+
+    try:
+        compile_selectors(site.keep, site.drop)
+    except ValueError as error:
+        hint = 'Write it like "main", ".price", "#news > li" or "a[rel=next]".'
+        raise ConfigError(f"In the rules for {site.host}, {error}.", hint=hint) from None
 
 
 def open_store(config: Config, *, create: bool) -> Sqlite:

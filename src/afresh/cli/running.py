@@ -125,7 +125,7 @@ def keep_fresh(
     compile_all()
     engine = engine_for(config, totals.pages, to_come=to_come(discovery, totals.copies))
 
-    async def go() -> None:
+    async def go() -> int:
         clock = SteadyClock()
         fetcher = fetcher_for(config, clock)
         daemon = Daemon(
@@ -150,16 +150,16 @@ def keep_fresh(
             loop.add_signal_handler(number, daemon.stop)
         if limit is not None:
             loop.call_later(limit, daemon.stop)
-        shower = asyncio.create_task(progress.show(engine))
+        shower = asyncio.create_task(progress.show(daemon))
         try:
             await daemon.run()
         finally:
             shower.cancel()
             await fetcher.close()
+        return len(daemon)
 
     outlive_pipes()
-    asyncio.run(go())
-    progress.close(len(engine))
+    progress.close(asyncio.run(go()))
 
 
 def to_come(discovery: "Discovery | None", copies: int) -> int:

@@ -101,11 +101,12 @@ class Discovery:
         return self._admit(self._new([url]), page.depth, fetched.started)
 
     def _admit(self, urls: list[str], depth: int, now: float) -> list[Page]:
+        """Those of some new addresses within the scope that there is room for, as pages."""
         pages = []
         for url in urls:
             if self.most_pages is not None and self.known >= self.most_pages:
                 self._admits(Refusal("max_pages"))
-            elif self._admits(self._admission.admit(url, depth)):
+            elif self._admits(self._admission.count(url)):
                 self.known += 1
                 pages.append(Page(url, host_of(url), added=now, depth=depth))
         self._found += pages

@@ -158,6 +158,8 @@ class Keeper:
             noise=noise,
         )
         self._newest[url] = after
+        if not before.crawls and (following := self.newcomers.tried(before.page.host)) is not None:
+            self._enter(following, self.clock())
         self._unwritten.append(Record(crawl, after, copy, self.engine.hosts.state(after.page.host)))
 
     async def write(self, alive: float | None = None) -> tuple[Crawl, ...]:
@@ -190,7 +192,8 @@ class Keeper:
         values = {"budget": repr(self.engine.scheduler.budget), "alive": repr(now)}
         self.engine.look_round(self.clock(), LOOKS)
         if (stated := self.engine.expected_freshness) is not None:
-            values["freshness"] = repr(stated)
+            # Pages that wait for a first crawl have no copy to be fresh.
+            values["freshness"] = repr(stated * len(self.engine) / (len(self.engine) + len(self.newcomers)))
         if self.engine.scheduler.price > 0:
             values["price"] = repr(self.engine.scheduler.price)
         if self.engine.calibration.statements:

@@ -5,6 +5,7 @@ its own, and writes what came of them in batches. A crawl is acknowledged (`Stor
 """
 
 import asyncio
+import sys
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,11 +14,13 @@ from typing import cast
 from afresh.daemon.asking import Asker, GivenBack
 from afresh.daemon.clock import SteadyClock
 from afresh.daemon.discovery import PIECE, Discovery
+from afresh.daemon.effort import rest_after
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
 from afresh.daemon.keeping import MAX_UNWRITTEN, Keeper
 from afresh.daemon.permits import Permits
 from afresh.daemon.pressure import Pressure
 from afresh.daemon.reader import Reader
+from afresh.daemon.shedding import REST_SECONDS, Shedding
 from afresh.daemon.sitemaps import Sitemaps
 from afresh.detect import Detector
 from afresh.engine import Engine
@@ -33,6 +36,7 @@ from afresh.types import Fetched, Order, Outcome, Verdict, Wait
 # host takes is counted, and its host would rest for ten times that.
 AT_ONCE = 2
 PATIENCE = 0.05  # seconds until it is asked again whether there is room in memory
+SWITCH_SECONDS = 0.001  # after which a thread that reads makes room for the event loop
 LONGEST_SLEEP = 0.5  # so that new evidence, a changed budget and the store's new pages are noticed soon
 
 
@@ -72,6 +76,7 @@ class Daemon:
         self.write_every = write_every
         self.listeners = list(listeners)
         self._pressure = Pressure(max_unwritten)
+        self._shedding = Shedding()
         self._keeper = Keeper(
             store=store,
             engine=engine,
@@ -113,6 +118,10 @@ class Daemon:
         self._begun = 0  # fetches, in this pass of the event loop
         self._under_way: dict[asyncio.Task[None], Order] = {}
 
+    def __len__(self) -> int:
+        """How many pages it keeps, those included that wait for a first crawl."""
+        return len(self.engine) + len(self._keeper.newcomers)
+
     def stop(self) -> None:
         """Give no more orders; let what is under way finish."""
         self._ended.set()
@@ -120,6 +129,14 @@ class Daemon:
     async def run(self) -> None:
         """Crawl until `stop`; StoreError if the store can no longer be written."""
         self.store.claim()
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(min(before, SWITCH_SECONDS))
+        try:
+            await self._run()
+        finally:
+            sys.setswitchinterval(before)
+
+    async def _run(self) -> None:
         self._restore_hosts()
         get = self.store.get
         self.engine.calibration = understood("calibration", lambda: Calibration.from_text(get("calibration")))
@@ -132,7 +149,7 @@ class Daemon:
         if self._permits is not None:
             await self._permits.begin(self.clock())
         self._keeper.take_in()
-        self._tell(Started(len(self.engine) + len(self._keeper.newcomers)))
+        self._tell(Started(len(self)))
         writer = asyncio.create_task(self._keep_store())
         writer.add_done_callback(lambda _: self._ended.set())
         try:
@@ -186,6 +203,10 @@ class Daemon:
                 if not self._begun:
                     asyncio.get_running_loop().call_soon(self._new_pass)
                 self._begun += 1
+                if self.engine.current(decision.url) is not None and self._shedding.puts_off(decision.value):
+                    self.engine.release(decision, now, REST_SECONDS)
+                    self._ask_again(0.0)
+                    return None
                 self._tell(Ordered(decision))
                 return decision
             self._ask_again(min(max(decision.until - now, 0.0), LONGEST_SLEEP))
@@ -208,6 +229,8 @@ class Daemon:
         self._begun = 0
 
     def _in_time(self) -> None:
+        if self._timer is not None:
+            self._shedding.late(asyncio.get_running_loop().time() - self._timer.when())
         self._timer = None
         self._give_orders()
 
@@ -261,7 +284,8 @@ class Daemon:
                     self._keeper.welcome(some)
                     if len(read.links.urls) > PIECE:
                         await asyncio.sleep(0)
-            crawl = self.engine.finish(order, fetched, read.verdict, self.clock())
+            rest = rest_after(fetched, read.links) if self._keeper.newcomers.compete else 0.0
+            crawl = self.engine.finish(order, fetched, read.verdict, self.clock(), rest=rest)
             self._keeper.keep(before, crawl, fetched, read.verdict, read.noise)
         finally:
             self._pressure.release(len(fetched.body))

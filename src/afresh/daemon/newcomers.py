@@ -4,6 +4,10 @@ A first crawl gains more than any refresh, and every host has a turn of its own.
 host names could take every turn for as long as they last. Therefore only the first host of a site (a registrable
 domain) goes in as it comes. Pages of its other hosts wait here while other sites are kept, too. They go in when a site
 is due its share of the orders, and when there is nothing else to do: no part of the budget is lost to fairness.
+
+Nor does a host need all of its pages with the engine before their first crawls: it is asked one thing at a time. Beyond
+`MAX_UNTRIED` they queue here, which costs next to nothing, and one goes in for each that was tried. A page that offers
+thousands of links would take the event loop's time from the others otherwise.
 """
 
 from collections import OrderedDict, deque
@@ -13,6 +17,7 @@ from afresh.store import PageState
 
 MIN_SHARE = 1 / 16  # of the orders, for the first crawls of one site's other hosts; more if there are fewer sites
 MAX_SHARE = 1 / 2  # for those of all sites together
+MAX_UNTRIED = 64  # pages of one host with the engine that were never tried
 
 
 class Newcomers:
@@ -27,6 +32,8 @@ class Newcomers:
         self._begun: set[str] = set()  # other hosts that have gone in: their robots.txt need not be fetched first
         # By site and by host, the next ones first.
         self._waiting: OrderedDict[str, OrderedDict[str, deque[PageState]]] = OrderedDict()
+        self._untried: dict[str, int] = {}  # pages of each host that went in and were not tried yet
+        self._queues: dict[str, deque[PageState]] = {}  # pages of each host beyond that
         self._urls: set[str] = set()
         self._credit = 0.0  # orders that are due to those who wait
 
@@ -36,15 +43,39 @@ class Newcomers:
     def __contains__(self, url: str) -> bool:
         return url in self._urls
 
+    @property
+    def compete(self) -> bool:
+        """Whether there are pages of more than one site."""
+        return len(self._firsts) >= 2
+
     def offer(self, state: PageState) -> bool:
         """Whether a page may go in at once; if not it waits here."""
         host = state.page.host
         site = self._site(host)
-        if state.checked is not None or len(self._firsts) < 2 or self._firsts[site] == host:
+        if state.checked is None and self.compete and self._firsts[site] != host:
+            self._waiting.setdefault(site, OrderedDict()).setdefault(host, deque()).append(state)
+        elif not state.crawls and state.page.importance is None and self._untried.get(host, 0) >= MAX_UNTRIED:
+            self._queues.setdefault(host, deque()).append(state)
+        else:
+            self._enters(state)
             return True
-        self._waiting.setdefault(site, OrderedDict()).setdefault(host, deque()).append(state)
         self._urls.add(state.page.url)
         return False
+
+    def tried(self, host: str) -> PageState | None:
+        """A page of this host was tried for the first time: the page that may go in for that."""
+        left = self._untried.pop(host, 1) - 1
+        if left:
+            self._untried[host] = left
+        queue = self._queues.get(host)
+        if queue is None or left >= MAX_UNTRIED:
+            return None
+        state = queue.popleft()
+        if not queue:
+            del self._queues[host]
+        self._urls.remove(state.page.url)
+        self._enters(state)
+        return state
 
     def ordered(self) -> PageState | None:
         """An order was given: the page that may go in for that, if those who wait are due one."""
@@ -66,11 +97,16 @@ class Newcomers:
         if hosts:
             self._waiting[site] = hosts  # and every site
         self._urls.remove(state.page.url)
+        self._enters(state)
         # A host that is asked for the first time is asked for its robots.txt, too.
         cost = 1.0 if host in self._begun else 2.0
         self._begun.add(host)
         self._credit = max(self._credit - cost, -cost)
         return state
+
+    def _enters(self, state: PageState) -> None:
+        if not state.crawls:
+            self._untried[state.page.host] = self._untried.get(state.page.host, 0) + 1
 
     def _site(self, host: str) -> str:
         """The site of a host, which is noted."""

@@ -10,14 +10,15 @@ A spot is noise when all of this holds:
 - often nothing else differed but spots like it: a page whose text changes with its top line is news;
 - it is a small part of the page (`MAX_SHARE`): where half of a page differs each time, that is what the page is for;
 - and there is a sign that it is not merely a page that is looked at too seldom: it differed within the hour several
-  times, or its number grew each time as that of a clock does, or an earlier text came back, or it does so on several
-  pages of the host, or it has gone on for long.
+  times, or its number grew each time as that of a clock does, or it holds a token (`MIN_TURNS`), or an earlier text
+  came back, or it does so on several pages of the host, or it has gone on for long.
 
 Where nothing but words with digits differ, only that is noise: if another word of the block changes, that is heard.
 What stops to differ is heard again (`OFF`).
 """
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
@@ -33,8 +34,12 @@ ALONE = 1 / 3  # of the comparisons at which it differed, share at which nothing
 MAX_SHARE = 0.25  # of the text of a page that may be noise
 MIN_GREW = 4  # times in a row that the number of a clock or counter grew, the first look included
 SOON, MIN_SOON = 3600.0, 3  # seconds between two looks, and how often it must have differed within them
+MIN_TURNS = 4  # of letters and digits in a word that is taken for a token
 MAX_HABITS = 16  # spots that are remembered of a page, and as many of a host
 MAX_RECENT = 6  # texts of a spot that are remembered by their marks
+
+_LONG_WORD = re.compile(r"[0-9A-Za-z_-]{12,}")
+_TURN = re.compile(r"[0-9]+[A-Za-z]+|[A-Za-z]+[0-9]+")
 
 
 @dataclass(slots=True)
@@ -191,11 +196,21 @@ def _settle(habit: Habit, now: float, *, small: bool = True, of_host: bool = Fal
     if of_host:
         shown = habit.visits >= MIN_HOST_VISITS and len(habit.pages) >= MIN_PAGES
     else:
-        telling = habit.back > 0 if habit.sort == TEXT else habit.grew >= MIN_GREW
+        telling = habit.back > 0 if habit.sort == TEXT else habit.grew >= MIN_GREW or _is_token(habit.sample)
         sign = telling or habit.soon >= MIN_SOON or habit.visits >= MANY_VISITS
         shown = habit.visits >= MIN_VISITS and sign
     if shown:
         habit.since = now
+
+
+def _is_token(text: str) -> bool:
+    """Whether a text holds a word that nobody reads: a long one of letters and digits in turns, such as a request's
+    number or a session's name.
+
+    >>> _is_token("Request 3fa9c81b77d20e4a"), _is_token("12,345,678,901 views of Chapter12")
+    (True, False)
+    """
+    return any(len(_TURN.findall(word)) >= MIN_TURNS for word in _LONG_WORD.findall(text))
 
 
 def ignored(found: Difference, *known: Iterable[int]) -> frozenset[int]:

@@ -256,6 +256,8 @@ class Activity:
 
     def _mixed_ratios(self, branches: tuple[int, ...], first: int, count: int) -> tuple[Floats, Floats]:
         """The same as far as folders are believed, and of the host alone as far as they are not."""
+        if len(branches) == 1:
+            return self._ratios(branches, first, count)
         folders = _folders(self.folder_odds.item(branches[0]))
         of_host, of_all = (self._ratios(which, first, count) for which in (branches[:1], branches))
         return mixed(of_host[0], of_all[0], folders), mixed(of_host[1], of_all[1], folders)

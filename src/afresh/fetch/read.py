@@ -29,12 +29,12 @@ async def read(answer: Answer, limit: int) -> bytes:
         if body is None and answer.ended:  # a page that came at once, as most do
             return b"".join(pieces)
         body = body or Body(coded, limit)
-        for piece in pieces:
-            for start in range(0, len(piece), step):
-                body.feed(piece[start : start + step])
-                if body.size - rested > _BREATH:  # others get their turn
-                    rested = body.size
-                    await asyncio.sleep(0)
+        piece = b"".join(pieces)  # whoever sends chunks of a few bytes would make work of each
+        for start in range(0, len(piece), step):
+            body.feed(piece[start : start + step])
+            if body.size - rested > _BREATH:  # others get their turn
+                rested = body.size
+                await asyncio.sleep(0)
     if not answer.received:
         if answer.until_close:
             raise Spoiled("truncated")

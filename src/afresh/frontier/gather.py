@@ -30,18 +30,20 @@ def _same(page: Bytes, start: int, end: int, other: int, other_end: int) -> bool
 
 
 @njit(cache=True, nogil=True)
-def gather(page: Bytes, rows: NDArray[np.int64], plain: tuple[int, int], out: NDArray[np.int64]) -> int:
-    """Gather what `reading.tokens.scan` found, tag by tag, into `out`; how many rows of it were filled.
+def gather(
+    page: Bytes, rows: NDArray[np.int64], plain: tuple[int, int], out: NDArray[np.int64], others: NDArray[np.int64]
+) -> tuple[int, int]:
+    """Gather what `reading.tokens.scan` found, tag by tag, into `out` and `others`; how many rows of each were filled.
 
     A tag and an attribute are `plain`: where such a tag has that attribute and no other, its value without the fragment
     becomes a row (0, start, end), once for all its repetitions on the page and not at all if nothing is left. Every
-    other tag becomes a row (1, first, last) with the places of its rows.
+    other tag that has an attribute becomes a row (1, first, last) with the places of its rows among the `others`.
     """
     size = 64
     while size < 2 * rows.shape[0]:
         size *= 2
     table = np.full(size, -1, np.int64)  # the first of the rows of `out` that hold some value
-    count, first = 0, 0
+    count, first, kept = 0, 0, 0
     while first < rows.shape[0]:
         last = first + 1
         while last < rows.shape[0] and rows[last, 1] >= 0:
@@ -64,8 +66,12 @@ def gather(page: Bytes, rows: NDArray[np.int64], plain: tuple[int, int], out: ND
                     table[place] = count
                 out[count, 0], out[count, 1], out[count, 2] = 0, start, end
                 count += 1
-        else:
-            out[count, 0], out[count, 1], out[count, 2] = 1, first, last
+        elif last > first + 1:
+            out[count, 0], out[count, 1], out[count, 2] = 1, kept, kept + last - first
             count += 1
+            for row in range(first, last):
+                for column in range(4):
+                    others[kept, column] = rows[row, column]
+                kept += 1
         first = last
-    return count
+    return count, kept

@@ -61,12 +61,23 @@ class Hosts:
             self._delays[host] = min(delay, self.politeness.longest_gap)
 
     def answered(
-        self, host: str, *, failed: bool | None, now: float, took: float, retry_after: float | None = None
+        self,
+        host: str,
+        *,
+        failed: bool | None,
+        now: float,
+        took: float,
+        retry_after: float | None = None,
+        at_least: float = 0.0,
     ) -> float:
-        """Note whether the host failed (None: it was not asked anything); how long it must rest now."""
+        """Note whether the host failed (None: it was not asked anything); how long it must rest now.
+
+        `at_least`: for reasons of our own.
+        """
         before = self.state(host).failures
         failures = before if failed is None else before + 1 if failed else 0
-        gap = max(self.politeness.gap(took, failures=failures, retry_after=retry_after), self._delays.get(host, 0.0))
+        gap = self.politeness.gap(took, failures=failures, retry_after=retry_after)
+        gap = max(gap, self._delays.get(host, 0.0), at_least)
         self._states[host] = HostState(host, now + gap, failures)
         return gap
 

@@ -139,11 +139,16 @@ class _Collector:
         """Keep a link of the commonest sort: `a` with nothing but an address."""
         if not raw or raw in self._written:
             return
-        link = _unescaped(raw.decode("utf-8", "replace"))
+        link = raw.decode("utf-8", "replace")
+        if "&" in link:
+            link = _unescaped(link).partition("#")[0]
+        if link in self._seen:
+            return
+        self._seen.add(link)
         before = self._left_out
-        found = self._page_link(link, {})
+        found = self._keep(link, self._urls)
         # The query of a page's own address, or nothing at all, makes another address out of every page.
-        if link[0] not in "?#" and not link[0].isspace() and (found or self._left_out == before + 1):
+        if link and link[0] != "?" and not link[0].isspace() and (found or self._left_out == before + 1):
             self._written[raw] = found
 
     def take(self, tag: str, attributes: dict[str, str]) -> None:
@@ -259,16 +264,18 @@ def _tags(page: Document, *, files: bool) -> Iterator[tuple[str, dict[str, str] 
     from afresh.frontier import gather  # compiled code takes a second to load: not before somebody needs it
 
     names, keys, rows, text = page.wanted.tags, page.wanted.attributes, page.rows, page.page
-    gathered = np.empty((len(rows), 3), np.int64)
+    gathered, others = np.empty((len(rows), 3), np.int64), np.empty_like(rows)
     plain = (names.index("a"), keys.index("href"))
-    count = gather.gather(np.frombuffer(text, np.uint8), rows, plain, gathered)
+    count, kept = gather.gather(np.frombuffer(text, np.uint8), rows, plain, gathered, others)
+    listed = others[:kept].tolist()  # one by one they cost more
     for kind, first, last in gathered[:count].tolist():
         if kind == 0:
             yield "a", text[first:last]
             continue
-        tag = names[int(rows[first, 0])]
-        raw = tuple((keys[key], text[start:end]) for _, key, start, end in rows[first + 1 : last].tolist())
-        short = (tag == "meta" or tag == "link") and rows[last - 1, 3] - rows[first, 3] <= LONGEST_KNOWN
+        begun = listed[first]
+        tag = names[begun[0]]
+        raw = tuple([(keys[key], text[start:end]) for _, key, start, end in listed[first + 1 : last]])
+        short = (tag == "meta" or tag == "link") and listed[last - 1][3] - begun[3] <= LONGEST_KNOWN
         if short and not files and _says_nothing(tag, raw):
             continue
         yield tag, _attributes(raw)

@@ -12,7 +12,7 @@ import re
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import xxhash
@@ -125,9 +125,10 @@ class Admission:
 
     def admit(self, url: str, depth: int = 0) -> Refusal | None:
         """Count a URL and let it in, or say why not."""
-        refusal = self.scope.refusal(url, depth)
-        if refusal is not None:
-            return refusal
+        return self.scope.refusal(url, depth) or self.count(url)
+
+    def count(self, url: str) -> Refusal | None:
+        """The same for a URL that is known to be within the scope."""
         host, path, query = _parts(url)
         site = self._new_on(host)
         capped = _capped(host, path, query, self.scope.traps) + self._month(host, path, query)
@@ -209,6 +210,7 @@ def _suffixes() -> Any:
     return PublicSuffixList()
 
 
+@lru_cache(maxsize=4096)
 def site_of(host: str) -> str:
     """The registrable domain of a host: what one owner can make names below; the host itself if there is none.
 
@@ -269,6 +271,7 @@ def _capped(host: str, path: str, query: str, traps: Traps) -> list[tuple[str, s
     return found
 
 
+@lru_cache(maxsize=1024)  # asked for several times while one URL is looked at
 def _pattern(path: str, query: str) -> str:
     """The address with `#` for numbers and long hexadecimal words, and parameters by name alone, in order."""
     shape = _DIGITS.sub("#", _HEX.sub("#", path))

@@ -6,6 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.reading.inlined import inlined
+from afresh.reading.matching import (
+    CLASSES,
+    DROPPED,
+    FIRST_WRITTEN,
+    ID_WRITTEN,
+    KEPT,
+    OWN,
+    ask,
+    select,
+)
 from afresh.reading.names import (
     BREAK,
     CELL,
@@ -20,7 +30,7 @@ from afresh.reading.names import (
     P,
     name_code,
 )
-from afresh.reading.select import DIRECTLY_INSIDE, DROP, INSIDE, KEEP
+from afresh.reading.select import Parts
 from afresh.reading.tokens import is_space, name, value
 from afresh.reading.words import FNV, FNV_START
 
@@ -30,20 +40,22 @@ Numbers = NDArray[np.int64]
 
 DEEPEST = 256  # open elements that are told apart
 FARTHEST = 64  # open elements that one end tag looks through
-CLASSES = 16  # of one element that selectors are asked about
 
 _ID, _CLASS, _HIDDEN = (np.uint64(name_code(each)) for each in ("id", "class", "hidden"))
 _PRIME = np.uint64(1_000_003)
 _SHIFT = np.uint64(64 - SLOTS_BITS)
 _NONE = np.uint64(0)
 
-# What an element says of itself: marks of id, class and id as written, then classes as written.
-_OWN_ID, _OWN_CLASS, _ID_WRITTEN, _FIRST_CLASS = 0, 1, 2, 3
-OWN = _FIRST_CLASS + CLASSES  # how many marks these are
+# What an element says of itself: marks of id and class, then what selectors ask for (`afresh.reading.matching`).
+_OWN_ID, _OWN_CLASS = 0, 1
 # What is known of an open element besides its code.
-PLACE, _MET, _ABOVE = 0, 1, 2  # marks: where it stands, selectors that end here, and those of all around it
-_SEEN, TAG, NAMED = 0, 1, 2  # flags, where its tag begins, and the nearest tag around it that has an id or class
-_HIDES, _KEPT, _DROPPED = 1, 2, 4  # the flags
+# Marks: where it stands, selectors that end here, those of all around it, of its last child, and of all its children.
+PLACE, _MET, _ABOVE, _LAST, _EARLIER = 0, 1, 2, 3, 4
+MARKS = 5
+# Flags, where its tag begins, the nearest tag around it that has an id or class, and how many children it has.
+_SEEN, TAG, NAMED, _CHILDREN = 0, 1, 2, 3
+FACTS = 4
+_HIDES = 1  # the flag beside those of selectors
 
 
 @inlined
@@ -75,7 +87,7 @@ def forget(own: Words, exact: bool) -> None:
     """Forget what the element before said of itself."""
     own[_OWN_ID] = own[_OWN_CLASS] = _NONE
     if exact:
-        for nth in range(_ID_WRITTEN, OWN):
+        for nth in range(ID_WRITTEN, OWN):
             own[nth] = _NONE
 
 
@@ -88,9 +100,9 @@ def _describe(page: Bytes, start: int, end: int, is_id: bool, own: Words, exact:
         if at == end or is_space(page[at]):
             if word != FNV_START and exact:
                 if is_id:
-                    own[_ID_WRITTEN] = word
+                    own[ID_WRITTEN] = word
                 elif classes < CLASSES:
-                    own[_FIRST_CLASS + classes] = word
+                    own[FIRST_WRITTEN + classes] = word
                     classes += 1
             word = FNV_START
             continue
@@ -105,13 +117,13 @@ def _describe(page: Bytes, start: int, end: int, is_id: bool, own: Words, exact:
 
 @inlined
 def attributes(
-    page: Bytes, at: int, tag: int, wanted: Words, rows: Numbers, row: int, own: Words, exact: bool
+    page: Bytes, at: int, tag: int, wanted: Words, rows: Numbers, row: int, own: Words, selectors: Parts
 ) -> tuple[int, int, bool, bool]:
     """Go through the attributes of a tag to its end, note those that are wanted, and what the element is called.
 
     Where the tag ends (−1 if the page does first), rows needed, whether it is hidden, and whether it closes itself.
     """
-    hidden, slash = False, False
+    hidden, slash, exact = False, False, selectors[0].shape[0] > 0
     while True:
         while at < page.size and (is_space(page[at]) or page[at] == 47):
             slash = page[at] == 47
@@ -123,6 +135,8 @@ def attributes(
         slash = False
         called, at = name(page, at, True)
         start, end, at = value(page, at)
+        if selectors[1].shape[0] > 0:
+            ask(page, called, start, min(end, page.size), selectors[1], selectors[2], own)
         if called in (_ID, _CLASS):
             _describe(page, start, min(end, page.size), called == _ID, own, exact)
         elif called == _HIDDEN:
@@ -133,44 +147,6 @@ def attributes(
                 if row < rows.shape[0]:
                     rows[row, 0], rows[row, 1], rows[row, 2], rows[row, 3] = tag, attribute, start, end
                 row += 1
-
-
-@inlined
-def _matches(parts: Words, nth: int, code: np.uint64, own: Words) -> bool:
-    """Whether an element is what one part of a selector asks for; see `afresh.reading.select` for its columns."""
-    if (parts[nth, 0] and parts[nth, 0] != code) or (parts[nth, 1] and parts[nth, 1] != own[_ID_WRITTEN]):
-        return False
-    for wanted in range(2, 6):
-        if parts[nth, wanted] == _NONE:
-            break
-        found = False
-        for each in range(CLASSES):
-            if own[_FIRST_CLASS + each] == parts[nth, wanted]:
-                found = True
-                break
-        if not found:
-            return False
-    return True
-
-
-@inlined
-def _select(parts: Words, code: np.uint64, own: Words, met: np.uint64, above: np.uint64) -> tuple[Any, int]:
-    """Which parts of the selectors end at an element, given those of its parent and of all around; and its flags."""
-    ends, flags, one = np.uint64(0), 0, np.uint64(1)
-    for nth in range(parts.shape[0]):
-        before = one << np.uint64(max(nth - 1, 0))
-        follows = parts[nth, 6]
-        if (follows == np.uint64(INSIDE) and not above & before) or (
-            follows == np.uint64(DIRECTLY_INSIDE) and not met & before
-        ):
-            continue
-        if _matches(parts, nth, code, own):
-            ends |= one << np.uint64(nth)
-            if parts[nth, 7] == np.uint64(KEEP):
-                flags |= _KEPT
-            elif parts[nth, 7] == np.uint64(DROP):
-                flags |= _DROPPED
-    return ends, flags
 
 
 @inlined
@@ -198,16 +174,30 @@ def closed(codes: Words, depth: int, code: np.uint64) -> int:
 
 
 @inlined
-def push(stack: Any, depth: int, code: np.uint64, about: int, own: Words, parts: Words, at: int) -> None:
+def arrive(stack: Any, parent: int, code: np.uint64, own: Words, selectors: Parts) -> tuple[Any, int]:
+    """Count an element among the children of an open one: which parts of selectors end there, and its flags."""
+    _, known, facts = stack
+    facts[parent, _CHILDREN] += 1
+    around = (known[parent, _MET], known[parent, _ABOVE], known[parent, _LAST], known[parent, _EARLIER])
+    met, flags = select(selectors[0], selectors[1], code, own, facts[parent, _CHILDREN], around)
+    known[parent, _LAST] = met
+    known[parent, _EARLIER] |= met
+    return met, flags
+
+
+@inlined
+def push(stack: Any, depth: int, code: np.uint64, about: int, own: Words, selectors: Parts, at: int) -> None:
     """Put an element on the stack; `about` is its kind, and `at` where its tag begins."""
     codes, known, facts = stack
     codes[depth] = code
     called = own[_OWN_ID] * _PRIME + own[_OWN_CLASS]
     known[depth, PLACE] = ((known[depth - 1, PLACE] ^ code) * FNV + called) * GOLDEN
     flags = facts[depth - 1, _SEEN]
-    if parts.shape[0] > 0:
-        met, found = _select(parts, code, own, known[depth - 1, _MET], known[depth - 1, _ABOVE])
+    if selectors[0].shape[0] > 0:
+        met, found = arrive(stack, depth - 1, code, own, selectors)
         known[depth, _MET], known[depth, _ABOVE] = met, known[depth - 1, _ABOVE] | met
+        known[depth, _LAST] = known[depth, _EARLIER] = _NONE
+        facts[depth, _CHILDREN] = 0
         flags |= found
     if about & UNSEEN:
         flags |= _HIDES
@@ -219,4 +209,4 @@ def push(stack: Any, depth: int, code: np.uint64, about: int, own: Words, parts:
 def shown(stack: Any, depth: int, keeping: bool) -> bool:
     """Whether text in the innermost element counts; `keeping`: only what a selector keeps does."""
     seen = stack[2][depth, _SEEN]
-    return not seen & (_HIDES | _DROPPED) and (not keeping or seen & _KEPT != 0)
+    return not seen & (_HIDES | DROPPED) and (not keeping or seen & KEPT != 0)

@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from afresh.reading.elements import (
     DEEPEST,
+    FACTS,
+    MARKS,
     NAMED,
-    OWN,
     PLACE,
     TAG,
+    arrive,
     attributes,
     closed,
     forget,
@@ -31,8 +33,9 @@ from afresh.reading.elements import (
     shown,
 )
 from afresh.reading.inlined import inlined
+from afresh.reading.matching import OWN
 from afresh.reading.names import BREAK, RAW, REFERENCES, UNSEEN, VOID, name_code
-from afresh.reading.select import KEEP
+from afresh.reading.select import KEEP, MEANING, Parts
 from afresh.reading.tokens import after_declaration, after_raw, lower, name, next_tag
 from afresh.reading.words import FNV_START, OUT, START, end_block, say
 from afresh.value.compiled import compiled
@@ -59,7 +62,7 @@ _PLAINTEXT = np.uint64(name_code("plaintext"))
 def _keeps(parts: Words) -> bool:
     """Whether there are selectors of what counts, so that nothing else does."""
     for nth in range(parts.shape[0]):  # noqa: SIM110 - compiled: a generator is not
-        if parts[nth, 7] == np.uint64(KEEP):
+        if parts[nth, MEANING] == np.uint64(KEEP):
             return True
     return False
 
@@ -73,14 +76,14 @@ def _place(stack: Any, depth: int) -> Any:
 def new_state() -> State:
     """The state at the beginning of a page."""
     numbers, gathered, marks = _NUMBERS.copy(), np.zeros(4, np.int64), _MARKS.copy()
-    known, facts = np.empty((DEEPEST, 3), np.uint64), np.empty((DEEPEST, 3), np.int64)
+    known, facts = np.empty((DEEPEST, MARKS), np.uint64), np.empty((DEEPEST, FACTS), np.int64)
     known[0], facts[0] = 0, _ROOT
     return numbers, gathered, marks, np.empty(DEEPEST, np.uint64), known, facts
 
 
 _NUMBERS = np.array([0, 0, 0, 0, 0, -1, -1], np.int64)
 _MARKS = np.array([FNV_START, FNV_START, FNV_START, 0], np.uint64)
-_ROOT = np.array([0, -1, -1], np.int64)
+_ROOT = np.array([0, -1, -1, 0], np.int64)
 UNUSED = new_state()  # for whoever wants no state to be saved: nothing is written to it
 
 
@@ -93,8 +96,10 @@ def _save(state: State, saved: State, depth: int) -> None:
         saved[1][nth], saved[2][nth] = state[1][nth], state[2][nth]
     for level in range(depth + 1):
         saved[3][level] = state[3][level]
-        for nth in range(3):
-            saved[4][level, nth], saved[5][level, nth] = state[4][level, nth], state[5][level, nth]
+        for nth in range(MARKS):
+            saved[4][level, nth] = state[4][level, nth]
+        for nth in range(FACTS):
+            saved[5][level, nth] = state[5][level, nth]
 
 
 @compiled
@@ -115,7 +120,7 @@ def scan(  # noqa: C901 - one loop, and every turn of it costs
     text: Bytes,
     spans: Numbers,
     marks: Words,
-    parts: Words,
+    selectors: Parts,
     most_tokens: int,
     state: State,
     saved: State,
@@ -139,7 +144,7 @@ def scan(  # noqa: C901 - one loop, and every turn of it costs
     at, count, tokens, depth, deeper = numbers[AT], numbers[COUNT], numbers[TOKENS], numbers[DEPTH], numbers[DEEPER]
     where = (so_far[WHERE], numbers[WHERE_TAG], numbers[WHERE_NAMED])
     row, own, pause = 0, np.zeros(OWN, np.uint64), max(common - WINDOW, 0)
-    keeping, likely = _keeps(parts), np.uint64(0)
+    keeping, likely, asked = _keeps(selectors[0]), np.uint64(0), selectors[0].shape[0] > 0
     for code in tags:
         likely |= _ONE << (code & _LOW)
     while True:
@@ -180,11 +185,11 @@ def scan(  # noqa: C901 - one loop, and every turn of it costs
         if tag >= 0:
             rows[row, 0], rows[row, 1], rows[row, 2], rows[row, 3] = tag, -1, at, at
             row += 1
-        forget(own, parts.shape[0] > 0)
+        forget(own, asked)
         if at < page.size and page[at] == 62:  # no attributes, as most tags have none
             at += 1
         else:
-            at, row, hidden, slash = attributes(page, at, tag, wanted, rows, row, own, parts.shape[0] > 0)
+            at, row, hidden, slash = attributes(page, at, tag, wanted, rows, row, own, selectors)
         if row > rows.shape[0]:  # a tag that is not noted whole might be misread: neither it nor those behind it are
             row = begun
             rows = rows[:begun]
@@ -195,13 +200,15 @@ def scan(  # noqa: C901 - one loop, and every turn of it costs
             depth, deeper = (depth, deeper - 1) if deeper else (closed(stack[0], depth, code), 0)
             continue
         if about & VOID or (slash and not about & BREAK):
+            if asked and deeper == 0:
+                arrive(stack, implied(stack[0], depth, about), code, own, selectors)
             continue
         depth = implied(stack[0], depth, about)
         if depth + 1 >= DEEPEST:
             deeper += 1
         else:
             depth += 1
-            push(stack, depth, code, about | UNSEEN if hidden else about, own, parts, start)
+            push(stack, depth, code, about | UNSEEN if hidden else about, own, selectors, start)
         if code == _PLAINTEXT:
             break
         if about & RAW:
