@@ -21,6 +21,7 @@ from afresh.types import Beliefs, Crawl, Fetched, Importance, Order, Outcome, Pa
 Heard = Mapping[tuple[int, int], int]
 NOTHING: Heard = {}  # one for all pages of which nothing was heard
 STATED = 20_000  # pages at most, looked at in turn, that tell of the whole collection
+REST_AFTER_REMOVAL = 10.0  # seconds, of a host one of whose pages is removed while it is fetched
 UNKNOWN = "unknown"  # the source of signals that were heard before a restart
 ABOUT = 0.1  # an age that is off by less is right enough
 _STRIDE = (math.sqrt(5.0) - 1.0) / 2.0  # of all slots, from one that is looked at in turn to the next
@@ -73,6 +74,7 @@ class Engine:
         self._hand, self._highest = 0, 0  # the slot that was looked at last in turn, and the highest one
         self._stating = 0.0, 0.0, 0  # fresh requests, requests and pages of this turn
         self._stated: tuple[float, float, int] | None = None  # and of the last one
+        self.freshness_time: float | None = None  # when the last page was looked at of those that it speaks for
         self._siblings: dict[int, deque[int]] = {}  # pages of each branch, the next one to be looked at first
 
     def __len__(self) -> int:
@@ -133,14 +135,31 @@ class Engine:
     def remove(self, url: str) -> None:
         """Forget a page."""
         slot = self._slots.pop(url)
-        branches = self._tracked.pop(slot).branches
+        tracked = self._tracked.pop(slot)
+        branches = tracked.branches
         if branches:
             self._siblings[branches[-1]].remove(slot)
         self.scheduler.remove(slot)
+        if tracked.order is not None:
+            # Its host is being asked, and will be free for the next page only when that is over.
+            host = self.hosts.number(tracked.page.host)
+            self.scheduler.host_rests(host, tracked.order.time + REST_AFTER_REMOVAL)
         self.estimator.remove(slot)
 
-    def observe(self, evidence: Signal | Request) -> bool:
-        """Take in a hint or a request; False if the page is not one of ours."""
+    def tell(self, page: Page, now: float) -> None:
+        """The operator says something else of a page from now on."""
+        slot = self._slots[page.url]
+        self._tracked[slot].page = page
+        importance = self.importance.get(page.host) if page.importance is None else page.importance
+        self.estimator.told(slot, importance=importance, popularity=page.popularity)
+        self._believe(slot, now)
+
+    def crawl_now(self, url: str, now: float) -> None:
+        """Crawl a page before all others, as soon as the budget and its host allow it."""
+        self.scheduler.crawl_now(self._slots[url], now)
+
+    def observe(self, evidence: Signal | Request, now: float | None = None) -> bool:
+        """Take in a hint or a request, which may have come late if `now` is given; False if the page is not ours."""
         slot = self._slots.get(evidence.url)
         if slot is None:
             return False
@@ -148,7 +167,7 @@ class Engine:
             self._hear(slot, evidence)
         else:
             self.estimator.requested(slot, evidence.count, evidence.time)
-        self._believe(slot, evidence.time)
+        self._believe(slot, evidence.time if now is None else max(now, evidence.time))
         return True
 
     def _hear(self, slot: int, signal: Signal) -> None:
@@ -305,6 +324,7 @@ class Engine:
         self._stating = so_far[0] + request_rate * fresh, so_far[1] + request_rate, so_far[2] + 1
         if self._stating[2] >= min(len(self._tracked), STATED):
             self._stated, self._stating = self._stating, (0.0, 0.0, 0)
+            self.freshness_time = now
 
     @property
     def expected_freshness(self) -> float | None:

@@ -19,7 +19,7 @@ from afresh.units import duration, rate, show_rate
 
 if TYPE_CHECKING:
     from afresh.daemon import Discovery
-    from afresh.store import Store
+    from afresh.store import Sqlite
 
 SITE = 1_000  # pages
 
@@ -103,7 +103,7 @@ def crawl(
 
 
 def keep_fresh(
-    config: Config, kept: "Store", progress: "Progress", limit: float | None, discovery: "Discovery | None" = None
+    config: Config, kept: "Sqlite", progress: "Progress", limit: float | None, discovery: "Discovery | None" = None
 ) -> None:
     """Run a daemon on a store until a stop signal comes or the time is up."""
     totals = kept.totals()
@@ -119,6 +119,7 @@ def keep_fresh(
     )
     from afresh.daemon import Daemon, SteadyClock
     from afresh.frontier import HostPatterns
+    from afresh.store.socket_file import socket_path
 
     detector = detector_for(config)  # settings that make no sense are refused before anything takes time,
     kept.claim()  # and so is a store that another process runs on
@@ -142,6 +143,7 @@ def keep_fresh(
             concurrency=config.crawl.concurrency,
             grace=config.crawl.grace,
             max_unwritten=config.crawl.max_unwritten,
+            socket=socket_path(kept.path),
             listeners=[progress.hear],
         )
         progress.stop = daemon.stop

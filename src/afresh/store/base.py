@@ -153,6 +153,7 @@ class Store(Protocol):
         *,
         pages: Iterable[Page] = (),
         removed: Iterable[str] = (),
+        urgent: Iterable[str] = (),
         values: Mapping[str, str | None] | None = None,
         taken: Iterable[int] = (),
     ) -> int:
@@ -160,7 +161,8 @@ class Store(Protocol):
 
         First come `pages`: new ones are taken in, and of the others all is set that the operator says of them. Then the
         records: what was said of a page stays; `fetched` follows the copies that are really there; StoreError if a page
-        is not kept. Then pages are `removed` with all that is kept of them; named `values` are set as by `put`; and
+        is not kept. Then pages become `urgent` until their next crawl is written, or are `removed` with all that is
+        kept of them; named `values` are set as by `put`; and
         entries of the inbox with the numbers `taken` are gone, since their effect is in this batch.
         """
 
