@@ -14,6 +14,7 @@ from typing import cast
 from afresh.daemon.answers import Answers
 from afresh.daemon.asking import Asker, GivenBack
 from afresh.daemon.clock import SteadyClock
+from afresh.daemon.control import BudgetHours, Control
 from afresh.daemon.discovery import PIECE, Discovery
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
 from afresh.daemon.intake import Intake
@@ -30,7 +31,7 @@ from afresh.estimate.activity_kept import from_text as activity_from_text
 from afresh.fetch import Fetcher
 from afresh.frontier import Addresses
 from afresh.store import Store, understood
-from afresh.store.messages import of_requests, of_signals
+from afresh.store.messages import PAUSED, Edit, Pauses, of_requests, of_signals
 from afresh.types import Fetched, Order, Outcome, Request, Signal, Verdict, Wait
 
 # Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
@@ -66,6 +67,7 @@ class Daemon:
         write_every: float = 0.2,
         max_unwritten: int = MAX_UNWRITTEN,
         socket: Path | None = None,
+        budget_hours: BudgetHours = (),
         listeners: Sequence[Listener] = (),
     ) -> None:
         self.engine = engine
@@ -78,6 +80,7 @@ class Daemon:
         self.write_every = write_every
         self.listeners = list(listeners)
         self._pressure = Pressure(max_unwritten)
+        self.control = Control(engine=engine, store=store, clock=self.clock, budget_hours=budget_hours)
         self._keeper = Keeper(
             store=store,
             engine=engine,
@@ -87,10 +90,15 @@ class Daemon:
             never=never,
             take=lambda: self._reader.take(),
             pressure=self._pressure,
+            control=self.control,
         )
-        self._intake = Intake(store=store, engine=engine, keeper=self._keeper, clock=self.clock)
+        self._intake = Intake(
+            store=store, engine=engine, keeper=self._keeper, clock=self.clock, carried_out=self._carried_out
+        )
         # What can be asked over the socket, by name: a caller may put in others before `run`.
-        self.questions = questions(engine=engine, keeper=self._keeper, clock=self.clock, wake=self.wake)
+        self.questions = questions(
+            engine=engine, keeper=self._keeper, clock=self.clock, wake=self.wake, control=self.control
+        )
         self._answers = Answers(socket, self.questions) if socket is not None else None
         self._reader = Reader(detector or Detector(), copy=self._keeper.copy, recall=store.get, discovery=discovery)
         self._asker = Asker(
@@ -131,6 +139,11 @@ class Daemon:
         """Look into the inbox now."""
         self._write_now.set()
 
+    def _carried_out(self, edit: Edit) -> None:
+        """A wish is durable."""
+        if PAUSED in edit.values:
+            self.control.paused(understood(PAUSED, lambda: Pauses.from_text(edit.values[PAUSED])))
+
     async def observe(self, evidence: Iterable[Signal | Request], key: str = "") -> int:
         """Take signals and requests in; they are durable when this returns, and take effect once, within a second.
 
@@ -158,6 +171,7 @@ class Daemon:
             )
         if self._permits is not None:
             await self._permits.begin(self.clock())
+        self.control.begin()
         self._keeper.take_in()
         if self._answers is not None:
             await self._answers.open()
@@ -203,6 +217,9 @@ class Daemon:
         """The next order, if there is one now; if not, see to it that this is asked again when there may be."""
         if self._ended.is_set():
             return None
+        if self.control.pauses.everything:
+            self._ask_again(LONGEST_SLEEP)
+            return None
         if self._begun >= AT_ONCE:
             self._ask_again(0.0)
             return None
@@ -212,6 +229,7 @@ class Daemon:
             return None
         try:
             now = self.clock()
+            self.control.tick(now)
             decision = self._keeper.next(now)
             if not isinstance(decision, Wait):
                 if not self._begun:

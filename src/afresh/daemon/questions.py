@@ -5,13 +5,14 @@ from dataclasses import asdict
 from typing import Any
 
 from afresh.daemon.answers import Question
+from afresh.daemon.control import Control
 from afresh.daemon.keeping import Keeper
 from afresh.engine import Engine
 from afresh.errors import InputError
 
 
 def questions(
-    *, engine: Engine, keeper: Keeper, clock: Callable[[], float], wake: Callable[[], None]
+    *, engine: Engine, keeper: Keeper, clock: Callable[[], float], wake: Callable[[], None], control: Control
 ) -> dict[str, Question]:
     """The questions by name; a caller may put in others, and better ones."""
 
@@ -26,6 +27,8 @@ def questions(
             "waiting": len(keeper.newcomers),
             "budget": engine.scheduler.budget,
             "price": engine.scheduler.price,
+            "host_budgets": control.budgets(),
+            "paused": {"everything": control.pauses.everything, "hosts": sorted(control.pauses.hosts)},
             "expected_freshness": engine.expected_freshness,
             "freshness_time": engine.freshness_time,
             "calibration": engine.calibration.summary() if engine.calibration.statements else None,
