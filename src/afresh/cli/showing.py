@@ -32,10 +32,11 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
     Example: afresh status --json
     """
     from afresh.cli.opening import open_store, settings
+    from afresh.cli.steered import steered, steered_lines
 
     read = settings(config, store)
     with open_store(read, create=False) as kept:
-        facts = _status(kept, now(), read.importance) | {"sweep": read.crawl.sweep}
+        facts = _status(kept, now(), read.importance) | {"sweep": read.crawl.sweep} | steered(kept, read)
     if json:
         typer.echo(as_json(facts))
         return
@@ -47,6 +48,8 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
         sweep = f"{100 * facts['sweep']:.3g} % of it for the copies left alone longest"
         console.print(f"budget       {show_rate(facts['budget'])}, {sweep}")
         console.print(f"price        {facts['price']:.4g} (expected fresh requests that a crawl must gain)")
+    for line in steered_lines(facts):
+        console.print(line)
     if facts["expected_freshness"] is not None:
         console.print(f"freshness    {facts['expected_freshness']:.1%} of requests would find a fresh copy (believed)")
     if facts["calibration"] is not None:

@@ -27,6 +27,7 @@ def questions(
             "waiting": len(keeper.newcomers),
             "budget": engine.scheduler.budget,
             "price": engine.scheduler.price,
+            "budget_hours": [{"hours": hours.text, "budget": budget} for hours, budget in control.budget_hours],
             "host_budgets": control.budgets(),
             "paused": {"everything": control.pauses.everything, "hosts": sorted(control.pauses.hosts)},
             "expected_freshness": engine.expected_freshness,
