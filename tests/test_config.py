@@ -4,6 +4,7 @@ import pytest
 
 from afresh import config
 from afresh.errors import ConfigError
+from afresh.types import Importance
 
 
 def test_without_a_file_everything_has_its_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,11 +85,11 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
 
 def test_a_site_may_be_worth_more() -> None:
     text = "[[site]]\nhost = 'a'\nimportance = 'x5'\n[[site]]\nhost = 'b'\nimportance = 0.5\n[[site]]\nhost = 'c'\n"
-    assert [site.importance for site in config.parse(text).site] == [-5.0, 0.5, None]
+    assert [site.importance for site in config.parse(text).site] == [Importance(5.0, True), Importance(0.5), None]
 
 
 @pytest.mark.parametrize(
-    "host", ["https://example.com/", "example.com/docs", "*.example.com", " ", "a b", "me@a.example"]
+    "host", ["https://example.com/", "example.com/docs", "a.*.example.com", " ", "a b", "me@a.example"]
 )
 def test_rules_for_what_is_no_host_name_are_not_silently_without_effect(host: str) -> None:
     with pytest.raises(ConfigError, match="host"):
@@ -99,4 +100,4 @@ def test_rules_for_what_is_no_host_name_are_not_silently_without_effect(host: st
     "host", ["example.com", "Example.COM:8080", "127.0.0.1:8080", "[::1]:80", "b\u00fccher.example"]
 )
 def test_rules_for_host_names_are_taken(host: str) -> None:
-    assert config.parse(f'[[site]]\nhost = "{host}"\n').site[0].host == host
+    assert config.parse(f'[[site]]\nhost = "{host}"\n').site[0].host == host.lower()

@@ -3,51 +3,107 @@
 from collections.abc import Callable
 from threading import Timer
 
+import numpy as np
+
 from afresh import __version__
 from afresh.cli.terminal import errors
 from afresh.config import Config
-from afresh.daemon import Permits
+from afresh.daemon import Daemon, Permits
 from afresh.detect import Detector, Rules
 from afresh.engine import Engine
+from afresh.errors import ConfigError
 from afresh.estimate import Activity, Learner
 from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.base import typical_rate
 from afresh.estimate.requests import Memory
 from afresh.fetch import Guard, Http, Limits
-from afresh.frontier import Addresses, AddressLimits, HostPatterns, Hosts, Politeness
+from afresh.frontier import Addresses, AddressLimits, HostPatterns, Hosts, Politeness, SiteRule, SiteRules
 from afresh.frontier.links import wanted
-from afresh.schedule import Few, Scheduler, Schedules
+from afresh.schedule import Few, Plain, Rule, Scheduler, Schedules
+from afresh.schedule.peer_rules import RULES
+from afresh.schedule.peers import ByInterval, RefreshProbabilities
+from afresh.schedule.policies import POLICIES
 from afresh.store import Store
 
 # Up to this many pages the scheduler of few is fast enough, and needs no compiling.
 MANY = 20_000
+MOST_BY_RULE = 200_000  # pages that a rule of somebody else's looks at for every crawl
 
 
 def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
     """An engine with the settings' budget and politeness, for so many pages, or for more that are yet to be found."""
     budget = config.crawl.budget
-    lease = config.fetch.timeout + 60
-    sweep = config.crawl.sweep
-    scheduler: Schedules = Few(budget=budget, lease=lease, sweep=sweep)
-    if pages > MANY:
-        scheduler = Scheduler(budget=budget, lease=lease, sweep=sweep)
     return Engine(
-        scheduler=scheduler,
+        scheduler=scheduler_for(config, max(pages, to_come)),
         estimator=Learner(
             typical_rate=typical_rate(budget, max(pages, to_come)),
             requests=Memory(config.crawl.request_memory, config.crawl.burst_memory),
         ),
         importance=config.importance,
+        rules=rules_for(config),
         activity=Activity(width=1.0 / (SLICES_PER_ROUND * typical_rate(budget, pages))),  # it follows what is found
-        hosts=Hosts(
-            Politeness(
-                factor=config.politeness.factor,
-                shortest_gap=config.politeness.shortest_gap,
-                longest_gap=config.politeness.longest_gap,
-                first_back_off=config.politeness.first_back_off,
-                longest_back_off=config.politeness.longest_back_off,
-            )
-        ),
+        hosts=Hosts(politeness_of(config)),
+    )
+
+
+def scheduler_for(config: Config, pages: int) -> Schedules:
+    """What spends the budget, by the policy that the settings name."""
+    name, budget, sweep = config.crawl.policy, config.crawl.budget, config.crawl.sweep
+    lease = config.fetch.timeout + 60
+    if name == "value" and pages <= MANY:
+        return Few(budget=budget, lease=lease, sweep=sweep)
+    if name == "value":
+        return Scheduler(budget=budget, lease=lease, sweep=sweep)
+    if name in POLICIES:
+        return Scheduler(budget=budget, policy=name, lease=lease, sweep=sweep)
+    if pages > MOST_BY_RULE:
+        raise ConfigError(
+            f"The policy {name} is for {MOST_BY_RULE:,} pages at most: it looks at each of them for every crawl.",
+            hint='Use policy = "value", which does not.',
+        )
+    if name == "refresh-probabilities":
+        rule: Rule = RefreshProbabilities(budget=budget, rng=np.random.default_rng())
+    else:
+        rule = ByInterval(RULES[name])
+    return Plain(rule, budget=budget, lease=lease)
+
+
+def politeness_of(config: Config) -> Politeness:
+    """How long hosts rest."""
+    return Politeness(
+        factor=config.politeness.factor,
+        shortest_gap=config.politeness.shortest_gap,
+        longest_gap=config.politeness.longest_gap,
+        first_back_off=config.politeness.first_back_off,
+        longest_back_off=config.politeness.longest_back_off,
+    )
+
+
+async def take_up(config: Config, daemon: Daemon) -> None:
+    """Let a running daemon go on with other settings: budgets, rules of sites, politeness, how much at once.
+
+    The others need a new start: where the store is, how pages are fetched and compared, the policy.
+    """
+    engine, crawl = daemon.engine, config.crawl
+    engine.hosts.politeness = politeness_of(config)
+    engine.importance = config.importance
+    daemon.concurrency, daemon.grace = crawl.concurrency, crawl.grace
+    await daemon.control.set(rules=rules_for(config), budget=crawl.budget, budget_hours=crawl.budget_hours)
+
+
+def rules_for(config: Config) -> SiteRules:
+    """What the settings say of sites."""
+    return SiteRules(
+        SiteRule(
+            site.host,
+            site.path,
+            site.importance,
+            site.shortest_interval,
+            site.longest_interval,
+            site.hours,
+            site.budget,
+        )
+        for site in config.site
     )
 
 

@@ -11,8 +11,8 @@ from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console, moment, now, plain
 from afresh.errors import InputError
 from afresh.store import PageState, Store, understood
-from afresh.types import Crawl
-from afresh.units import show_duration, show_rate, show_size
+from afresh.types import Crawl, Importance
+from afresh.units import show_duration, show_importance, show_rate, show_size
 
 OLDEST = 1e100  # seconds; an age at which all is gained that time brings
 # The words of a page's history, for people.
@@ -32,10 +32,11 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
     Example: afresh status --json
     """
     from afresh.cli.opening import open_store, settings
+    from afresh.cli.steered import steered, steered_lines
 
     read = settings(config, store)
     with open_store(read, create=False) as kept:
-        facts = _status(kept, now(), read.importance) | {"sweep": read.crawl.sweep}
+        facts = _status(kept, now(), read.importance) | {"sweep": read.crawl.sweep} | steered(kept, read)
     if json:
         typer.echo(as_json(facts))
         return
@@ -47,6 +48,8 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
         sweep = f"{100 * facts['sweep']:.3g} % of it for the copies left alone longest"
         console.print(f"budget       {show_rate(facts['budget'])}, {sweep}")
         console.print(f"price        {facts['price']:.4g} (expected fresh requests that a crawl must gain)")
+    for line in steered_lines(facts):
+        console.print(line)
     if facts["expected_freshness"] is not None:
         console.print(f"freshness    {facts['expected_freshness']:.1%} of requests would find a fresh copy (believed)")
     if facts["calibration"] is not None:
@@ -61,7 +64,7 @@ def _print_calibration(said: dict[str, Any]) -> None:
         console.print(f"             {row['stated']:16.1%} {row['fresh']:12.1%} {row['statements']:13,.0f}")
 
 
-def _status(kept: Store, when: float, importance: dict[str, float]) -> dict[str, Any]:
+def _status(kept: Store, when: float, importance: dict[str, Importance]) -> dict[str, Any]:
     from afresh.cli.stating import stated_freshness
 
     alive, totals = _number(kept, "alive"), kept.totals()
@@ -129,7 +132,9 @@ def _write_body(kept: Store, url: str) -> None:
     sys.stdout.buffer.write(copy.body)
 
 
-def _facts(kept: Store, state: PageState, when: float, history: int, importance: dict[str, float]) -> dict[str, Any]:
+def _facts(
+    kept: Store, state: PageState, when: float, history: int, importance: dict[str, Importance]
+) -> dict[str, Any]:
     from afresh.cli.stating import stated_of
     from afresh.frontier.hosts import put_off
 
@@ -139,7 +144,7 @@ def _facts(kept: Store, state: PageState, when: float, history: int, importance:
     host = next((host for host in kept.hosts() if host.host == state.page.host), None)
     facts: dict[str, Any] = {
         "url": url,
-        "importance": state.page.importance,
+        "importance": show_importance(state.page.importance) if state.page.importance else None,
         "copy": None
         if copy is None
         else {
