@@ -114,6 +114,9 @@ class CrawlSettings:
         "256MiB", size, "Largest sum of bodies in memory that are not yet stored; at this no new fetch begins."
     )
     grace: float = _setting("10s", duration, "How long fetches under way may take to finish after a stop signal.")
+    gone_retry: float = _setting(
+        "1h", duration, "A page that is gone (404, 410) is checked again after this, then twice as late each time."
+    )
     request_memory: float = _setting("30d", duration, "How long requests count for a page's ordinary request rate.")
     burst_memory: float = _setting("12h", duration, "How long they count for a burst of interest above it.")
     never: tuple[str, ...] = _setting(

@@ -15,7 +15,7 @@ from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.base import typical_rate
 from afresh.estimate.requests import Memory
 from afresh.fetch import Guard, Http, Limits
-from afresh.frontier import Addresses, AddressLimits, HostPatterns, Hosts, Politeness
+from afresh.frontier import Addresses, AddressLimits, HostPatterns, Hosts, Politeness, Retries
 from afresh.frontier.links import wanted
 from afresh.schedule import Few, Scheduler, Schedules
 from afresh.store import Store
@@ -39,6 +39,7 @@ def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
             requests=Memory(config.crawl.request_memory, config.crawl.burst_memory),
         ),
         importance=config.importance,
+        retries=Retries(gone=config.crawl.gone_retry),
         activity=Activity(width=1.0 / (SLICES_PER_ROUND * typical_rate(budget, pages))),  # it follows what is found
         hosts=Hosts(
             Politeness(

@@ -3,7 +3,7 @@
 import math
 from dataclasses import asdict
 from json import loads
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,9 @@ from afresh.errors import InputError
 from afresh.store import PageState, Store, understood
 from afresh.types import Crawl
 from afresh.units import show_duration, show_rate, show_size
+
+if TYPE_CHECKING:
+    from afresh.frontier import Retries
 
 OLDEST = 1e100  # seconds; an age at which all is gained that time brings
 # The words of a page's history, for people.
@@ -106,7 +109,7 @@ def show(
     Example: afresh show https://example.com/
     """
     from afresh.cli.opening import open_store, settings
-    from afresh.frontier.url import canonical
+    from afresh.frontier import Retries, canonical
 
     address, read = canonical(url), settings(config, store)
     with open_store(read, create=False) as kept:
@@ -116,7 +119,7 @@ def show(
         if body:
             _write_body(kept, address)
             return
-        facts = _facts(kept, state, now(), history, read.importance)
+        facts = _facts(kept, state, now(), history, read.importance, Retries(gone=read.crawl.gone_retry))
     typer.echo(as_json(facts)) if json else _print(facts)
 
 
@@ -129,9 +132,10 @@ def _write_body(kept: Store, url: str) -> None:
     sys.stdout.buffer.write(copy.body)
 
 
-def _facts(kept: Store, state: PageState, when: float, history: int, importance: dict[str, float]) -> dict[str, Any]:
+def _facts(
+    kept: Store, state: PageState, when: float, history: int, importance: dict[str, float], retries: "Retries"
+) -> dict[str, Any]:
     from afresh.cli.stating import stated_of
-    from afresh.frontier.hosts import put_off
 
     url = state.page.url
     copy, price = kept.copy(url), _number(kept, "price")
@@ -166,7 +170,7 @@ def _facts(kept: Store, state: PageState, when: float, history: int, importance:
     }
     last = kept.history(url, 1) if state.failures else []
     if last:
-        facts["put_off"] = last[0].time + put_off(last[0].outcome, state.failures)
+        facts["put_off"] = last[0].time + retries.put_off(last[0].outcome, state.failures, last[0].reason)
     held = [until for until in (facts["host_ready"], facts.get("put_off")) if until and until > when]
     facts["due"] = max([facts["due"], *held])
     facts["why"] = _why(facts, when)

@@ -13,7 +13,6 @@ from afresh.daemon.pressure import Pressure
 from afresh.engine import Engine
 from afresh.errors import BodyDamaged, StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
-from afresh.frontier import put_off
 from afresh.store import PageState, Record, Store
 from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
 
@@ -238,14 +237,17 @@ class Keeper:
         return url in self.engine or url in self.newcomers
 
     def _enter(self, state: PageState, now: float) -> None:
-        """Hand a page to the engine."""
+        """Hand a page to the engine; one that failed before a restart stays put off."""
+        put_off = self.engine.retries.put_off
+        last = next(iter(self.store.history(state.page.url, 1)), None) if state.failures else None
         self.engine.add(
             state.page,
             now,
             current=state.checked,
             signals=state.signals,
             failures=state.failures,
-            not_before=self._not_before(state),
+            gone=last is not None and last.outcome is Outcome.GONE,
+            not_before=0.0 if last is None else last.time + put_off(last.outcome, state.failures, last.reason),
             learned=state.learned,
         )
 
@@ -258,8 +260,3 @@ class Keeper:
                 self._remember(state)
         if self.discovery is not None:
             self.discovery.know([state.page.url for state in states])
-
-    def _not_before(self, state: PageState) -> float:
-        """Until when a page that failed before a restart is put off."""
-        last = self.store.history(state.page.url, 1) if state.failures else []
-        return last[0].time + put_off(last[0].outcome, state.failures) if last else 0.0

@@ -226,10 +226,22 @@ class Daemon:
 
     def _lose(self, order: Order, error: Exception) -> None:
         """A fault of ours, not of the page's; still the host was asked, and must not be asked at once again."""
-        fetched = Fetched(order.url, self.clock(), 0.0, reason="fault")
-        self.engine.finish(order, fetched, Verdict(Outcome.FAILED, reason="fault"), self.clock())
-        self._tell(Released(order))
+        fetched, verdict = (
+            Fetched(order.url, self.clock(), 0.0, reason="fault"),
+            Verdict(Outcome.FAILED, reason="fault"),
+        )
+        was_out = self.engine.is_out(order)
+        crawl = self.engine.finish(order, fetched, verdict, self.clock())
         self._complain(f"the crawl of {order.url} failed", error)
+        try:
+            if was_out:
+                before = self._keeper.state(order.url)
+                self._keeper.keep(before, crawl, fetched, verdict, before.noise)
+                self._tell(Finished(crawl))
+                return
+        except Exception as second:
+            self._complain(f"the failed crawl of {order.url} cannot be kept", second)
+        self._tell(Released(order))
 
     def _is_busy(self, host: str) -> bool:
         return any(order.host == host for order in self._under_way.values())

@@ -15,7 +15,7 @@ remembers which URLs a crawl has met, when they are too many for memory.
 
 from typing import TYPE_CHECKING
 
-from afresh.store.base import PageState, Record, Store, Totals
+from afresh.store.base import Failing, PageState, Record, Store, Totals
 from afresh.store.memory import Memory
 from afresh.store.sqlite import Sqlite
 from afresh.store.understood import understood
@@ -23,7 +23,7 @@ from afresh.store.understood import understood
 if TYPE_CHECKING:
     from afresh.store.seen import SeenOnDisk
 
-__all__ = ["Memory", "PageState", "Record", "SeenOnDisk", "Sqlite", "Store", "Totals", "understood"]
+__all__ = ["Failing", "Memory", "PageState", "Record", "SeenOnDisk", "Sqlite", "Store", "Totals", "understood"]
 
 
 def __getattr__(name: str) -> object:

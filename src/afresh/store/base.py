@@ -5,7 +5,11 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
-from afresh.types import Beliefs, Copy, Crawl, HostState, Page, Validators
+from afresh.types import Beliefs, Copy, Crawl, HostState, Outcome, Page, Validators
+
+# Failures in a row with the same outcome and reason: the first and the latest of them stay in a page's history, those
+# between them leave it, so that a host that is down for a week does not push out what was learned before.
+MAX_ALIKE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,9 @@ class Record:
 
     def _numbers(self) -> list[float | None]:
         crawl, state, beliefs = self.crawl, self.state, self.state.beliefs
-        numbers = [state.fetched, state.checked, self.host.ready if self.host else None]
+        numbers = [state.fetched, state.checked]
+        if self.host:
+            numbers += (self.host.ready, self.host.since, self.host.asked, self.host.rate(self.host.asked))
         if crawl:
             numbers += (crawl.time, crawl.elapsed, crawl.took, crawl.significance, crawl.fresh_probability)
         if beliefs:
@@ -69,6 +75,16 @@ class Totals:
     changes: int = 0  # crawls among them that found another content
     body_bytes: int = 0  # before compression
     stored_bytes: int = 0  # after
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """Pages of one host whose last crawls did not refresh their copies, all in the same way."""
+
+    host: str
+    outcome: Outcome
+    reason: str
+    pages: int
 
 
 class Store(Protocol):
@@ -105,10 +121,15 @@ class Store(Protocol):
         """The current copy, or None; `checked` is the page's. StoreError if the body is not what was stored."""
 
     def history(self, url: str, limit: int = 20) -> list[Crawl]:
-        """The latest crawls of a page, newest first; a store keeps a bounded number of them."""
+        """The latest crawls of a page, newest first; a store keeps a bounded number of them.
+
+        Of more than `MAX_ALIKE` failures in a row that are all alike, the first and the latest are kept.
+        """
 
     def changes(self, *, after: int = 0, limit: int = 1000) -> list[tuple[int, Crawl]]:
         """Crawls that found something new, changed or gone, each with its number, in the order of their writing.
+
+        A page that is found gone again and again is told of once.
 
         Numbers grow and are never used twice, so a reader that remembers the last one misses nothing, except what has
         left the bounded history meanwhile.
@@ -123,6 +144,12 @@ class Store(Protocol):
 
     def hosts(self) -> Iterator[HostState]:
         """Every host that has a state."""
+
+    def host(self, name: str) -> HostState | None:
+        """One host, or None if it has no state."""
+
+    def failing(self) -> list[Failing]:
+        """Pages whose last crawl did not refresh their copies, counted by host, outcome and reason, in that order."""
 
     def pages_by_host(self) -> Iterator[tuple[str, int, int]]:
         """Every host that has pages, in the order of their names: how many, and how many of them have a copy."""

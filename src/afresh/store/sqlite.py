@@ -15,7 +15,7 @@ import zstandard
 
 from afresh.errors import StoreError
 from afresh.store import rows
-from afresh.store.base import PageState, Record, Totals
+from afresh.store.base import MAX_ALIKE, Failing, PageState, Record, Totals
 from afresh.store.body import LEVEL, Packed, pack, unpack
 from afresh.store.faults import damaged, damaged_body, transaction, translated
 from afresh.store.files import Claim, ensure
@@ -185,8 +185,10 @@ class Sqlite:
         if crawl:
             written += 1
             execute(rows.ADD_CRAWL, rows.crawl_row(number, written, crawl, nth))
+            if not crawl.outcome.refreshed:
+                self._shorten_run(number)
             if written > self.keep_crawls:
-                execute(rows.TRIM_CRAWLS, (number, written - self.keep_crawls))
+                execute(rows.TRIM_CRAWLS, (number, self.keep_crawls))
         fetched, body, stored = None, body_bytes, stored_bytes
         if copy and packed:
             execute(rows.SET_COPY, rows.copy_row(number, copy, packed))
@@ -196,6 +198,12 @@ class Sqlite:
             execute(rows.SET_HOST, rows.host_row(record.host))
         copies = int(copy is not None and not had_copy)
         return 0, copies, *rows.counts_of(record), body - body_bytes, stored - stored_bytes
+
+    def _shorten_run(self, number: int) -> None:
+        """Of failures in a row that are all alike, drop one in the middle: see `MAX_ALIKE`."""
+        latest = self._writer.execute(rows.LATEST_CRAWLS, (number, MAX_ALIKE + 1)).fetchall()
+        if len(latest) > MAX_ALIKE and len({row[1:] for row in latest}) == 1:
+            self._writer.execute(rows.DROP_CRAWL, (number, latest[-2][0]))
 
     def put(self, values: Mapping[str, str | None]) -> None:
         """Set named values, durably, and forget those that are None; claims the store if that was not done."""
@@ -262,6 +270,14 @@ class Sqlite:
         while found := self._read(rows.HOSTS_FROM, (first, CHUNK)):
             yield from self._made(rows.host_from, found)
             first = found[-1][0] + "\0"  # the very next name that there could be
+
+    def host(self, name: str) -> HostState | None:
+        """One host, or None if it has no state."""
+        return next(iter(self._made(rows.host_from, self._read(rows.HOST_OF, (name,)))), None)
+
+    def failing(self) -> list[Failing]:
+        """The pages whose last crawl did not refresh their copies, counted by host, outcome and reason."""
+        return self._made(rows.failing_from, self._read(rows.FAILING))
 
     def pages_by_host(self) -> Iterator[tuple[str, int, int]]:
         """Every host that has pages, in the order of their names: how many, and how many of them have a copy."""
