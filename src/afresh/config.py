@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from afresh.errors import ConfigError
+from afresh.types import Importance
 from afresh.units import duration, importance, rate, size
 
 DEFAULT_PATH = Path("afresh.toml")
@@ -99,6 +100,9 @@ class StoreSettings:
 
     path: Path = _setting("afresh.db", _path, "The file that holds pages, copies, history and beliefs.")
     history: int = _setting(100, _count, "How many of its latest crawls are kept of each page.")
+    max_inbox: int = _setting(
+        "64MiB", size, "How much may wait in the inbox while no `afresh run` takes it; more is refused."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +181,7 @@ def _way(value: Any) -> str:
     return str(value)
 
 
-def _importance(value: Any) -> float | None:
+def _importance(value: Any) -> Importance | None:
     return None if value == "" else importance(value if isinstance(value, str | int | float) else "")
 
 
@@ -189,7 +193,7 @@ class SiteSettings:
     keep: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what counts; empty: all that is shown.")
     drop: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what does not count.")
     compare: str = _setting("text", _way, '"text": what the pages show counts; "bytes": every byte does.')
-    importance: float | None = _setting(
+    importance: Importance | None = _setting(
         "", _importance, 'Requests per second of each page, or "x5": five times what is learned. Empty: learned.'
     )
 
@@ -205,7 +209,7 @@ class Config:
     site: tuple[SiteSettings, ...] = ()
 
     @property
-    def importance(self) -> dict[str, float]:
+    def importance(self) -> dict[str, Importance]:
         """That of the pages of each site that was given one."""
         return {site.host.lower(): site.importance for site in self.site if site.importance is not None}
 

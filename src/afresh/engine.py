@@ -16,7 +16,7 @@ from afresh.estimate.activity import TOLD_OF_A_CHANGE
 from afresh.estimate.sources import NOT_EARLY, octave
 from afresh.frontier import Hosts, Retries, host_failed
 from afresh.schedule import Explanation, Schedules
-from afresh.types import Beliefs, Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
+from afresh.types import Beliefs, Crawl, Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
 Heard = Mapping[tuple[int, int], int]
 NOTHING: Heard = {}  # one for all pages of which nothing was heard
@@ -60,7 +60,7 @@ class Engine:
         hosts: Hosts | None = None,
         activity: Activity | None = None,
         sources: Sources | None = None,
-        importance: Mapping[str, float] | None = None,
+        importance: Mapping[str, Importance] | None = None,
         retries: Retries | None = None,
     ) -> None:
         self.scheduler = scheduler
@@ -122,7 +122,14 @@ class Engine:
             tracked.branches = self.activity.branches(branches_of(page.url, page.host))
             self._siblings.setdefault(tracked.branches[-1], deque()).append(slot)
         importance = self.importance.get(page.host) if page.importance is None else page.importance
-        self.estimator.add(slot, now=now, importance=importance, learned=learned, kin=kin_of(page.url, page.host))
+        self.estimator.add(
+            slot,
+            now=now,
+            importance=importance,
+            popularity=page.popularity,
+            learned=learned,
+            kin=kin_of(page.url, page.host),
+        )
         self._believe(slot, now)
         if not_before > now:
             self.scheduler.finish(slot, now, crawled=None, put_off=not_before - now)

@@ -7,6 +7,7 @@ import math
 import re
 
 from afresh.errors import ConfigError
+from afresh.types import Importance
 
 SECONDS = {
     "ms": 0.001,
@@ -137,11 +138,11 @@ def show_size(count: float) -> str:
     return f"{count:.0f} B"
 
 
-def importance(text: str | float) -> float:
-    """What an operator wants a page to be worth: requests per second, or below 0 as many times what is learned.
+def importance(text: str | float) -> Importance:
+    """What an operator wants a page to be worth: requests per second, or "x2", twice what is learned.
 
     >>> importance("2"), importance("x2")
-    (2.0, -2.0)
+    (Importance(value=2.0, times=False), Importance(value=2.0, times=True))
     """
     match = _IMPORTANCE.fullmatch(str(text))
     value = float(match[2]) if match else math.inf
@@ -151,4 +152,13 @@ def importance(text: str | float) -> float:
             f"{str(text)[:80]!r} is not an importance.",
             hint=f'Give requests per second, from 0 to {MOST_IMPORTANT:g}, or a factor on what is learned: "x5".',
         )
-    return -value if times else value
+    return Importance(value, times)
+
+
+def show_importance(given: Importance) -> str:
+    """An importance as it is written.
+
+    >>> show_importance(Importance(2.0)), show_importance(Importance(2.0, times=True))
+    ('2', 'x2')
+    """
+    return f"{'x' if given.times else ''}{given.value:g}"

@@ -8,7 +8,7 @@ import pytest
 from afresh.estimate import Calibration
 from afresh.frontier import host_of
 from afresh.store import Record, Sqlite
-from afresh.types import Beliefs, Copy, Crawl, Outcome, Page, Validators
+from afresh.types import Beliefs, Copy, Crawl, Importance, Outcome, Page, Validators
 
 URL = "http://example.com/"
 
@@ -51,7 +51,12 @@ def test_add_reads_files_and_standard_input(afresh, tmp_path: Path) -> None:  # 
     assert "1 new" in afresh("add", "--file", "-", "--importance", "4", stdin=f"{URL}c\n").stdout
     assert "1 new" in afresh("add", f"{URL}d", "--importance", "x5").stdout
     with Sqlite(tmp_path / "afresh.db", create=False) as store:
-        assert [state.page.importance for _, state in store.states()] == [2.5, None, 4.0, -5.0]
+        assert [state.page.importance for _, state in store.states()] == [
+            Importance(2.5),
+            None,
+            Importance(4.0),
+            Importance(5.0, times=True),
+        ]
 
 
 def test_a_bad_line_adds_nothing_unless_it_may_be_skipped(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

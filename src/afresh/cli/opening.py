@@ -17,7 +17,7 @@ def settings(config: Path | None, store: Path | None) -> Config:
 
 def open_store(config: Config, *, create: bool) -> Sqlite:
     """The store that the settings name."""
-    return Sqlite(config.store.path, create=create, keep_crawls=config.store.history)
+    return Sqlite(config.store.path, create=create, keep_crawls=config.store.history, max_inbox=config.store.max_inbox)
 
 
 def require_wanted(host: str, never: Container[str]) -> None:

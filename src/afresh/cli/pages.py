@@ -10,7 +10,7 @@ import typer
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, now
 from afresh.errors import ConfigError, InputError
-from afresh.types import Page
+from afresh.types import Importance, Page
 from afresh.units import importance as importance_in
 
 
@@ -99,7 +99,7 @@ def _lines_of(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _read(
-    lines: list[tuple[str, str]], importance: float | None, never: Iterable[str]
+    lines: list[tuple[str, str]], importance: Importance | None, never: Iterable[str]
 ) -> tuple[list[Page], list[InputError]]:
     """Pages from lines of text, and what is wrong with the others."""
     from afresh.cli.opening import require_wanted
@@ -118,7 +118,7 @@ def _read(
     return list(pages.values()), bad
 
 
-def _page(line: str, importance: float | None) -> Page:
+def _page(line: str, importance: Importance | None) -> Page:
     from afresh.frontier import canonical, host_of
 
     address, *rest = line.split() or [""]

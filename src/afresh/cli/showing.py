@@ -11,8 +11,8 @@ from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console, moment, now, plain
 from afresh.errors import InputError
 from afresh.store import PageState, Store, understood
-from afresh.types import Crawl
-from afresh.units import show_duration, show_rate, show_size
+from afresh.types import Crawl, Importance
+from afresh.units import show_duration, show_importance, show_rate, show_size
 
 if TYPE_CHECKING:
     from afresh.frontier import Retries
@@ -64,7 +64,7 @@ def _print_calibration(said: dict[str, Any]) -> None:
         console.print(f"             {row['stated']:16.1%} {row['fresh']:12.1%} {row['statements']:13,.0f}")
 
 
-def _status(kept: Store, when: float, importance: dict[str, float]) -> dict[str, Any]:
+def _status(kept: Store, when: float, importance: dict[str, Importance]) -> dict[str, Any]:
     from afresh.cli.stating import stated_freshness
 
     alive, totals = _number(kept, "alive"), kept.totals()
@@ -133,7 +133,7 @@ def _write_body(kept: Store, url: str) -> None:
 
 
 def _facts(
-    kept: Store, state: PageState, when: float, history: int, importance: dict[str, float], retries: "Retries"
+    kept: Store, state: PageState, when: float, history: int, importance: dict[str, Importance], retries: "Retries"
 ) -> dict[str, Any]:
     from afresh.cli.stating import stated_of
 
@@ -143,7 +143,7 @@ def _facts(
     host = next((host for host in kept.hosts() if host.host == state.page.host), None)
     facts: dict[str, Any] = {
         "url": url,
-        "importance": state.page.importance,
+        "importance": show_importance(state.page.importance) if state.page.importance else None,
         "copy": None
         if copy is None
         else {

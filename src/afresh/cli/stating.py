@@ -12,7 +12,7 @@ from afresh.estimate.activity_kept import from_text
 from afresh.estimate.base import BY_LEARNER, typical_rate
 from afresh.schedule import Few, Greedy, Plain
 from afresh.store import PageState, Store, understood
-from afresh.types import Beliefs
+from afresh.types import Beliefs, Importance
 
 SAMPLE = 20_000  # pages of a large store that stand for all of it
 STRETCH = 100  # neighbours among them
@@ -48,7 +48,7 @@ def _like(kept: Store, url: str) -> list[PageState]:
     return list(found.values())
 
 
-def stated_freshness(kept: Store, when: float, importance: Mapping[str, float]) -> float | None:
+def stated_freshness(kept: Store, when: float, importance: Mapping[str, Importance]) -> float | None:
     """The share of requests that would find a fresh copy, over all rates that each page may have.
 
     This is what calibration checks; freshness at the believed rates alone is more confident than that.
@@ -63,7 +63,7 @@ def stated_freshness(kept: Store, when: float, importance: Mapping[str, float]) 
     return fresh / weight if weight else None
 
 
-def stated_of(kept: Store, state: PageState, price: float, when: float, importance: Mapping[str, float]) -> Stated:
+def stated_of(kept: Store, state: PageState, price: float, when: float, importance: Mapping[str, Importance]) -> Stated:
     """What is said of one page, if a crawl has to gain so much; `importance` is that of the pages of each host."""
     if state.beliefs is None:
         return Stated(None, 0.0, None, when, "")
@@ -92,7 +92,7 @@ def _engine(
     kept: Store,
     states: Iterable[PageState],
     when: float,
-    importance: Mapping[str, float],
+    importance: Mapping[str, Importance],
     *,
     price: float = 0.0,
 ) -> Engine:
