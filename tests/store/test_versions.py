@@ -118,7 +118,7 @@ def make(path: Path, version: str) -> None:
                 " VALUES (?, ?, ?, ?, 0, 0.5, 200, 7, 0.0, '')",
                 (nth, crawl, crawl * 10.0, outcome),
             )
-    connection.execute("INSERT INTO hosts VALUES ('h0.example', 30.0, 2)")
+    connection.execute("INSERT INTO hosts (host, ready, failures) VALUES ('h0.example', 30.0, 2)")
     connection.execute("INSERT INTO named VALUES ('price', '0.5')")
     connection.execute(
         "UPDATE totals SET pages = 8, copies = 8, crawls = 16, changes = 0,"

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from afresh.cli.options import ConfigFile, StoreFile
+from afresh.cli.reasons import counted
 from afresh.cli.terminal import as_json, console, errors, outlive_pipes, output_failed
 from afresh.config import Config
 from afresh.errors import InputError
+from afresh.types import Outcome
 from afresh.units import duration, rate, show_rate
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from afresh.store import Store
 
 SITE = 1_000  # pages
+FAILURES = (Outcome.FAILED, Outcome.BUSY, Outcome.REFUSED)
 
 
 def run(
@@ -178,6 +181,7 @@ class Progress:
     began: float = field(default_factory=time.monotonic)
     under_way: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)  # of those that failed
     not_modified: int = 0
     recent: deque[float] = field(default_factory=deque)
     released: int = 0
@@ -215,6 +219,8 @@ class Progress:
                 self.under_way -= 1
                 self.outcomes[crawl.outcome] += 1
                 self.not_modified += crawl.status == 304
+                if crawl.outcome in FAILURES:
+                    self.reasons[crawl.reason] += 1
             case events.Stored(crawls) if self.as_json_lines and self.unheard is None:
                 for crawl in crawls:
                     sys.stdout.write(as_json(crawl) + "\n")
@@ -238,17 +244,23 @@ class Progress:
         if not console.is_terminal:
             while True:
                 await asyncio.sleep(10)
-                console.print(self.line(len(pages)))
+                for line in self.lines(len(pages)):
+                    console.print(line)
         with console.status(self.line(len(pages))) as status:
             while True:
                 await asyncio.sleep(0.25)
-                status.update(self.line(len(pages)))
+                status.update("\n  ".join(self.lines(len(pages))))
 
     def _forget(self) -> None:
         """Keep the last ten seconds only."""
         horizon = time.monotonic() - 10
         while self.recent and self.recent[0] < horizon:
             self.recent.popleft()
+
+    def lines(self, pages: int) -> list[str]:
+        """How it goes, and what fails if anything does."""
+        failed = [f"failed: {counted(self.reasons)}"] if self.reasons else []
+        return [self.line(pages), *failed]
 
     def line(self, pages: int) -> str:
         """One line on how it goes."""
@@ -269,5 +281,7 @@ class Progress:
         released = f"; {self.released} given back unfinished" if self.released else ""
         # Programs read standard output; the summary is for people.
         errors.print(f"Stopped. {self.line(pages)}{released}.")
+        if self.reasons:
+            errors.print(f"Failed: {counted(self.reasons)}.")
         if self.unheard is not None:
             output_failed(self.unheard)

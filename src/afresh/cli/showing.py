@@ -1,17 +1,20 @@
 """Commands that tell what is kept and why: status and show."""
 
 import math
+from collections import Counter
 from dataclasses import asdict
 from json import loads
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from afresh.cli.gone import LOOKED_AT, gone_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
+from afresh.cli.reasons import counted, words
 from afresh.cli.terminal import as_json, console, moment, now, plain
 from afresh.errors import InputError
 from afresh.store import PageState, Store, understood
-from afresh.types import Crawl, Importance
+from afresh.types import Crawl, Importance, Outcome
 from afresh.units import show_duration, show_importance, show_rate, show_size
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
     running = "running" if facts["running"] else "not running"
     console.print(f"{facts['pages']} pages, {facts['copies']} copies ({running})")
     console.print(f"crawls       {facts['crawls']}, of which {facts['changes']} found a change")
+    _print_failures(facts)
     console.print(f"bodies       {show_size(facts['body_bytes'])}, stored in {show_size(facts['stored_bytes'])}")
     if facts["budget"] is not None:
         sweep = f"{100 * facts['sweep']:.3g} % of it for the copies left alone longest"
@@ -54,6 +58,32 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
         console.print(f"freshness    {facts['expected_freshness']:.1%} of requests would find a fresh copy (believed)")
     if facts["calibration"] is not None:
         _print_calibration(facts["calibration"])
+
+
+def _print_failures(facts: dict[str, Any]) -> None:
+    if facts["gone"]:
+        console.print(f"gone         {facts['gone']:,} pages (404 or 410 at their last crawl)")
+    if failing := facts["failing"]:
+        pages = sum(failing.values())
+        console.print(f"failing      {pages:,} pages at their last crawl: {counted(failing, 40)}")
+    if hosts := facts["failing_hosts"]:
+        several = f"{hosts['hosts']:,} hosts fail" if hosts["hosts"] > 1 else "1 host fails"
+        console.print(f"hosts        {several}: {counted(hosts['reasons'], 30)} (see: afresh hosts)")
+
+
+def _failures(kept: Store) -> dict[str, Any]:
+    """Pages that are gone, pages that fail, and hosts that do, by reason."""
+    gone, failing, hosts = 0, Counter[str](), Counter[str]()
+    for each in kept.failing():
+        if each.outcome is Outcome.GONE:
+            gone += each.pages
+        else:
+            failing[each.reason] += each.pages
+    for host in kept.hosts():
+        if host.reason:
+            hosts[host.reason] += 1
+    in_trouble = {"hosts": hosts.total(), "reasons": dict(hosts.most_common())} if hosts else None
+    return {"gone": gone, "failing": dict(failing.most_common()), "failing_hosts": in_trouble}
 
 
 def _print_calibration(said: dict[str, Any]) -> None:
@@ -72,6 +102,7 @@ def _status(kept: Store, when: float, importance: dict[str, Importance]) -> dict
     stated = _number(kept, "freshness") if running else None  # by the runner, which knows most
     return {
         **asdict(totals),
+        **_failures(kept),
         "running": running,
         "budget": _number(kept, "budget"),
         "price": _number(kept, "price"),
@@ -140,7 +171,9 @@ def _facts(
     url = state.page.url
     copy, price = kept.copy(url), _number(kept, "price")
     stated = stated_of(kept, state, price or 0.0, when, importance)
-    host = next((host for host in kept.hosts() if host.host == state.page.host), None)
+    host = kept.host(state.page.host)
+    gone = gone_of(kept, state)
+    last = next(iter(kept.history(url, 1)), None) if state.failures else None
     facts: dict[str, Any] = {
         "url": url,
         "importance": show_importance(state.page.importance) if state.page.importance else None,
@@ -158,23 +191,33 @@ def _facts(
         "crawls": state.crawls,
         "changes": state.changes,
         "failures": state.failures,
+        "gone": None if gone is None else asdict(gone),
+        "failing": None if last is None else {"outcome": last.outcome, "reason": last.reason, "time": last.time},
         "signals": state.signals,
         "beliefs": None if stated.beliefs is None else asdict(stated.beliefs),
         "host_ready": host.ready if host and host.ready > when else None,
+        "host": None
+        if host is None
+        else {"failures": host.failures, "reason": host.reason, "since": host.since, "rate": host.rate(when)},
         "noise": _noise(kept, state),
+        "failed": _failed(kept.history(url, LOOKED_AT)),
         "history": [asdict(crawl) for crawl in kept.history(url, history)],
         "value": stated.value,
         "price": price,
         "due": stated.due,
         "held_by": stated.held_by,
     }
-    last = kept.history(url, 1) if state.failures else []
     if last:
-        facts["put_off"] = last[0].time + retries.put_off(last[0].outcome, state.failures, last[0].reason)
+        facts["put_off"] = last.time + retries.put_off(last.outcome, state.failures, last.reason)
     held = [until for until in (facts["host_ready"], facts.get("put_off")) if until and until > when]
     facts["due"] = max([facts["due"], *held])
     facts["why"] = _why(facts, when)
     return facts
+
+
+def _failed(crawls: list[Crawl]) -> dict[str, int]:
+    """Crawls that did not bring the page, by reason."""
+    return dict(Counter(crawl.reason for crawl in crawls if not crawl.outcome.refreshed).most_common())
 
 
 def _noise(kept: Store, state: PageState) -> list[dict[str, Any]]:
@@ -194,7 +237,9 @@ def _noise(kept: Store, state: PageState) -> list[dict[str, Any]]:
 
 def _why(facts: dict[str, Any], when: float) -> str:
     """The decision in a sentence or two."""
-    believed = facts["beliefs"]
+    believed, trouble = facts["beliefs"], _trouble(facts, when)
+    if trouble and facts["copy"] is None:
+        return f"It was never fetched: {trouble}."
     if believed is None:
         return "It was never crawled; it waits for its first turn."
     parts = [
@@ -212,8 +257,8 @@ def _why(facts: dict[str, Any], when: float) -> str:
     reason = "; ".join(parts)
     if facts["price"] is None:
         return f"No runner has set a price yet; {reason}."
-    if facts["failures"]:
-        reason += f"; its last {facts['failures']} fetches failed"
+    if trouble:
+        reason += f"; {trouble}"
     if facts.get("put_off", 0.0) > when:
         return f"It is put off until {moment(facts['put_off'])}: {reason}."
     if facts["value"] >= facts["price"]:
@@ -234,10 +279,37 @@ def _why(facts: dict[str, Any], when: float) -> str:
     )
 
 
+def _trouble(facts: dict[str, Any], when: float) -> str:
+    """What is wrong with a page or its host, as a part of a sentence; "" if nothing is."""
+    failures, failing, host = facts["failures"], facts["failing"], facts["host"]
+    parts = []
+    if facts["gone"]:
+        parts.append(f"it is gone ({facts['gone']['status']} since {moment(facts['gone']['since'])})")
+    if failing and failing["outcome"] != Outcome.GONE:
+        many = "last attempt" if failures == 1 else f"last {failures:,} attempts"
+        parts.append(f"its {many} failed ({words(failing['reason'])})")
+    if host and host["reason"]:
+        again = "" if facts["host_ready"] is None else f", asked again in {show_duration(facts['host_ready'] - when)}"
+        times = f", {host['failures']:,} failures in a row" if host["failures"] else ""
+        parts.append(f"its host fails since {moment(host['since'])} ({words(host['reason'])}{times}{again})")
+    return "; ".join(parts)
+
+
+def _state(facts: dict[str, Any], when: float) -> str:
+    """How the page is doing, for the line `state`."""
+    trouble = _trouble(facts, when)
+    if not trouble:
+        return "well" if facts["copy"] else "not crawled yet"
+    again = max(facts.get("put_off") or 0.0, facts["host_ready"] or 0.0)
+    later = f"; checked again {moment(again)}" if again > when else ""
+    return trouble.removeprefix("it is ") + later
+
+
 def _print(facts: dict[str, Any]) -> None:
     when = now()
     console.print(plain(facts["url"], 2100))
     copy = facts["copy"]
+    console.print(f"state       {_state(facts, when)}")
     if copy is None:
         console.print("copy        none yet")
     else:
@@ -266,9 +338,11 @@ def _print(facts: dict[str, Any]) -> None:
     console.print(
         f"history     {facts['crawls']} crawls, {facts['changes']} changes, {facts['failures']} failures in a row"
     )
+    if failed := facts["failed"]:
+        console.print(f"failed      {counted(failed)} (of the crawls in its history)")
     for line in facts["history"]:
         crawl = Crawl(**line)
-        reason = f" ({_REASONS.get(crawl.reason) or plain(crawl.reason, 60)})" if crawl.reason else ""
+        reason = f" ({_REASONS.get(crawl.reason) or words(crawl.reason)})" if crawl.reason else ""
         size = f", {show_size(crawl.size)}" if crawl.size else ""
         console.print(
             f"            {moment(crawl.time)}  {crawl.outcome}{reason}, status {crawl.status or 'none'}{size}, "

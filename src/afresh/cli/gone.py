@@ -1,0 +1,29 @@
+"""Pages that are gone: since when, and what said so."""
+
+from dataclasses import dataclass
+
+from afresh.store import PageState, Store
+from afresh.types import Outcome
+
+LOOKED_AT = 1_000  # crawls of its history, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A page that is not there any more: what its server answered, and since when that is known."""
+
+    status: int
+    since: float
+
+
+def gone_of(kept: Store, state: PageState) -> Gone | None:
+    """Since when a page is gone; None if it is not. Attempts that brought no answer decide nothing."""
+    if not state.failures:
+        return None
+    found = None
+    for crawl in kept.history(state.page.url, LOOKED_AT):
+        if crawl.outcome is Outcome.GONE:
+            found = Gone(found.status if found else crawl.status, crawl.time)
+        elif crawl.outcome not in (Outcome.FAILED, Outcome.BUSY, Outcome.REFUSED):
+            break
+    return found
