@@ -439,5 +439,5 @@ def test_a_host_whose_robots_cannot_be_had_is_left_alone_and_nothing_is_refused(
     asyncio.run(scene.run(1.0))
     assert fetcher.asked == ["http://h0.example/robots.txt"]
     assert [(crawl.outcome, crawl.reason) for crawl in store.history(pages(1)[0].url)] == [(Outcome.FAILED, "dns")]
-    assert scene.daemon.engine.failures("http://h0.example/") == 0
+    assert scene.daemon.engine.explain("http://h0.example/", time.time()).held_by in ("host", "hosts", "")
     assert scene.daemon.engine.hosts.state("h0.example").failures == 1

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from afresh.cli.options import ConfigFile, StoreFile
+from afresh.cli.options import ConfigFile, LogFormat, LogTarget, StoreFile
 from afresh.cli.reasons import counted
-from afresh.cli.terminal import as_json, console, errors, outlive_pipes, output_failed
+from afresh.cli.terminal import as_json, console, errors, outlive_pipes, output_failed, plain
 from afresh.config import Config
 from afresh.errors import InputError
 from afresh.types import Outcome
 from afresh.units import duration, rate, show_rate
 
 if TYPE_CHECKING:
+    from afresh.cli.faults import Faults
+    from afresh.cli.log import Log
     from afresh.daemon import Discovery
     from afresh.store import Store
 
@@ -33,6 +35,8 @@ def run(
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON line for every crawl that is stored.")] = False,
+    log: LogTarget = None,
+    log_format: LogFormat = "plain",
 ) -> None:
     """Keep the pages in the store fresh until stopped (Ctrl-C or SIGTERM).
 
@@ -47,8 +51,9 @@ def run(
     if budget is not None:
         read = replace(read, crawl=replace(read.crawl, budget=rate(budget)))
     limit = duration(seconds) if seconds is not None else None
+    logging_to = open_log(log, log_format, as_json_lines=json)
     with open_store(read, create=False) as kept:
-        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit)
+        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, log=logging_to)
 
 
 def crawl(
@@ -70,6 +75,8 @@ def crawl(
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON line for every crawl that is stored.")] = False,
+    log: LogTarget = None,
+    log_format: LogFormat = "plain",
 ) -> None:
     """Discover a site from its links and keep it fresh afterwards, until stopped (Ctrl-C or SIGTERM).
 
@@ -86,6 +93,7 @@ def crawl(
     if budget is not None:
         read = replace(read, crawl=replace(read.crawl, budget=rate(budget)))
     limit = duration(seconds) if seconds is not None else None
+    logging_to = open_log(log, log_format, as_json_lines=json)
     never = read.crawl.never
     pages = Bounds.seeds(seeds or [], HostPatterns(never))
     with open_store(read, create=bool(pages)) as kept:
@@ -102,13 +110,52 @@ def crawl(
         discovery = bounds.discovery(never)
         if before is not None and before != bounds:
             bounds.read_again(kept, discovery)
-        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, discovery)
+        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, discovery, log=logging_to)
+
+
+def open_log(target: str | None, log_format: str, *, as_json_lines: bool) -> "Log | None":
+    """The log that the options name, if they do."""
+    if log_format not in ("plain", "json"):
+        raise InputError(f"There is no log format {plain(log_format, 40)!r}.", hint="Write plain or json.")
+    if target is None:
+        return None
+    from afresh.cli.log import STANDARD_OUTPUT, Log
+
+    if target == STANDARD_OUTPUT and as_json_lines:
+        raise InputError("--json and --log - would both write to standard output.", hint="Give the log a file.")
+    return Log(target, as_json=log_format == "json")
 
 
 def keep_fresh(
-    config: Config, kept: "Store", progress: "Progress", limit: float | None, discovery: "Discovery | None" = None
+    config: Config,
+    kept: "Store",
+    progress: "Progress",
+    limit: float | None,
+    discovery: "Discovery | None" = None,
+    *,
+    log: "Log | None" = None,
 ) -> None:
     """Run a daemon on a store until a stop signal comes or the time is up."""
+    from afresh.cli.faults import Faults
+
+    faults = Faults(log)
+    try:
+        with faults:
+            _keep_fresh(config, kept, progress, limit, discovery, faults)
+    finally:
+        if log is not None:
+            log.close()
+        faults.tell()
+
+
+def _keep_fresh(
+    config: Config,
+    kept: "Store",
+    progress: "Progress",
+    limit: float | None,
+    discovery: "Discovery | None",
+    faults: "Faults",
+) -> None:
     totals = kept.totals()
     if not totals.pages:
         raise InputError("There are no pages to keep fresh.", hint="Add some: afresh add https://example.com/")
@@ -120,6 +167,8 @@ def keep_fresh(
         fetcher_for,
         permits_for,
     )
+    from afresh.cli.hangup import Hangup
+    from afresh.cli.log import STANDARD_OUTPUT, write_to
     from afresh.daemon import Daemon, SteadyClock
     from afresh.frontier import HostPatterns
 
@@ -151,6 +200,13 @@ def keep_fresh(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, daemon.stop)
+        faults.listen(loop)
+        hangup = Hangup()
+        if (log := faults.log) is not None:
+            daemon.listeners.append(lambda event: write_to(log, event))
+            hangup.add(log.reopen)
+            progress.quiet = log.target == STANDARD_OUTPUT
+        hangup.listen(loop)
         if limit is not None:
             loop.call_later(limit, daemon.stop)
         shower = asyncio.create_task(progress.show(engine))
@@ -187,6 +243,7 @@ class Progress:
     released: int = 0
     sitemaps: int = 0
     signals: int = 0
+    quiet: bool = False  # standard output is the log's
     stop: Callable[[], None] = lambda: None  # what to do when nobody can be told any more
     unheard: OSError | None = None  # why not
 
@@ -239,7 +296,7 @@ class Progress:
             self._give_up(error)
 
     async def _show(self, pages: Sized) -> None:
-        if self.as_json_lines:
+        if self.as_json_lines or self.quiet:
             return
         if not console.is_terminal:
             while True:
