@@ -100,6 +100,9 @@ class StoreSettings:
 
     path: Path = _setting("afresh.db", _path, "The file that holds pages, copies, history and beliefs.")
     history: int = _setting(100, _count, "How many of its latest crawls are kept of each page.")
+    max_bytes: int = _setting(
+        "0B", size, "The store takes nothing new from 95 % of this on, and does not grow beyond it; 0B: no bound."
+    )
     max_inbox: int = _setting(
         "64MiB", size, "How much may wait in the inbox while no `afresh run` takes it; more is refused."
     )

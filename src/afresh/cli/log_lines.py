@@ -100,6 +100,8 @@ def told(event: events.Event) -> Iterator[tuple[str, Fields]]:
                     "problem": event.problem,
                 },
             )
+        case events.Filled(used, bound, takes):
+            yield "store", {"takes": takes, "used": used, "max_bytes": bound}
         case events.Stopped(released):
             yield "stopped", {"given_back": released}
 

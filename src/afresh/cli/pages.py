@@ -60,7 +60,7 @@ def add(
 
     Example: afresh add https://example.com/ --importance x2
     """
-    from afresh.cli.opening import open_store, settings
+    from afresh.cli.opening import open_store, require_room, settings
 
     wanted = None if importance is None else importance_in(importance)
     if not urls and file is None:
@@ -75,6 +75,8 @@ def add(
         first = bad[0]
         raise InputError(f"{first.message}{more}", hint=f"{first.hint} Nothing was added; --skip-bad leaves it out.")
     with open_store(read, create=True) as kept:
+        if kept.space().bound and any(kept.state(page.url) is None for page in pages):
+            require_room(kept)
         new = kept.add(pages)
     counts = {"new": new, "known": len(pages) - new, "skipped": len(bad)}
     if json:

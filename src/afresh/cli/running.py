@@ -16,8 +16,9 @@ from afresh.cli.reasons import counted
 from afresh.cli.terminal import as_json, console, errors, outlive_pipes, output_failed, plain
 from afresh.config import Config
 from afresh.errors import InputError
+from afresh.store.base import EVERYTHING
 from afresh.types import Outcome
-from afresh.units import duration, rate, show_rate
+from afresh.units import duration, rate, show_rate, show_size
 
 if TYPE_CHECKING:
     from afresh.cli.faults import Faults
@@ -243,6 +244,7 @@ class Progress:
     released: int = 0
     sitemaps: int = 0
     signals: int = 0
+    room: str = ""  # what the store takes no more
     quiet: bool = False  # standard output is the log's
     stop: Callable[[], None] = lambda: None  # what to do when nobody can be told any more
     unheard: OSError | None = None  # why not
@@ -285,6 +287,9 @@ class Progress:
             case events.Listed(signals=signals):
                 self.sitemaps += 1
                 self.signals += signals
+            case events.Filled(used, bound, takes):
+                full = f"store: {show_size(used)} of {show_size(bound)} used, {takes} (store.max_bytes)"
+                self.room = "" if takes == EVERYTHING else full
             case events.Stopped(released):
                 self.released = released
 
@@ -317,7 +322,7 @@ class Progress:
     def lines(self, pages: int) -> list[str]:
         """How it goes, and what fails if anything does."""
         failed = [f"failed: {counted(self.reasons)}"] if self.reasons else []
-        return [self.line(pages), *failed]
+        return [self.line(pages), *failed, *([self.room] if self.room else [])]
 
     def line(self, pages: int) -> str:
         """One line on how it goes."""
@@ -340,5 +345,7 @@ class Progress:
         errors.print(f"Stopped. {self.line(pages)}{released}.")
         if self.reasons:
             errors.print(f"Failed: {counted(self.reasons)}.")
+        if self.room:
+            errors.print(f"{self.room.capitalize()}.")
         if self.unheard is not None:
             output_failed(self.unheard)

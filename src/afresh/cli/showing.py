@@ -50,6 +50,9 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
     console.print(f"crawls       {facts['crawls']}, of which {facts['changes']} found a change")
     _print_failures(facts)
     console.print(f"bodies       {show_size(facts['body_bytes'])}, stored in {show_size(facts['stored_bytes'])}")
+    if facts["max_bytes"]:
+        bound = f"{show_size(facts['used_bytes'])} of {show_size(facts['max_bytes'])} used (store.max_bytes)"
+        console.print(f"room         {bound}; it takes {facts['takes']}")
     if facts["budget"] is not None:
         sweep = f"{100 * facts['sweep']:.3g} % of it for the copies left alone longest"
         console.print(f"budget       {show_rate(facts['budget'])}, {sweep}")
@@ -97,12 +100,15 @@ def _print_calibration(said: dict[str, Any]) -> None:
 def _status(kept: Store, when: float, importance: dict[str, Importance]) -> dict[str, Any]:
     from afresh.cli.stating import stated_freshness
 
-    alive, totals = _number(kept, "alive"), kept.totals()
+    alive, totals, space = _number(kept, "alive"), kept.totals(), kept.space()
     running = alive is not None and when - alive < ALIVE
     stated = _number(kept, "freshness") if running else None  # by the runner, which knows most
     return {
         **asdict(totals),
         **_failures(kept),
+        "used_bytes": space.used,
+        "max_bytes": space.bound or None,
+        "takes": space.takes,
         "running": running,
         "budget": _number(kept, "budget"),
         "price": _number(kept, "price"),

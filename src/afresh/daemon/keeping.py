@@ -10,6 +10,7 @@ from afresh.daemon.discovery import Discovery
 from afresh.daemon.newcomers import Newcomers
 from afresh.daemon.permits import Permits
 from afresh.daemon.pressure import Pressure
+from afresh.daemon.room import Room
 from afresh.engine import Engine
 from afresh.errors import BodyDamaged, StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
@@ -56,6 +57,7 @@ class Keeper:
         self.never = never  # hosts whose pages are not crawled any more
         self.take = take  # named values that somebody else wants to be kept
         self.pressure = pressure or Pressure(MAX_UNWRITTEN)
+        self.room = Room(store)
         self.newcomers = Newcomers()
         self._unwritten: list[Record] = []
         self._newest: dict[str, PageState] = {}  # states that are not durable yet
@@ -138,11 +140,13 @@ class Keeper:
         copy = None
         if crawl.outcome.refreshed:
             checked = crawl.time
-            if fetched.status != 304:
+            # What is the same but for noise need not be written where there is no room.
+            if fetched.status != 304 and (self.room.for_bodies or crawl.outcome is not Outcome.UNCHANGED):
                 validators, got = verdict.validators, crawl.time
                 copy = Copy(url, fetched.body, fetched.content_type, crawl.time, crawl.time, validators)
                 self._copies[url] = copy
                 self.pressure.hold(len(copy.body))
+                self.room.waiting += len(copy.body)
         after = PageState(
             before.page,
             self.engine.beliefs(url, self.clock()),
@@ -181,6 +185,7 @@ class Keeper:
             self._forget(record.state.page.url, record.state.crawls)
             if record.copy is not None:
                 self.pressure.release(len(record.copy.body))
+                self.room.waiting -= len(record.copy.body)
                 if self._copies.get(record.copy.url) is record.copy:
                     del self._copies[record.copy.url]
         return tuple(record.crawl for record in batch if record.crawl)

@@ -25,8 +25,8 @@ from afresh.estimate import Calibration, Sources
 from afresh.estimate.activity_kept import from_text as activity_from_text
 from afresh.fetch import Fetcher
 from afresh.frontier import Addresses
-from afresh.store import Store, understood
-from afresh.types import Fetched, Order, Outcome, Verdict, Wait
+from afresh.store import PageState, Store, understood
+from afresh.types import STORE_FULL, Fetched, Order, Outcome, Verdict, Wait
 
 # Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
 # If it is us, this keeps few under way: were there hundreds, each would wait in our own queue while the time that its
@@ -256,10 +256,14 @@ class Daemon:
         asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
 
     async def _carry_out(self, order: Order) -> None:
+        before = self._keeper.state(order.url)
+        if before.fetched is None and not self._keeper.room.for_new_pages:
+            unasked = Fetched(order.url, self.clock(), 0.0, reason=STORE_FULL)  # what cannot be kept is not asked for
+            self._finish(order, before, unasked, Verdict(Outcome.REFUSED, reason=STORE_FULL), before.noise)
+            return
         if self._sitemaps is not None and (rest := await self._sitemaps.turn(order)) is not None:
             self._release(order, rest)
             return
-        before = self._keeper.state(order.url)
         fetched = await self._asker.ask(order, await self._keeper.conditions(before))
         if isinstance(fetched, GivenBack):
             self._release(order, fetched.gap)
@@ -273,12 +277,19 @@ class Daemon:
                     self._keeper.welcome(some)
                     if len(read.links.urls) > PIECE:
                         await asyncio.sleep(0)
-            crawl = self.engine.finish(order, fetched, read.verdict, self.clock())
-            self._keeper.keep(before, crawl, fetched, read.verdict, read.noise)
+            verdict = read.verdict
+            if verdict.outcome in (Outcome.NEW, Outcome.CHANGED) and not self._keeper.room.for_bodies:
+                verdict = Verdict(Outcome.REFUSED, reason=STORE_FULL)
+            self._finish(order, before, fetched, verdict, read.noise)
         finally:
             self._pressure.release(len(fetched.body))
-        if self.discovery is not None and crawl.outcome is Outcome.MOVED and fetched.location:
+        if self.discovery is not None and verdict.outcome is Outcome.MOVED and fetched.location:
             self._keeper.welcome(self.discovery.moved(before.page, fetched))
+
+    def _finish(self, order: Order, before: PageState, fetched: Fetched, verdict: Verdict, noise: str) -> None:
+        """Learn from a crawl, and keep what it leaves."""
+        crawl = self.engine.finish(order, fetched, verdict, self.clock())
+        self._keeper.keep(before, crawl, fetched, verdict, noise)
         if self._keeper.full:
             self._write_now.set()
         self._tell(Finished(crawl))
@@ -298,6 +309,10 @@ class Daemon:
     async def _write(self, alive: float | None = None) -> None:
         if stored := await self._keeper.write(alive):
             self._tell(Stored(stored))
+        if filled := await self._keeper.room.look():
+            self._tell(filled)
+        if self.discovery is not None:
+            self.discovery.closed = not self._keeper.room.for_new_pages
 
     def _restore_hosts(self) -> None:
         # A clock that was wrong when this was written must not rest a host for ever.

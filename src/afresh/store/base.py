@@ -11,6 +11,9 @@ from afresh.types import Beliefs, Copy, Crawl, HostState, Outcome, Page, Validat
 # between them leave it, so that a host that is down for a week does not push out what was learned before.
 MAX_ALIKE = 10
 
+FIRST_COPIES_SHARE = 0.95  # of the bound: beyond it nothing is begun that was not kept before
+EVERYTHING, NO_NEW_PAGES, NO_NEW_BODIES = "everything", "no new pages or first copies", "no new bodies"
+
 MAX_ENTRY_BYTES = 64 << 10
 MAX_KEY_CHARACTERS = 200
 ENTRY_BYTES = 100  # what an entry takes besides its body
@@ -105,6 +108,25 @@ class Totals:
     stored_bytes: int = 0  # after
     inbox_entries: int = 0  # that wait for a runner
     inbox_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Bytes that a store uses, and how many it may; what was deleted and can be written again does not count."""
+
+    used: int
+    bound: int = 0  # 0: there is none
+
+    @property
+    def takes(self) -> str:
+        """What is still taken in: "everything", "no new pages or first copies", or "no new bodies".
+
+        >>> [Space(used, bound=100).takes for used in (94, 95, 100)]
+        ['everything', 'no new pages or first copies', 'no new bodies']
+        """
+        if not self.bound or self.used < FIRST_COPIES_SHARE * self.bound:
+            return EVERYTHING
+        return NO_NEW_PAGES if self.used < self.bound else NO_NEW_BODIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +239,9 @@ class Store(Protocol):
 
     def totals(self) -> Totals:
         """Counts over the whole store."""
+
+    def space(self) -> Space:
+        """How much room there is; who writes more than that is not refused, but keeps no longer histories."""
 
     def close(self) -> None:
         """Let go of everything; the store may be opened again. A second call does nothing."""

@@ -10,7 +10,18 @@ from types import TracebackType
 from typing import Self
 
 from afresh.errors import StoreError
-from afresh.store.base import ENTRY_BYTES, INBOX_BYTES, KEPT_KEYS, MAX_ALIKE, Entry, Failing, PageState, Record, Totals
+from afresh.store.base import (
+    ENTRY_BYTES,
+    INBOX_BYTES,
+    KEPT_KEYS,
+    MAX_ALIKE,
+    Entry,
+    Failing,
+    PageState,
+    Record,
+    Space,
+    Totals,
+)
 from afresh.store.inbox import full
 from afresh.types import CHANGES, Copy, Crawl, HostState, Outcome, Page
 
@@ -31,7 +42,7 @@ class Memory:
     can see it, so there is nobody to claim it from.
     """
 
-    def __init__(self, *, keep_crawls: int = 100, max_inbox: int = INBOX_BYTES) -> None:
+    def __init__(self, *, keep_crawls: int = 100, max_inbox: int = INBOX_BYTES, max_bytes: int = 0) -> None:
         if keep_crawls < 1:
             raise ValueError(f"keep_crawls must be at least 1, not {keep_crawls}")
         self.keep_crawls = keep_crawls
@@ -41,6 +52,7 @@ class Memory:
         self._named: dict[str, str] = {}
         self._totals = Totals()
         self.max_inbox = max_inbox
+        self.max_bytes = max_bytes
         self._inbox: dict[int, Entry] = {}
         self._keys: dict[str, None] = {}  # the latest, the oldest first
         self._posted = 0
@@ -155,6 +167,8 @@ class Memory:
         kept, totals, crawl, copy = self._pages[record.state.page.url], self._totals, record.crawl, record.copy
         if crawl:
             _shorten_run(kept.crawls, crawl)
+            if self.max_bytes and kept.crawls and totals.body_bytes >= self.max_bytes:
+                kept.crawls.popleft()
             kept.crawls.append((totals.crawls + 1, crawl))
             changed = crawl.outcome is Outcome.CHANGED
             totals = replace(totals, crawls=totals.crawls + 1, changes=totals.changes + changed)
@@ -280,6 +294,11 @@ class Memory:
         with self._lock:
             waiting = {"inbox_entries": len(self._inbox), "inbox_bytes": self._inbox_bytes()}
             return replace(self._totals, pages=len(self._pages), **waiting)
+
+    def space(self) -> Space:
+        """How much room there is: bodies alone are counted here."""
+        self._require_open()
+        return Space(self._totals.body_bytes, self.max_bytes)
 
     def close(self) -> None:
         """Let go of everything. A second call does nothing."""

@@ -44,6 +44,8 @@ ADD_CRAWL = """INSERT INTO crawls (page, nth, time, outcome, elapsed, signals, t
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT crawls FROM totals) + ?)"""
 LATEST_CRAWLS = "SELECT nth, outcome, reason FROM crawls WHERE page = ? ORDER BY nth DESC LIMIT ?"
 DROP_CRAWL = "DELETE FROM crawls WHERE page = ? AND nth = ?"
+DROP_OLDEST_CRAWL = """DELETE FROM crawls WHERE page = ?1 AND nth < ?2
+  AND nth = (SELECT min(nth) FROM crawls WHERE page = ?1)"""
 TRIM_CRAWLS = """DELETE FROM crawls WHERE page = ?1
   AND nth <= (SELECT nth FROM crawls WHERE page = ?1 ORDER BY nth DESC LIMIT 1 OFFSET ?2)"""
 HISTORY_OF = """SELECT url, time, outcome, elapsed, crawls.signals, took, status, size, significance, reason,

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import accumulate, islice
+from itertools import accumulate, islice, repeat
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,7 @@ import zstandard
 
 from afresh.errors import StoreError
 from afresh.store import inbox, rows
-from afresh.store.base import INBOX_BYTES, MAX_ALIKE, Entry, Failing, PageState, Record, Totals
+from afresh.store.base import INBOX_BYTES, MAX_ALIKE, Entry, Failing, PageState, Record, Space, Totals
 from afresh.store.body import LEVEL, Packed, pack, unpack
 from afresh.store.faults import damaged, damaged_body, transaction, translated
 from afresh.store.files import Claim, ensure
@@ -48,12 +48,14 @@ class Sqlite:
         keep_crawls: int = 100,
         patience: float = 10.0,
         max_inbox: int = INBOX_BYTES,
+        max_bytes: int = 0,
         scripts: Sequence[str] | None = None,
     ) -> None:
         """Open the store at `path`, or make a new one there if `create`.
 
         `keep_crawls` of each page stay in the history; `patience` is how many seconds to wait for another process's
-        write; `max_inbox` bytes may wait in the inbox; `scripts` are the schema's steps, if not the product's own.
+        write; `max_inbox` bytes may wait in the inbox; `max_bytes` is what it should not grow beyond (0: no
+        bound); `scripts` are the schema's steps, if not the product's own.
         """
         if keep_crawls < 1:
             raise ValueError(f"keep_crawls must be at least 1, not {keep_crawls}")
@@ -62,6 +64,7 @@ class Sqlite:
         self.keep_crawls = keep_crawls
         self.patience = patience
         self.max_inbox = max_inbox
+        self.max_bytes = max_bytes
         self._scripts = steps() if scripts is None else scripts
         self._write_lock, self._read_lock = threading.RLock(), threading.RLock()
         self._compressor = zstandard.ZstdCompressor(level=LEVEL)  # serves one thread at a time: under the write lock
@@ -176,11 +179,12 @@ class Sqlite:
         with self._write_lock:
             self.claim()
             # Compressed before the transaction begins, to keep that short.
+            is_full = bool(self.max_bytes) and self.space().used >= self.max_bytes
             packed = [pack(record.copy.body, self._compressor) if record.copy else None for record in batch]
             with translated(self.path), transaction(self._writer):
                 new = self._say(said)
                 nth = list(accumulate(record.crawl is not None for record in batch))
-                counts = list(map(self._write_one, batch, packed, nth))
+                counts = list(map(self._write_one, batch, packed, nth, repeat(is_full)))
                 counts += map(self._remove_one, gone)
                 self._writer.execute(rows.ADD_TOTALS, tuple(map(sum, zip((new, *(0,) * 5), *counts, strict=True))))
                 self._put(values or {})
@@ -218,7 +222,9 @@ class Sqlite:
         """Entries that wait, in the order of their numbers."""
         return self._made(inbox.entry_from, self._read(inbox.ENTRIES_AFTER, (after, max(limit, 0))))
 
-    def _write_one(self, record: Record, packed: Packed | None, nth: int) -> tuple[int, int, int, int, int, int]:
+    def _write_one(
+        self, record: Record, packed: Packed | None, nth: int, is_full: bool
+    ) -> tuple[int, int, int, int, int, int]:
         """Write one record inside the batch's transaction; what it adds to the totals."""
         execute, state, crawl, copy = self._writer.execute, record.state, record.crawl, record.copy
         found = execute(rows.FIND_PAGE, (state.page.url,)).fetchone()
@@ -233,6 +239,8 @@ class Sqlite:
             execute(rows.ADD_CRAWL, rows.crawl_row(number, written, crawl, nth))
             if not crawl.outcome.refreshed:
                 self._shorten_run(number)
+            if is_full:  # the oldest makes room for the newest
+                execute(rows.DROP_OLDEST_CRAWL, (number, written))
             if written > self.keep_crawls:
                 execute(rows.TRIM_CRAWLS, (number, self.keep_crawls))
         fetched, body, stored = None, body_bytes, stored_bytes
@@ -345,6 +353,13 @@ class Sqlite:
     def names(self, prefix: str) -> list[tuple[str, int]]:
         """The names of values that begin so, each with about how many bytes its value takes."""
         return [(name, size) for name, size in self._read(rows.NAMES_UNDER, (prefix, prefix + LAST_CHARACTER))]
+
+    def space(self) -> Space:
+        """How much room there is."""
+        page, pages, unused = (
+            self._read(f"PRAGMA {name}")[0][0] for name in ("page_size", "page_count", "freelist_count")
+        )
+        return Space(page * (pages - unused), self.max_bytes)
 
     def totals(self) -> Totals:
         """Counts over the whole store, kept up with every write."""
