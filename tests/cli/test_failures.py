@@ -54,15 +54,15 @@ def narrow(text: str) -> Iterable[str]:
 def test_status_and_hosts_count_what_fails_by_its_reason(afresh: Any, tmp_path: Path) -> None:
     fill(tmp_path)
     status = afresh("status").stdout
-    assert "failing      1 pages at their last crawl: 1 no such host\n" in status
+    assert "failing      1 pages: 1 no such host\n" in status
     assert "gone         1 pages" in status
-    assert "hosts        1 host fails: 1 no such host (see: afresh hosts)" in status
+    assert "hosts        1 fails: 1 no such host\n" in status
     assert not narrow(status)
     facts = json.loads(afresh("status", "--json").stdout)
     assert (facts["gone"], facts["failing"], facts["failing_hosts"]["hosts"]) == (1, {"dns": 1}, 1)
     text = afresh("hosts").stdout
     assert not narrow(text)
-    assert "fails since 1970-01-01 01:06:40 UTC: no such host (3 times in a row)" in text
+    assert "fails since 1970-01-01 01:06:40 UTC: no such host (3 in a row)" in text
     hosts = [json.loads(line) for line in afresh("hosts", "--json").stdout.splitlines()]
     assert [host["host"] for host in hosts] == ["b.example", "a.example", "c.example"], "most troubled first"
     assert (hosts[0]["pages"], hosts[0]["failures"], hosts[0]["reason"]) == (10, 3, "dns")
@@ -77,6 +77,7 @@ def test_show_says_that_a_page_is_gone_and_since_when(afresh: Any, tmp_path: Pat
     assert "fetches failed" not in text
     facts = json.loads(afresh("show", GONE, "--json").stdout)
     assert facts["gone"] == {"status": 410, "since": 2000.0}
+    assert facts["copy"]["fresh_probability"] == 0.0, "a copy of what is gone is not current"
     assert facts["put_off"] == 3000.0 + 2 * 3600.0, "the second time after twice an hour"
     (tmp_path / "afresh.toml").write_text('[crawl]\ngone_retry = "1min"\n')
     assert json.loads(afresh("show", GONE, "--json").stdout)["put_off"] == 3000.0 + 120.0
@@ -89,7 +90,7 @@ def test_show_says_why_a_page_has_never_been_fetched(afresh: Any, tmp_path: Path
     assert "its last 3 attempts failed (no such host)" in text
     assert "failed      3 no such host" in text
     other = afresh("show", FAILING + "7").stdout
-    assert "its host fails since 1970-01-01 01:06:40 UTC (no such host, 3 failures in a row)" in other
+    assert "its host fails: no such host since 1970-01-01 01:06:40 UTC (3 in a row)" in other
     assert "waits for its first turn" not in other
 
 

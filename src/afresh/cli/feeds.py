@@ -25,6 +25,7 @@ def changes(
     every: Annotated[float, typer.Option(help="With --follow: look for more this often, in seconds.", min=0.05)] = 1.0,
     config: ConfigFile = None,
     store: StoreFile = None,
+    json: Annotated[bool, typer.Option("--json", help="As always here: JSON lines.")] = True,
 ) -> None:
     """What was found new, changed or gone, as JSON lines in the order in which it was stored.
 

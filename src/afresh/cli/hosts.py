@@ -46,7 +46,7 @@ def hosts(
 
 def _hosts(kept: Store, never: tuple[str, ...], when: float) -> Iterator[dict[str, Any]]:
     """Those with most pages in trouble first; what takes a look each is looked up one after the other."""
-    from afresh.frontier import HostPatterns
+    from afresh.frontier import HostPatterns, in_trouble
 
     unwanted, states = HostPatterns(never), {state.host: state for state in kept.hosts()}
     failing, gone = _failing(kept)
@@ -54,9 +54,8 @@ def _hosts(kept: Store, never: tuple[str, ...], when: float) -> Iterator[dict[st
 
     def trouble(row: tuple[str, int, int]) -> tuple[bool, int, str]:
         host, pages, _ = row
-        state = states.get(host)
-        in_trouble = pages if state is not None and state.reason else failing.get(host, Counter()).total()
-        return host in unwanted, -in_trouble, host
+        fails = in_trouble(states.get(host) or HostState(host))
+        return host in unwanted, -(pages if fails else failing.get(host, Counter()).total()), host
 
     for host, pages, copies in sorted(listed, key=trouble):
         state = states.get(host) or HostState(host)
@@ -70,6 +69,7 @@ def _hosts(kept: Store, never: tuple[str, ...], when: float) -> Iterator[dict[st
             "failures": state.failures,
             "reason": state.reason,
             "since": state.since,
+            "in_trouble": in_trouble(state),
             "failing": dict(failing.get(host, Counter()).most_common()),
             "gone": gone.get(host, 0),
             "robots": _robots(kept, host),
@@ -78,7 +78,16 @@ def _hosts(kept: Store, never: tuple[str, ...], when: float) -> Iterator[dict[st
     for pattern in never:
         if pattern not in met:
             nothing = {"pages": 0, "copies": 0, "never": True, "rate": 0.0, "rests": 0.0, "failures": 0}
-            yield {"host": pattern, **nothing, "reason": "", "since": None, "failing": {}, "gone": 0, "robots": None}
+            yield {
+                "host": pattern,
+                **nothing,
+                "reason": "",
+                "since": None,
+                "in_trouble": False,
+                "failing": {},
+                "gone": 0,
+                "robots": None,
+            }
 
 
 def _failing(kept: Store) -> tuple[dict[str, Counter[str]], Counter[str]]:
@@ -122,8 +131,8 @@ def _print(facts: dict[str, Any]) -> None:
     rests = show_duration(facts["rests"]) if facts["rests"] else "-"
     robots = "never asked (crawl.never)" if facts["never"] else _robots_words(facts["robots"])
     console.print(f"{host:{HOST_WIDTH}} {facts['pages']:7,} {facts['copies']:7,} {rate:>10} {rests:>7}  {robots}")
-    if facts["reason"]:
-        times = f" ({facts['failures']:,} times in a row)" if facts["failures"] else ""
+    if facts["in_trouble"]:
+        times = f" ({facts['failures']:,} in a row)" if facts["failures"] > 1 else ""
         console.print(f"    fails since {moment(facts['since'])}: {words(facts['reason'])}{times}")
     if facts["failing"]:
         console.print(f"    pages that fail: {counted(facts['failing'], 58)}")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from afresh.cli.terminal import plain
 
-MAX_WIDTH = 64  # columns for a list of counts, so that it fits beside a heading on a line of 80
+MAX_WIDTH = 70  # columns for a list of counts, so that it fits beside a heading on a line of 80
 
 _WORDS = {
     "bad_coding": "wrongly compressed",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from afresh.cli.gone import LOOKED_AT, gone_of
+from afresh.cli.gone import LOOKED_AT, gone_in
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.reasons import counted, words
 from afresh.cli.terminal import as_json, console, moment, now, plain
@@ -65,17 +65,20 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
 
 def _print_failures(facts: dict[str, Any]) -> None:
     if facts["gone"]:
-        console.print(f"gone         {facts['gone']:,} pages (404 or 410 at their last crawl)")
+        console.print(f"gone         {facts['gone']:,} pages (404 or 410)")
     if failing := facts["failing"]:
         pages = sum(failing.values())
-        console.print(f"failing      {pages:,} pages at their last crawl: {counted(failing, 40)}")
+        console.print(f"failing      {pages:,} pages: {counted(failing, 54)}")
     if hosts := facts["failing_hosts"]:
-        several = f"{hosts['hosts']:,} hosts fail" if hosts["hosts"] > 1 else "1 host fails"
-        console.print(f"hosts        {several}: {counted(hosts['reasons'], 30)} (see: afresh hosts)")
+        several = f"{hosts['hosts']:,} fail" if hosts["hosts"] > 1 else "1 fails"
+        console.print(f"hosts        {several}: {counted(hosts['reasons'], 56)}")
+        console.print("             (afresh hosts lists them)")
 
 
 def _failures(kept: Store) -> dict[str, Any]:
     """Pages that are gone, pages that fail, and hosts that do, by reason."""
+    from afresh.frontier import in_trouble
+
     gone, failing, hosts = 0, Counter[str](), Counter[str]()
     for each in kept.failing():
         if each.outcome is Outcome.GONE:
@@ -83,10 +86,10 @@ def _failures(kept: Store) -> dict[str, Any]:
         else:
             failing[each.reason] += each.pages
     for host in kept.hosts():
-        if host.reason:
+        if in_trouble(host):
             hosts[host.reason] += 1
-    in_trouble = {"hosts": hosts.total(), "reasons": dict(hosts.most_common())} if hosts else None
-    return {"gone": gone, "failing": dict(failing.most_common()), "failing_hosts": in_trouble}
+    together = {"hosts": hosts.total(), "reasons": dict(hosts.most_common())} if hosts else None
+    return {"gone": gone, "failing": dict(failing.most_common()), "failing_hosts": together}
 
 
 def _print_calibration(said: dict[str, Any]) -> None:
@@ -150,13 +153,14 @@ def show(
 
     address, read = canonical(url), settings(config, store)
     with open_store(read, create=False) as kept:
-        state = kept.state(address)
+        state, crawls = kept.state(address), kept.history(address, LOOKED_AT)  # of about the same moment
         if state is None:
             raise InputError(f"{address} is not kept.", hint=f"Add it: afresh add {address}")
         if body:
             _write_body(kept, address)
             return
-        facts = _facts(kept, state, now(), history, read.importance, Retries(gone=read.crawl.gone_retry))
+        facts = _facts(kept, state, crawls, now(), read.importance, Retries(gone=read.crawl.gone_retry))
+        facts["history"] = [asdict(crawl) for crawl in crawls[:history]]
     typer.echo(as_json(facts)) if json else _print(facts)
 
 
@@ -170,16 +174,22 @@ def _write_body(kept: Store, url: str) -> None:
 
 
 def _facts(
-    kept: Store, state: PageState, when: float, history: int, importance: dict[str, Importance], retries: "Retries"
+    kept: Store,
+    state: PageState,
+    crawls: list[Crawl],
+    when: float,
+    importance: dict[str, Importance],
+    retries: "Retries",
 ) -> dict[str, Any]:
     from afresh.cli.stating import stated_of
+    from afresh.frontier import in_trouble
 
     url = state.page.url
     copy, price = kept.copy(url), _number(kept, "price")
     stated = stated_of(kept, state, price or 0.0, when, importance)
     host = kept.host(state.page.host)
-    gone = gone_of(kept, state)
-    last = next(iter(kept.history(url, 1)), None) if state.failures else None
+    gone = gone_in(crawls) if state.failures else None
+    last = crawls[0] if state.failures and crawls else None
     facts: dict[str, Any] = {
         "url": url,
         "importance": show_importance(state.page.importance) if state.page.importance else None,
@@ -192,7 +202,7 @@ def _facts(
             "checked": copy.checked,
             "etag": copy.validators.etag,
             "last_modified": copy.validators.last_modified,
-            "fresh_probability": stated.fresh,
+            "fresh_probability": 0.0 if gone else stated.fresh,
         },
         "crawls": state.crawls,
         "changes": state.changes,
@@ -204,10 +214,15 @@ def _facts(
         "host_ready": host.ready if host and host.ready > when else None,
         "host": None
         if host is None
-        else {"failures": host.failures, "reason": host.reason, "since": host.since, "rate": host.rate(when)},
+        else {
+            "failures": host.failures,
+            "reason": host.reason,
+            "since": host.since,
+            "rate": host.rate(when),
+            "in_trouble": in_trouble(host),
+        },
         "noise": _noise(kept, state),
-        "failed": _failed(kept.history(url, LOOKED_AT)),
-        "history": [asdict(crawl) for crawl in kept.history(url, history)],
+        "failed": _failed(crawls),
         "value": stated.value,
         "price": price,
         "due": stated.due,
@@ -243,7 +258,11 @@ def _noise(kept: Store, state: PageState) -> list[dict[str, Any]]:
 
 def _why(facts: dict[str, Any], when: float) -> str:
     """The decision in a sentence or two."""
-    believed, trouble = facts["beliefs"], _trouble(facts, when)
+    believed, trouble = facts["beliefs"], _trouble(facts)
+    if facts["gone"]:
+        times = "once" if facts["failures"] == 1 else f"{facts['failures']:,} times in a row"
+        later = f", and is asked again {moment(facts['put_off'])}" if facts.get("put_off", 0.0) > when else ""
+        return f"Its server says that it is gone: {times}{later}."
     if trouble and facts["copy"] is None:
         return f"It was never fetched: {trouble}."
     if believed is None:
@@ -285,44 +304,44 @@ def _why(facts: dict[str, Any], when: float) -> str:
     )
 
 
-def _trouble(facts: dict[str, Any], when: float) -> str:
+def _trouble(facts: dict[str, Any]) -> str:
     """What is wrong with a page or its host, as a part of a sentence; "" if nothing is."""
     failures, failing, host = facts["failures"], facts["failing"], facts["host"]
     parts = []
     if facts["gone"]:
-        parts.append(f"it is gone ({facts['gone']['status']} since {moment(facts['gone']['since'])})")
+        parts.append(f"gone ({facts['gone']['status']} since {moment(facts['gone']['since'])})")
     if failing and failing["outcome"] != Outcome.GONE:
         many = "last attempt" if failures == 1 else f"last {failures:,} attempts"
         parts.append(f"its {many} failed ({words(failing['reason'])})")
-    if host and host["reason"]:
-        again = "" if facts["host_ready"] is None else f", asked again in {show_duration(facts['host_ready'] - when)}"
-        times = f", {host['failures']:,} failures in a row" if host["failures"] else ""
-        parts.append(f"its host fails since {moment(host['since'])} ({words(host['reason'])}{times}{again})")
+    if host and host["in_trouble"]:
+        times = f" ({host['failures']:,} in a row)" if host["failures"] > 1 else ""
+        parts.append(f"its host fails: {words(host['reason'])} since {moment(host['since'])}{times}")
     return "; ".join(parts)
 
 
-def _state(facts: dict[str, Any], when: float) -> str:
-    """How the page is doing, for the line `state`."""
-    trouble = _trouble(facts, when)
-    if not trouble:
-        return "well" if facts["copy"] else "not crawled yet"
+def _print_state(facts: dict[str, Any], when: float) -> None:
+    """How the page is doing."""
+    trouble = _trouble(facts) or ("well" if facts["copy"] else "not crawled yet")
+    for nth, part in enumerate(trouble.split("; ")):
+        console.print(f"{'' if nth else 'state':12}{part}")
     again = max(facts.get("put_off") or 0.0, facts["host_ready"] or 0.0)
-    later = f"; checked again {moment(again)}" if again > when else ""
-    return trouble.removeprefix("it is ") + later
+    if trouble != "well" and again > when + 1:
+        console.print(f"            asked again {moment(again)}")
 
 
 def _print(facts: dict[str, Any]) -> None:
     when = now()
     console.print(plain(facts["url"], 2100))
     copy = facts["copy"]
-    console.print(f"state       {_state(facts, when)}")
+    _print_state(facts, when)
     if copy is None:
         console.print("copy        none yet")
     else:
         kind = plain(copy["content_type"], 60) or "of unknown kind"
         console.print(f"copy        {show_size(copy['size'])}, {kind}, fetched {moment(copy['fetched'])}")
         console.print(f"            last known to be current {moment(copy['checked'])}")
-        console.print(f"            fresh now with probability {copy['fresh_probability']:.3f}")
+        fresh = f"fresh now with probability {copy['fresh_probability']:.3f}"
+        console.print(f"            {'the last copy of a page that is gone' if facts['gone'] else fresh}")
         etag, last_modified = plain(copy["etag"], 80) or "none", plain(copy["last_modified"], 40) or "none"
         console.print(f"validators  ETag {etag}, Last-Modified {last_modified}")
     if believed := facts["beliefs"]:

@@ -14,7 +14,7 @@ from afresh.frontier.addresses import Addresses, AddressLimits
 from afresh.frontier.base import Eliminator
 from afresh.frontier.cache import Clock
 from afresh.frontier.host_patterns import HostPatterns
-from afresh.frontier.hosts import Hosts, Politeness, Retries, host_failed, is_unreachable
+from afresh.frontier.hosts import Hosts, Politeness, Retries, host_failed, in_trouble, is_unreachable
 from afresh.frontier.links import Links, links
 from afresh.frontier.permission import Permission, RobotsState
 from afresh.frontier.robots import Robots
@@ -49,6 +49,7 @@ __all__ = [
     "fingerprints",
     "host_failed",
     "host_of",
+    "in_trouble",
     "is_unreachable",
     "links",
     "owner",

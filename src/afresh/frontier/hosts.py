@@ -87,6 +87,7 @@ class Hosts:
         return gap
 
 
+FAILURES_IN_TROUBLE = 3  # in a row, of whatever kind
 # Reasons for which nothing is ever sent to a host.
 _NEVER_ASKED = frozenset({"refused_address", "refused_port", "names_of_address"})
 # Reasons that speak of the host and of no single page: all its pages fail alike, and wait while the host rests.
@@ -100,6 +101,13 @@ def is_unreachable(reason: str) -> bool:
     [True, True, True, False, False]
     """
     return reason in _OF_THE_HOST or reason.startswith(("tls", "robots_"))
+
+
+def in_trouble(state: HostState) -> bool:
+    """Whether a host as a whole fails, rather than one page of it now and then."""
+    reason = state.reason
+    whole = is_unreachable(reason) or reason in _NEVER_ASKED or state.failures >= FAILURES_IN_TROUBLE
+    return bool(reason) and whole
 
 
 @dataclass(frozen=True, slots=True)
