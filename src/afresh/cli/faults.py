@@ -11,6 +11,8 @@ from afresh.cli.log import Log
 from afresh.cli.log_lines import fault
 from afresh.cli.terminal import errors, plain
 
+_OURS = logging.getLogger("afresh")
+
 
 class Faults(logging.Handler):
     """Takes what asyncio and `logging` would print in the middle of everything.
@@ -20,7 +22,7 @@ class Faults(logging.Handler):
     """
 
     def __init__(self, log: Log | None) -> None:
-        super().__init__(logging.WARNING)
+        super().__init__(logging.WARNING if log is None else logging.INFO)
         self.log = log
         self.faults = 0
         self.warnings = 0
@@ -29,12 +31,16 @@ class Faults(logging.Handler):
 
     def __enter__(self) -> Self:
         logging.getLogger().addHandler(self)
+        self._level = _OURS.level
+        if self.log is not None:
+            _OURS.setLevel(logging.INFO)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         logging.getLogger().removeHandler(self)
+        _OURS.setLevel(self._level)
         if error is not None and self.log is not None:
             self.log.write("fault", fault("the run ended", error))
 
@@ -57,10 +63,12 @@ class Faults(logging.Handler):
         if record.exc_info and record.exc_info[1] is not None:
             self._note(message, record.exc_info[1])
             return
-        self.warnings += 1
-        self._warning = message
+        is_warning = record.levelno >= logging.WARNING
+        if is_warning:
+            self.warnings += 1
+            self._warning = message
         if self.log is not None:
-            self.log.write("warning", {"message": message, "from": record.name})
+            self.log.write("warning" if is_warning else "note", {"message": message, "from": record.name})
 
     def tell(self) -> None:
         """Say what happened, once the display has ended."""
