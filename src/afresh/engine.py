@@ -14,13 +14,15 @@ from dataclasses import dataclass, field, replace
 from afresh.estimate import Activity, Calibration, Estimator, Sources, branches_of, kin_of
 from afresh.estimate.activity import TOLD_OF_A_CHANGE
 from afresh.estimate.sources import NOT_EARLY, octave
-from afresh.frontier import Hosts, Retries, host_failed
+from afresh.frontier import Hosts, Retries, SiteRules, host_failed
 from afresh.schedule import Explanation, Schedules
 from afresh.types import Beliefs, Crawl, Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
 Heard = Mapping[tuple[int, int], int]
 NOTHING: Heard = {}  # one for all pages of which nothing was heard
 STATED = 20_000  # pages at most, looked at in turn, that tell of the whole collection
+NO_LIMITS = (0.0, math.inf)
+REST_AFTER_REMOVAL = 10.0  # seconds, of a host one of whose pages is removed while it is fetched
 UNKNOWN = "unknown"  # the source of signals that were heard before a restart
 ABOUT = 0.1  # an age that is off by less is right enough
 _STRIDE = (math.sqrt(5.0) - 1.0) / 2.0  # of all slots, from one that is looked at in turn to the next
@@ -41,6 +43,7 @@ class _Tracked:
     order: Order | None = None  # the one that is out
     told: tuple[float, ...] | None = None  # what the scheduler was last told to believe
     assumed: float = math.inf  # the scheduler takes the copy to be as of this moment
+    limits: tuple[float, float] = NO_LIMITS  # seconds between two crawls, at least and at most
     branches: tuple[int, ...] = ()  # of its site, where pages may change together
 
 
@@ -62,12 +65,14 @@ class Engine:
         sources: Sources | None = None,
         importance: Mapping[str, Importance] | None = None,
         retries: Retries | None = None,
+        rules: SiteRules | None = None,
     ) -> None:
         self.scheduler = scheduler
         self.estimator = estimator
         self.activity = activity  # None: every page changes on its own
         self.sources = sources or Sources()  # what signals are worth
         self.importance = importance or {}  # of the pages of a host, unless they have one of their own
+        self.rules = rules or SiteRules()  # what operators want of whole sites
         self.hosts = hosts or Hosts()
         self.retries = retries or Retries()  # of pages that could not be refreshed
         self.calibration = Calibration()  # of what is said about copies, checked by every crawl
@@ -76,6 +81,7 @@ class Engine:
         self._hand, self._highest = 0, 0  # the slot that was looked at last in turn, and the highest one
         self._stating = 0.0, 0.0, 0  # fresh requests, requests and pages of this turn
         self._stated: tuple[float, float, int] | None = None  # and of the last one
+        self.freshness_time: float | None = None  # when the last page was looked at of those that it speaks for
         self._siblings: dict[int, deque[int]] = {}  # pages of each branch, the next one to be looked at first
 
     def __len__(self) -> int:
@@ -121,15 +127,16 @@ class Engine:
                 self.activity.follow(len(self._slots) / self.scheduler.budget)
             tracked.branches = self.activity.branches(branches_of(page.url, page.host))
             self._siblings.setdefault(tracked.branches[-1], deque()).append(slot)
-        importance = self.importance.get(page.host) if page.importance is None else page.importance
+        wanted = self.rules.applied(page)
         self.estimator.add(
             slot,
             now=now,
-            importance=importance,
+            importance=self._importance(wanted),
             popularity=page.popularity,
             learned=learned,
             kin=kin_of(page.url, page.host),
         )
+        self._limit(slot, wanted, now)
         self._believe(slot, now)
         if not_before > now:
             self.scheduler.finish(slot, now, crawled=None, put_off=not_before - now)
@@ -137,14 +144,59 @@ class Engine:
     def remove(self, url: str) -> None:
         """Forget a page."""
         slot = self._slots.pop(url)
-        branches = self._tracked.pop(slot).branches
+        tracked = self._tracked.pop(slot)
+        branches = tracked.branches
         if branches:
             self._siblings[branches[-1]].remove(slot)
         self.scheduler.remove(slot)
+        if tracked.order is not None:
+            # Its host is being asked, and will be free for the next page only when that is over.
+            host = self.hosts.number(tracked.page.host)
+            self.scheduler.host_rests(host, tracked.order.time + REST_AFTER_REMOVAL)
         self.estimator.remove(slot)
 
-    def observe(self, evidence: Signal | Request) -> bool:
-        """Take in a hint or a request; False if the page is not one of ours."""
+    def tell(self, page: Page, now: float) -> None:
+        """The operator says something else of a page from now on."""
+        slot, wanted = self._slots[page.url], self.rules.applied(page)
+        self._tracked[slot].page = page
+        self.estimator.told(slot, importance=self._importance(wanted), popularity=page.popularity)
+        self._limit(slot, wanted, now)
+        self._believe(slot, now)
+
+    def _importance(self, wanted: Page) -> Importance | None:
+        return self.importance.get(wanted.host) if wanted.importance is None else wanted.importance
+
+    def _limit(self, slot: int, wanted: Page, now: float) -> None:
+        """Tell the scheduler how often at least and at most, if that is anything new."""
+        limits = wanted.shortest or 0.0, wanted.longest or math.inf
+        tracked = self._tracked[slot]
+        if limits != tracked.limits:
+            tracked.limits = limits
+            self.scheduler.not_more_often_than(slot, limits[0], now)
+            self.scheduler.at_least_every(slot, limits[1], now)
+
+    def page(self, url: str) -> Page:
+        """A page with all that its operator and the rules of its site say of it."""
+        return self.rules.applied(self._tracked[self._slots[url]].page)
+
+    def pages(self) -> list[Page]:
+        """All pages, as their operator speaks of them."""
+        return [tracked.page for tracked in self._tracked.values()]
+
+    def pause(self, url: str) -> None:
+        """Keep a page out of play until `resume`."""
+        self.scheduler.pause(self._slots[url])
+
+    def resume(self, url: str, now: float) -> None:
+        """Bring a paused page back into play."""
+        self.scheduler.resume(self._slots[url], now)
+
+    def crawl_now(self, url: str, now: float) -> None:
+        """Crawl a page before all others, as soon as the budget and its host allow it."""
+        self.scheduler.crawl_now(self._slots[url], now)
+
+    def observe(self, evidence: Signal | Request, now: float | None = None) -> bool:
+        """Take in a hint or a request, which may have come late if `now` is given; False if the page is not ours."""
         slot = self._slots.get(evidence.url)
         if slot is None:
             return False
@@ -152,7 +204,7 @@ class Engine:
             self._hear(slot, evidence)
         else:
             self.estimator.requested(slot, evidence.count, evidence.time)
-        self._believe(slot, evidence.time)
+        self._believe(slot, evidence.time if now is None else max(now, evidence.time))
         return True
 
     def _hear(self, slot: int, signal: Signal) -> None:
@@ -316,6 +368,7 @@ class Engine:
         self._stating = so_far[0] + request_rate * fresh, so_far[1] + request_rate, so_far[2] + 1
         if self._stating[2] >= min(len(self._tracked), STATED):
             self._stated, self._stating = self._stating, (0.0, 0.0, 0)
+            self.freshness_time = now
 
     @property
     def expected_freshness(self) -> float | None:

@@ -3,8 +3,11 @@
 Inside afresh, time is float seconds, rates are per second and sizes are bytes.
 """
 
+import dataclasses
+import json
 import math
 import re
+from typing import Any
 
 from afresh.errors import ConfigError
 from afresh.types import Importance
@@ -162,3 +165,22 @@ def show_importance(given: Importance) -> str:
     ('2', 'x2')
     """
     return f"{'x' if given.times else ''}{given.value:g}"
+
+
+def as_json(value: Any) -> str:
+    """One line of strict JSON; infinities become null."""
+    return json.dumps(_strict(value), ensure_ascii=True, allow_nan=False)
+
+
+def _strict(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _strict(getattr(value, each.name)) for each in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(key): _strict(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(each) for each in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

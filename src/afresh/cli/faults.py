@@ -70,6 +70,13 @@ class Faults(logging.Handler):
         if self.log is not None:
             self.log.write("warning" if is_warning else "note", {"message": message, "from": record.name})
 
+    def say(self, message: str) -> None:
+        """Something that somebody asked for was done, or could not be: to the log, or to the terminal at once."""
+        if self.log is not None:
+            self.log.write("note", {"message": message})
+        else:
+            errors.print(plain(message))
+
     def tell(self) -> None:
         """Say what happened, once the display has ended."""
         where = f"see {self.log.target}" if self.log is not None else "--log FILE keeps their traces"

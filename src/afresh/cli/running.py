@@ -15,7 +15,7 @@ from afresh.cli.options import ConfigFile, LogFormat, LogTarget, StoreFile
 from afresh.cli.reasons import counted
 from afresh.cli.terminal import as_json, console, errors, outlive_pipes, output_failed, plain
 from afresh.config import Config
-from afresh.errors import InputError
+from afresh.errors import AfreshError, InputError
 from afresh.store.base import EVERYTHING
 from afresh.types import Outcome
 from afresh.units import duration, rate, show_rate, show_size
@@ -23,8 +23,8 @@ from afresh.units import duration, rate, show_rate, show_size
 if TYPE_CHECKING:
     from afresh.cli.faults import Faults
     from afresh.cli.log import Log
-    from afresh.daemon import Discovery
-    from afresh.store import Store
+    from afresh.daemon import Daemon, Discovery
+    from afresh.store import Sqlite
 
 SITE = 1_000  # pages
 FAILURES = (Outcome.FAILED, Outcome.BUSY, Outcome.REFUSED)
@@ -48,13 +48,21 @@ def run(
     """
     from afresh.cli.opening import open_store, settings
 
-    read = settings(config, store)
-    if budget is not None:
-        read = replace(read, crawl=replace(read.crawl, budget=rate(budget)))
+    def again() -> Config:
+        return with_budget(settings(config, store), budget)
+
+    read = again()
     limit = duration(seconds) if seconds is not None else None
     logging_to = open_log(log, log_format, as_json_lines=json)
     with open_store(read, create=False) as kept:
-        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, log=logging_to)
+        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, again=again, log=logging_to)
+
+
+def with_budget(config: Config, budget: str | None) -> Config:
+    """The settings, with the budget given on the command line in place of theirs, at all hours."""
+    if budget is None:
+        return config
+    return replace(config, crawl=replace(config.crawl, budget=rate(budget), budget_hours=()))
 
 
 def crawl(
@@ -90,9 +98,10 @@ def crawl(
     from afresh.cli.opening import open_store, settings
     from afresh.frontier import HostPatterns
 
-    read = settings(config, store)
-    if budget is not None:
-        read = replace(read, crawl=replace(read.crawl, budget=rate(budget)))
+    def again() -> Config:
+        return with_budget(settings(config, store), budget)
+
+    read = again()
     limit = duration(seconds) if seconds is not None else None
     logging_to = open_log(log, log_format, as_json_lines=json)
     never = read.crawl.never
@@ -111,7 +120,7 @@ def crawl(
         discovery = bounds.discovery(never)
         if before is not None and before != bounds:
             bounds.read_again(kept, discovery)
-        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, discovery, log=logging_to)
+        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, discovery, again=again, log=logging_to)
 
 
 def open_log(target: str | None, log_format: str, *, as_json_lines: bool) -> "Log | None":
@@ -129,20 +138,21 @@ def open_log(target: str | None, log_format: str, *, as_json_lines: bool) -> "Lo
 
 def keep_fresh(
     config: Config,
-    kept: "Store",
+    kept: "Sqlite",
     progress: "Progress",
     limit: float | None,
     discovery: "Discovery | None" = None,
     *,
+    again: Callable[[], Config] | None = None,
     log: "Log | None" = None,
 ) -> None:
-    """Run a daemon on a store until a stop signal comes or the time is up."""
+    """Run a daemon on a store until a stop signal comes or the time is up; `again` reads the settings at SIGHUP."""
     from afresh.cli.faults import Faults
 
     faults = Faults(log)
     try:
         with faults:
-            _keep_fresh(config, kept, progress, limit, discovery, faults)
+            _keep_fresh(config, kept, progress, limit, discovery, again, faults)
     finally:
         if log is not None:
             log.close()
@@ -151,10 +161,11 @@ def keep_fresh(
 
 def _keep_fresh(
     config: Config,
-    kept: "Store",
+    kept: "Sqlite",
     progress: "Progress",
     limit: float | None,
     discovery: "Discovery | None",
+    again: Callable[[], Config] | None,
     faults: "Faults",
 ) -> None:
     totals = kept.totals()
@@ -172,6 +183,7 @@ def _keep_fresh(
     from afresh.cli.log import STANDARD_OUTPUT, write_to
     from afresh.daemon import Daemon, SteadyClock
     from afresh.frontier import HostPatterns
+    from afresh.store.socket_file import socket_path
 
     detector = detector_for(config)  # settings that make no sense are refused before anything takes time,
     kept.claim()  # and so is a store that another process runs on
@@ -195,6 +207,8 @@ def _keep_fresh(
             concurrency=config.crawl.concurrency,
             grace=config.crawl.grace,
             max_unwritten=config.crawl.max_unwritten,
+            socket=socket_path(kept.path),
+            budget_hours=config.crawl.budget_hours,
             listeners=[progress.hear],
         )
         progress.stop = daemon.stop
@@ -207,6 +221,8 @@ def _keep_fresh(
             daemon.listeners.append(lambda event: write_to(log, event))
             hangup.add(log.reopen)
             progress.quiet = log.target == STANDARD_OUTPUT
+        if again is not None:
+            hangup.add(lambda: _read_again(again, daemon, progress, faults))
         hangup.listen(loop)
         if limit is not None:
             loop.call_later(limit, daemon.stop)
@@ -220,6 +236,20 @@ def _keep_fresh(
     outlive_pipes()
     asyncio.run(go())
     progress.close(len(engine))
+
+
+def _read_again(again: Callable[[], Config], daemon: "Daemon", progress: "Progress", faults: "Faults") -> None:
+    """Go on with the settings as they are now; with the old ones if they cannot be used."""
+    from afresh.cli.build import take_up
+
+    try:
+        config = again()
+    except AfreshError as error:
+        faults.say(f"The settings stay as they are: {error}")
+        return
+    progress.config = config
+    progress.taking_up = asyncio.get_running_loop().create_task(take_up(config, daemon))
+    faults.say("The settings were read again.")
 
 
 def to_come(discovery: "Discovery | None", copies: int) -> int:
@@ -248,6 +278,7 @@ class Progress:
     quiet: bool = False  # standard output is the log's
     stop: Callable[[], None] = lambda: None  # what to do when nobody can be told any more
     unheard: OSError | None = None  # why not
+    taking_up: "asyncio.Task[None] | None" = None  # other settings
 
     def __post_init__(self) -> None:
         from afresh.daemon import events

@@ -1,7 +1,5 @@
 """What is printed for people: safe text, times, and the JSON of every command."""
 
-import dataclasses
-import json
 import math
 import os
 import signal
@@ -9,9 +7,11 @@ import sys
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from rich.console import Console
+
+from afresh.units import as_json as as_json
 
 
 class _Plain(Console):
@@ -45,25 +45,6 @@ def moment(seconds: float | None) -> str:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, ValueError, OSError):
         return "never"
-
-
-def as_json(value: Any) -> str:
-    """One line of strict JSON; infinities become null."""
-    return json.dumps(_strict(value), ensure_ascii=True, allow_nan=False)
-
-
-def _strict(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {each.name: _strict(getattr(value, each.name)) for each in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {str(key): _strict(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(each) for each in value]
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def now() -> float:

@@ -5,18 +5,23 @@ its own, and writes what came of them in batches. A crawl is acknowledged (`Stor
 """
 
 import asyncio
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
+from afresh.daemon.answers import Answers
 from afresh.daemon.asking import Asker, GivenBack
 from afresh.daemon.clock import SteadyClock
+from afresh.daemon.control import BudgetHours, Control
 from afresh.daemon.discovery import PIECE, Discovery
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
+from afresh.daemon.intake import Intake
 from afresh.daemon.keeping import MAX_UNWRITTEN, Keeper
 from afresh.daemon.permits import Permits
 from afresh.daemon.pressure import Pressure
+from afresh.daemon.questions import questions
 from afresh.daemon.reader import Reader
 from afresh.daemon.sitemaps import Sitemaps
 from afresh.detect import Detector
@@ -26,7 +31,8 @@ from afresh.estimate.activity_kept import from_text as activity_from_text
 from afresh.fetch import Fetcher
 from afresh.frontier import Addresses
 from afresh.store import PageState, Store, understood
-from afresh.types import STORE_FULL, Fetched, Order, Outcome, Verdict, Wait
+from afresh.store.messages import PAUSED, Edit, Pauses, of_requests, of_signals
+from afresh.types import STORE_FULL, Fetched, Order, Outcome, Request, Signal, Verdict, Wait
 
 # Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
 # If it is us, this keeps few under way: were there hundreds, each would wait in our own queue while the time that its
@@ -60,6 +66,8 @@ class Daemon:
         grace: float = 10.0,
         write_every: float = 0.2,
         max_unwritten: int = MAX_UNWRITTEN,
+        socket: Path | None = None,
+        budget_hours: BudgetHours = (),
         listeners: Sequence[Listener] = (),
     ) -> None:
         self.engine = engine
@@ -72,6 +80,7 @@ class Daemon:
         self.write_every = write_every
         self.listeners = list(listeners)
         self._pressure = Pressure(max_unwritten)
+        self.control = Control(engine=engine, store=store, clock=self.clock, budget_hours=budget_hours)
         self._keeper = Keeper(
             store=store,
             engine=engine,
@@ -81,7 +90,16 @@ class Daemon:
             never=never,
             take=lambda: self._reader.take(),
             pressure=self._pressure,
+            control=self.control,
         )
+        self._intake = Intake(
+            store=store, engine=engine, keeper=self._keeper, clock=self.clock, carried_out=self._carried_out
+        )
+        # What can be asked over the socket, by name: a caller may put in others before `run`.
+        self.questions = questions(
+            engine=engine, keeper=self._keeper, clock=self.clock, wake=self.wake, control=self.control
+        )
+        self._answers = Answers(socket, self.questions) if socket is not None else None
         self._reader = Reader(detector or Detector(), copy=self._keeper.copy, recall=store.get, discovery=discovery)
         self._asker = Asker(
             fetcher=fetcher,
@@ -117,6 +135,28 @@ class Daemon:
         """Give no more orders; let what is under way finish."""
         self._ended.set()
 
+    def wake(self) -> None:
+        """Look into the inbox now."""
+        self._write_now.set()
+
+    def _carried_out(self, edit: Edit) -> None:
+        """A wish is durable."""
+        if PAUSED in edit.values:
+            self.control.paused(understood(PAUSED, lambda: Pauses.from_text(edit.values[PAUSED])))
+
+    async def observe(self, evidence: Iterable[Signal | Request], key: str = "") -> int:
+        """Take signals and requests in; they are durable when this returns, and take effect once, within a second.
+
+        Evidence with a `key` that was given before, of late, is the same sent again. Returns how many batches are new;
+        InboxFull if there is no room.
+        """
+        heard, now = list(evidence), self.clock()
+        signals = of_signals((each for each in heard if isinstance(each, Signal)), now, key and f"s {key}")
+        requests = of_requests((each for each in heard if isinstance(each, Request)), now, key and f"r {key}")
+        new = await asyncio.to_thread(self.store.post, [*signals, *requests])
+        self.wake()
+        return new
+
     async def run(self) -> None:
         """Crawl until `stop`; StoreError if the store can no longer be written."""
         self.store.claim()
@@ -131,7 +171,10 @@ class Daemon:
             )
         if self._permits is not None:
             await self._permits.begin(self.clock())
+        self.control.begin()
         self._keeper.take_in()
+        if self._answers is not None:
+            await self._answers.open()
         self._tell(Started(len(self.engine) + len(self._keeper.newcomers)))
         writer = asyncio.create_task(self._keep_store())
         writer.add_done_callback(lambda _: self._ended.set())
@@ -149,6 +192,8 @@ class Daemon:
                 await writer  # writes the rest, and raises what it could not write
             finally:
                 self._reader.close()
+                if self._answers is not None:
+                    await self._answers.close()
         if self._fault is not None:
             raise self._fault
         self._tell(Stopped(released))
@@ -172,6 +217,9 @@ class Daemon:
         """The next order, if there is one now; if not, see to it that this is asked again when there may be."""
         if self._ended.is_set():
             return None
+        if self.control.pauses.everything:
+            self._ask_again(LONGEST_SLEEP)
+            return None
         if self._begun >= AT_ONCE:
             self._ask_again(0.0)
             return None
@@ -181,6 +229,7 @@ class Daemon:
             return None
         try:
             now = self.clock()
+            self.control.tick(now)
             decision = self._keeper.next(now)
             if not isinstance(decision, Wait):
                 if not self._begun:
@@ -256,14 +305,15 @@ class Daemon:
         asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
 
     async def _carry_out(self, order: Order) -> None:
-        before = self._keeper.state(order.url)
-        if before.fetched is None and not self._keeper.room.for_new_pages:
-            unasked = Fetched(order.url, self.clock(), 0.0, reason=STORE_FULL)  # what cannot be kept is not asked for
-            self._finish(order, before, unasked, Verdict(Outcome.REFUSED, reason=STORE_FULL), before.noise)
+        if not self._keeper.room.for_new_pages and order.url in self.engine and self._leave_out(order):
             return
         if self._sitemaps is not None and (rest := await self._sitemaps.turn(order)) is not None:
             self._release(order, rest)
             return
+        if order.url not in self.engine:  # it was removed meanwhile
+            self._release(order)
+            return
+        before = self._keeper.state(order.url)
         fetched = await self._asker.ask(order, await self._keeper.conditions(before))
         if isinstance(fetched, GivenBack):
             self._release(order, fetched.gap)
@@ -277,6 +327,9 @@ class Daemon:
                     self._keeper.welcome(some)
                     if len(read.links.urls) > PIECE:
                         await asyncio.sleep(0)
+            if order.url not in self.engine:  # it was removed meanwhile
+                self._release(order)
+                return
             verdict = read.verdict
             if verdict.outcome in (Outcome.NEW, Outcome.CHANGED) and not self._keeper.room.for_bodies:
                 verdict = Verdict(Outcome.REFUSED, reason=STORE_FULL)
@@ -285,6 +338,14 @@ class Daemon:
             self._pressure.release(len(fetched.body))
         if self.discovery is not None and verdict.outcome is Outcome.MOVED and fetched.location:
             self._keeper.welcome(self.discovery.moved(before.page, fetched))
+
+    def _leave_out(self, order: Order) -> bool:
+        """Whether there is no room for what an order would bring: a first copy. Then the page is not asked for."""
+        before = self._keeper.state(order.url)
+        if before.fetched is None:
+            unasked = Fetched(order.url, self.clock(), 0.0, reason=STORE_FULL)
+            self._finish(order, before, unasked, Verdict(Outcome.REFUSED, reason=STORE_FULL), before.noise)
+        return before.fetched is None
 
     def _finish(self, order: Order, before: PageState, fetched: Fetched, verdict: Verdict, noise: str) -> None:
         """Learn from a crawl, and keep what it leaves."""
@@ -299,8 +360,10 @@ class Daemon:
         while not self._settled.is_set():
             self._write_now.clear()
             await self._write()
-            if self._keeper.take_in():
-                self._give_orders()
+            if await self._intake.take():
+                self._write_now.set()
+            self._keeper.take_in()
+            self._give_orders()
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.write_every):
                     await self._write_now.wait()

@@ -147,8 +147,11 @@ class Store(Protocol):
     Any method may be called from any thread. A store that is closed, damaged or full raises StoreError.
     """
 
-    def claim(self) -> None:
-        """Become the one process that runs on this store; StoreLocked if there is another."""
+    def claim(self, *, brief: bool = False) -> None:
+        """Become the one process that runs on this store; StoreLocked if there is another.
+
+        One that wants it only `brief`ly, for a wish, is waited for; it does not look for damage.
+        """
 
     def add(self, pages: Iterable[Page]) -> int:
         """Take pages in that are not there yet; how many were new.
@@ -196,6 +199,7 @@ class Store(Protocol):
         *,
         pages: Iterable[Page] = (),
         removed: Iterable[str] = (),
+        urgent: Iterable[str] = (),
         values: Mapping[str, str | None] | None = None,
         taken: Iterable[int] = (),
     ) -> int:
@@ -203,7 +207,8 @@ class Store(Protocol):
 
         First come `pages`: new ones are taken in, and of the others all is set that the operator says of them. Then the
         records: what was said of a page stays; `fetched` follows the copies that are really there; StoreError if a page
-        is not kept. Then pages are `removed` with all that is kept of them; named `values` are set as by `put`; and
+        is not kept. Then pages become `urgent` until their next crawl is written, or are `removed` with all that is
+        kept of them; named `values` are set as by `put`; and
         entries of the inbox with the numbers `taken` are gone, since their effect is in this batch.
         """
 

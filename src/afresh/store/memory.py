@@ -71,7 +71,7 @@ class Memory:
         if self._closed:
             raise StoreError("The store in memory is closed.", hint="Make a new one.")
 
-    def claim(self) -> None:
+    def claim(self, *, brief: bool = False) -> None:
         """Nothing to do: no other process can see this store."""
         self._require_open()
 
@@ -96,12 +96,14 @@ class Memory:
         *,
         pages: Iterable[Page] = (),
         removed: Iterable[str] = (),
+        urgent: Iterable[str] = (),
         values: Mapping[str, str | None] | None = None,
         taken: Iterable[int] = (),
     ) -> int:
         """Keep a batch, all of it or nothing; how many pages were new."""
         self._require_open()
         batch, said, gone, numbers = list(records), list(pages), list(removed), list(taken)
+        first = list(urgent)
         with self._lock:
             # Asked before anything is touched, so that a refused batch leaves no trace.
             known = {page.url for page in said}
@@ -118,6 +120,9 @@ class Memory:
                 kept.state = replace(kept.state, page=replace(page, host=told.host, added=told.added, depth=told.depth))
             for record in batch:
                 self._write_one(record)
+            for url in first:
+                if url in self._pages:
+                    self._pages[url].state = replace(self._pages[url].state, urgent=True)
             for url in gone:
                 self._remove_one(url)
             self.put(values or {})

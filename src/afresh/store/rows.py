@@ -14,6 +14,7 @@ WISHES = "importance, importance_factor, shortest, longest, hours, paused, popul
 ADD_PAGE = f"""INSERT INTO pages (url, host, added, depth, {WISHES}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
   ON CONFLICT (url) DO NOTHING"""  # noqa: S608
 SET_IMPORTANCE = "UPDATE pages SET importance = ?, importance_factor = ? WHERE url = ?"
+SET_URGENT = "UPDATE pages SET urgent = 1 WHERE url = ?"
 SET_WISHES = f"UPDATE pages SET ({WISHES}) = (?, ?, ?, ?, ?, ?, ?) WHERE url = ?"  # noqa: S608
 
 STATE_COLUMNS = f"""number, url, host, added, depth, {WISHES},

@@ -119,14 +119,15 @@ class Sqlite:
             finally:
                 claim.release()
 
-    def claim(self) -> None:
+    def claim(self, *, brief: bool = False) -> None:
         """Become the one process that runs on this store; StoreLocked if there is another."""
         with self._write_lock, translated(self.path):
             self._writer.cache_stats()  # an error if the store is closed
             if self._claim is None:
-                claim = Claim(self.path)
+                claim = Claim(self.path, brief=brief, patience=self.patience)
                 try:
-                    self._look_for_damage(CHECK_SECONDS)
+                    if not brief:
+                        self._look_for_damage(CHECK_SECONDS)
                 except BaseException:
                     claim.release()
                     raise
@@ -171,11 +172,13 @@ class Sqlite:
         *,
         pages: Iterable[Page] = (),
         removed: Iterable[str] = (),
+        urgent: Iterable[str] = (),
         values: Mapping[str, str | None] | None = None,
         taken: Iterable[int] = (),
     ) -> int:
         """Make a batch durable, all of it or nothing; claims the store if need be. How many pages were new."""
         batch, said, gone, numbers = list(records), list(pages), list(removed), list(taken)
+        first = [(url,) for url in urgent]
         with self._write_lock:
             self.claim()
             # Compressed before the transaction begins, to keep that short.
@@ -185,6 +188,7 @@ class Sqlite:
                 new = self._say(said)
                 nth = list(accumulate(record.crawl is not None for record in batch))
                 counts = list(map(self._write_one, batch, packed, nth, repeat(is_full)))
+                self._writer.executemany(rows.SET_URGENT, first)
                 counts += map(self._remove_one, gone)
                 self._writer.execute(rows.ADD_TOTALS, tuple(map(sum, zip((new, *(0,) * 5), *counts, strict=True))))
                 self._put(values or {})

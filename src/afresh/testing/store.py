@@ -227,8 +227,13 @@ def _says(store: Store, model: StoreModel) -> None:
     model.say([told, other])
     model.compare(store)
     urgent = replace(model.states[page(1).url], urgent=True)
+    store.write([], urgent=[page(1).url, "https://nowhere.example/"])
+    model.write([Record(None, urgent)])
+    model.compare(store)
+    after = [record(model.states[page(1).url], Outcome.UNCHANGED, 2.0)]
     for taker in (store, model):
-        taker.write([Record(None, urgent)])
+        taker.write(after)
+    require(not model.states[page(1).url].urgent, "a crawl ends the urgency of its page")
     model.compare(store)
     store.write([], pages=[page(1)])
     model.say([page(1)])
