@@ -98,6 +98,10 @@ def test_a_backup_never_writes_over_anything(tmp_path: Path) -> None:
         back_up(path, target)
     with pytest.raises(StoreError, match="there already"):
         back_up(path, path)
+    late = tmp_path / "late.db"
+    with pytest.raises(StoreError, match="there already"):
+        back_up(path, late, lambda done, of: late.write_bytes(b"precious"))
+    assert late.read_bytes() == b"precious", "also if it appears meanwhile"
     path.chmod(0o600)
     back_up(path, tmp_path / "c.db")
     assert (tmp_path / "c.db").stat().st_mode & 0o777 == 0o600, "nobody else may read it who may not read the store"
