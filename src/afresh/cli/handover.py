@@ -36,7 +36,8 @@ def hand_over(kept: Sqlite, entries: Sequence[Entry]) -> Handed:
     new = kept.post(evidence) if evidence else 0
     wishes = [entry for entry in entries if entry.kind not in EVIDENCE]
     pages = sum(carry_out(entry, kept) for entry in wishes)
-    return Handed(running=False, taken=not evidence, new_pages=pages, new_entries=new + len(wishes))
+    new = new if evidence else len(wishes)
+    return Handed(running=False, taken=not evidence, new_pages=pages, new_entries=new)
 
 
 def _post(kept: Sqlite, entries: Sequence[Entry]) -> int:

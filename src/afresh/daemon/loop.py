@@ -31,7 +31,7 @@ from afresh.estimate.activity_kept import from_text as activity_from_text
 from afresh.fetch import Fetcher
 from afresh.frontier import Addresses
 from afresh.store import PageState, Store, understood
-from afresh.store.messages import PAUSED, Edit, Pauses, of_requests, of_signals
+from afresh.store.messages import PAUSED, WATCHED, Edit, Pauses, of_requests, of_signals
 from afresh.types import STORE_FULL, Fetched, Order, Outcome, Request, Signal, Verdict, Wait
 
 # Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
@@ -141,6 +141,8 @@ class Daemon:
 
     def _carried_out(self, edit: Edit) -> None:
         """A wish is durable."""
+        if (since := edit.values.get(WATCHED)) is not None:
+            self.engine.estimator.requests_since(float(since))
         if PAUSED in edit.values:
             self.control.paused(understood(PAUSED, lambda: Pauses.from_text(edit.values[PAUSED])))
 
@@ -171,6 +173,8 @@ class Daemon:
             )
         if self._permits is not None:
             await self._permits.begin(self.clock())
+        if (since := get(WATCHED)) is not None:
+            self.engine.estimator.requests_since(understood(WATCHED, lambda: float(since)))
         self.control.begin()
         self._keeper.take_in()
         if self._answers is not None:
