@@ -142,7 +142,15 @@ def test_a_full_disk_ends_a_backup_with_a_sentence_and_no_trace(tmp_path: Path) 
     with disk(full), pytest.raises(StoreError, match="The disk is full: the backup"):
         back_up(path, target)
     assert not [file for file in tmp_path.iterdir() if "b.db" in file.name]
-    content(path)
+    expected = content(path)
+
+    def full_for_all(operation: str, where: str) -> None:
+        if operation == "write":
+            raise apsw.FullError("database or disk is full")
+
+    with disk(full_for_all), pytest.raises(StoreError, match=r"The disk is full: the store .* was not compacted"):
+        compact(path)
+    assert content(path) == expected
 
 
 def shrinkable(path: Path) -> None:
