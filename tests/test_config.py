@@ -101,3 +101,10 @@ def test_rules_for_what_is_no_host_name_are_not_silently_without_effect(host: st
 )
 def test_rules_for_host_names_are_taken(host: str) -> None:
     assert config.parse(f'[[site]]\nhost = "{host}"\n').site[0].host == host.lower()
+
+
+def test_a_page_that_is_gone_is_not_asked_for_again_at_once() -> None:
+    assert config.parse('[crawl]\ngone_retry = "10min"').crawl.gone_retry == 600.0
+    for value in ("0s", "10ms"):
+        with pytest.raises(ConfigError, match=r"crawl\.gone_retry.*less than a second"):
+            config.parse(f'[crawl]\ngone_retry = "{value}"')

@@ -9,7 +9,21 @@ import sys
 
 import typer
 
-from afresh.cli import contest, control, feeds, hosts, lab, pages, planning, play, replay, requests, running, showing
+from afresh.cli import (
+    contest,
+    control,
+    feeds,
+    hosts,
+    lab,
+    pages,
+    planning,
+    play,
+    replay,
+    requests,
+    running,
+    showing,
+    upkeep,
+)
 from afresh.cli.terminal import flush, output_failed, plain, read_by_a_pipe
 from afresh.errors import AfreshError
 
@@ -36,9 +50,11 @@ app.command("run", short_help="Crawl until stopped.")(running.run)
 app.command("crawl", short_help="Discover a site and keep it fresh.")(running.crawl)
 app.command("status", short_help="How the collection is.")(showing.status)
 app.command("show", short_help="All about one page: when it is due, and why.")(showing.show)
-app.command("hosts", short_help="Hosts: pages, robots.txt, rests, and which are never asked.")(hosts.hosts)
+app.command("hosts", short_help="Hosts: pages, rate, rest, failures; most troubled first.")(hosts.hosts)
 app.command("changes", short_help="What was found new, changed or gone, as JSON lines.")(feeds.changes)
 app.command("export", short_help="Write all copies as WARC or JSON lines.")(feeds.export)
+app.command("backup", short_help="Copy the whole store, also while it is in use.")(upkeep.backup)
+app.command("compact", short_help="Give back the space that the store does not use.")(upkeep.compact)
 app.command("plan", short_help="What a budget buys, and what a goal costs.")(planning.plan)
 app.command("web", short_help="Serve a synthetic web on loopback.")(play.web)
 app.command("demo", short_help="A minute of three schedules side by side.")(play.demo)

@@ -17,7 +17,7 @@ from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.base import typical_rate
 from afresh.estimate.requests import Memory
 from afresh.fetch import Guard, Http, Limits
-from afresh.frontier import Addresses, AddressLimits, HostPatterns, Hosts, Politeness, SiteRule, SiteRules
+from afresh.frontier import Addresses, AddressLimits, HostPatterns, Hosts, Politeness, Retries, SiteRule, SiteRules
 from afresh.frontier.links import wanted
 from afresh.schedule import Few, Plain, Rule, Scheduler, Schedules
 from afresh.schedule.peer_rules import RULES
@@ -40,6 +40,7 @@ def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
             requests=Memory(config.crawl.request_memory, config.crawl.burst_memory),
         ),
         importance=config.importance,
+        retries=Retries(gone=config.crawl.gone_retry),
         rules=rules_for(config),
         activity=Activity(width=1.0 / (SLICES_PER_ROUND * typical_rate(budget, pages))),  # it follows what is found
         hosts=Hosts(politeness_of(config)),
@@ -87,6 +88,7 @@ async def take_up(config: Config, daemon: Daemon) -> None:
     engine, crawl = daemon.engine, config.crawl
     engine.hosts.politeness = politeness_of(config)
     engine.importance = config.importance
+    engine.retries = Retries(gone=config.crawl.gone_retry)
     daemon.concurrency, daemon.grace = crawl.concurrency, crawl.grace
     await daemon.control.set(rules=rules_for(config), budget=crawl.budget, budget_hours=crawl.budget_hours)
 

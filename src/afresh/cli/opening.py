@@ -5,8 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from afresh.config import Config, SiteSettings, load
-from afresh.errors import ConfigError, InputError
-from afresh.store import Sqlite
+from afresh.errors import ConfigError, InputError, StoreError
+from afresh.store import Sqlite, Store
+from afresh.store.base import EVERYTHING
+from afresh.units import show_size
 
 
 def settings(config: Path | None, store: Path | None) -> Config:
@@ -31,7 +33,20 @@ def _require_selectors(site: SiteSettings) -> None:
 
 def open_store(config: Config, *, create: bool) -> Sqlite:
     """The store that the settings name."""
-    return Sqlite(config.store.path, create=create, keep_crawls=config.store.history, max_inbox=config.store.max_inbox)
+    kept = config.store
+    return Sqlite(
+        kept.path, create=create, keep_crawls=kept.history, max_inbox=kept.max_inbox, max_bytes=kept.max_bytes
+    )
+
+
+def require_room(kept: Store) -> None:
+    """StoreError if there is no room for new pages."""
+    space = kept.space()
+    if space.takes != EVERYTHING:
+        raise StoreError(
+            f"The store takes {space.takes}: {show_size(space.used)} of {show_size(space.bound)} are used.",
+            hint="Raise store.max_bytes, or remove pages. Nothing was added.",
+        )
 
 
 def require_wanted(host: str, never: Container[str]) -> None:

@@ -11,17 +11,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from afresh.cli.options import ConfigFile, StoreFile
+from afresh.cli.options import ConfigFile, LogFormat, LogTarget, StoreFile
+from afresh.cli.reasons import counted
 from afresh.cli.terminal import as_json, console, errors, outlive_pipes, output_failed, plain
 from afresh.config import Config
 from afresh.errors import AfreshError, InputError
-from afresh.units import duration, rate, show_rate
+from afresh.store.base import EVERYTHING
+from afresh.types import Outcome
+from afresh.units import duration, rate, show_rate, show_size
 
 if TYPE_CHECKING:
+    from afresh.cli.faults import Faults
+    from afresh.cli.log import Log
     from afresh.daemon import Daemon, Discovery
     from afresh.store import Sqlite
 
 SITE = 1_000  # pages
+FAILURES = (Outcome.FAILED, Outcome.BUSY, Outcome.REFUSED)
 
 
 def run(
@@ -30,6 +36,8 @@ def run(
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON line for every crawl that is stored.")] = False,
+    log: LogTarget = None,
+    log_format: LogFormat = "plain",
 ) -> None:
     """Keep the pages in the store fresh until stopped (Ctrl-C or SIGTERM).
 
@@ -45,8 +53,9 @@ def run(
 
     read = again()
     limit = duration(seconds) if seconds is not None else None
+    logging_to = open_log(log, log_format, as_json_lines=json)
     with open_store(read, create=False) as kept:
-        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, again=again)
+        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, again=again, log=logging_to)
 
 
 def with_budget(config: Config, budget: str | None) -> Config:
@@ -75,6 +84,8 @@ def crawl(
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON line for every crawl that is stored.")] = False,
+    log: LogTarget = None,
+    log_format: LogFormat = "plain",
 ) -> None:
     """Discover a site from its links and keep it fresh afterwards, until stopped (Ctrl-C or SIGTERM).
 
@@ -92,6 +103,7 @@ def crawl(
 
     read = again()
     limit = duration(seconds) if seconds is not None else None
+    logging_to = open_log(log, log_format, as_json_lines=json)
     never = read.crawl.never
     pages = Bounds.seeds(seeds or [], HostPatterns(never))
     with open_store(read, create=bool(pages)) as kept:
@@ -108,7 +120,20 @@ def crawl(
         discovery = bounds.discovery(never)
         if before is not None and before != bounds:
             bounds.read_again(kept, discovery)
-        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, discovery, again=again)
+        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, discovery, again=again, log=logging_to)
+
+
+def open_log(target: str | None, log_format: str, *, as_json_lines: bool) -> "Log | None":
+    """The log that the options name, if they do."""
+    if log_format not in ("plain", "json"):
+        raise InputError(f"There is no log format {plain(log_format, 40)!r}.", hint="Write plain or json.")
+    if target is None:
+        return None
+    from afresh.cli.log import STANDARD_OUTPUT, Log
+
+    if target == STANDARD_OUTPUT and as_json_lines:
+        raise InputError("--json and --log - would both write to standard output.", hint="Give the log a file.")
+    return Log(target, as_json=log_format == "json")
 
 
 def keep_fresh(
@@ -117,9 +142,32 @@ def keep_fresh(
     progress: "Progress",
     limit: float | None,
     discovery: "Discovery | None" = None,
+    *,
     again: Callable[[], Config] | None = None,
+    log: "Log | None" = None,
 ) -> None:
     """Run a daemon on a store until a stop signal comes or the time is up; `again` reads the settings at SIGHUP."""
+    from afresh.cli.faults import Faults
+
+    faults = Faults(log)
+    try:
+        with faults:
+            _keep_fresh(config, kept, progress, limit, discovery, again, faults)
+    finally:
+        if log is not None:
+            log.close()
+        faults.tell()
+
+
+def _keep_fresh(
+    config: Config,
+    kept: "Sqlite",
+    progress: "Progress",
+    limit: float | None,
+    discovery: "Discovery | None",
+    again: Callable[[], Config] | None,
+    faults: "Faults",
+) -> None:
     totals = kept.totals()
     if not totals.pages:
         raise InputError("There are no pages to keep fresh.", hint="Add some: afresh add https://example.com/")
@@ -131,6 +179,8 @@ def keep_fresh(
         fetcher_for,
         permits_for,
     )
+    from afresh.cli.hangup import Hangup
+    from afresh.cli.log import STANDARD_OUTPUT, write_to
     from afresh.daemon import Daemon, SteadyClock
     from afresh.frontier import HostPatterns
     from afresh.store.socket_file import socket_path
@@ -165,8 +215,15 @@ def keep_fresh(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, daemon.stop)
+        faults.listen(loop)
+        hangup = Hangup()
+        if (log := faults.log) is not None:
+            daemon.listeners.append(lambda event: write_to(log, event))
+            hangup.add(log.reopen)
+            progress.quiet = log.target == STANDARD_OUTPUT
         if again is not None:
-            loop.add_signal_handler(signal.SIGHUP, _read_again, again, daemon, progress)
+            hangup.add(lambda: _read_again(again, daemon, progress, faults))
+        hangup.listen(loop)
         if limit is not None:
             loop.call_later(limit, daemon.stop)
         shower = asyncio.create_task(progress.show(daemon))
@@ -181,18 +238,18 @@ def keep_fresh(
     progress.close(asyncio.run(go()))
 
 
-def _read_again(again: Callable[[], Config], daemon: "Daemon", progress: "Progress") -> None:
+def _read_again(again: Callable[[], Config], daemon: "Daemon", progress: "Progress", faults: "Faults") -> None:
     """Go on with the settings as they are now; with the old ones if they cannot be used."""
     from afresh.cli.build import take_up
 
     try:
         config = again()
     except AfreshError as error:
-        errors.print(f"The settings stay as they are: {plain(str(error))}")
+        faults.say(f"The settings stay as they are: {error}")
         return
     progress.config = config
     progress.taking_up = asyncio.get_running_loop().create_task(take_up(config, daemon))
-    errors.print("The settings were read again.")
+    faults.say("The settings were read again.")
 
 
 def to_come(discovery: "Discovery | None", copies: int) -> int:
@@ -211,11 +268,14 @@ class Progress:
     began: float = field(default_factory=time.monotonic)
     under_way: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)  # of those that failed
     not_modified: int = 0
     recent: deque[float] = field(default_factory=deque)
     released: int = 0
     sitemaps: int = 0
     signals: int = 0
+    room: str = ""  # what the store takes no more
+    quiet: bool = False  # standard output is the log's
     stop: Callable[[], None] = lambda: None  # what to do when nobody can be told any more
     unheard: OSError | None = None  # why not
     taking_up: "asyncio.Task[None] | None" = None  # other settings
@@ -249,6 +309,8 @@ class Progress:
                 self.under_way -= 1
                 self.outcomes[crawl.outcome] += 1
                 self.not_modified += crawl.status == 304
+                if crawl.outcome in FAILURES:
+                    self.reasons[crawl.reason] += 1
             case events.Stored(crawls) if self.as_json_lines and self.unheard is None:
                 for crawl in crawls:
                     sys.stdout.write(as_json(crawl) + "\n")
@@ -256,6 +318,9 @@ class Progress:
             case events.Listed(signals=signals):
                 self.sitemaps += 1
                 self.signals += signals
+            case events.Filled(used, bound, takes):
+                full = f"store: {show_size(used)} of {show_size(bound)} used, {takes} (store.max_bytes)"
+                self.room = "" if takes == EVERYTHING else full
             case events.Stopped(released):
                 self.released = released
 
@@ -267,22 +332,28 @@ class Progress:
             self._give_up(error)
 
     async def _show(self, pages: Sized) -> None:
-        if self.as_json_lines:
+        if self.as_json_lines or self.quiet:
             return
         if not console.is_terminal:
             while True:
                 await asyncio.sleep(10)
-                console.print(self.line(len(pages)))
+                for line in self.lines(len(pages)):
+                    console.print(line)
         with console.status(self.line(len(pages))) as status:
             while True:
                 await asyncio.sleep(0.25)
-                status.update(self.line(len(pages)))
+                status.update("\n  ".join(self.lines(len(pages))))
 
     def _forget(self) -> None:
         """Keep the last ten seconds only."""
         horizon = time.monotonic() - 10
         while self.recent and self.recent[0] < horizon:
             self.recent.popleft()
+
+    def lines(self, pages: int) -> list[str]:
+        """How it goes, and what fails if anything does."""
+        failed = [f"failed: {counted(self.reasons)}"] if self.reasons else []
+        return [self.line(pages), *failed, *([self.room] if self.room else [])]
 
     def line(self, pages: int) -> str:
         """One line on how it goes."""
@@ -303,5 +374,9 @@ class Progress:
         released = f"; {self.released} given back unfinished" if self.released else ""
         # Programs read standard output; the summary is for people.
         errors.print(f"Stopped. {self.line(pages)}{released}.")
+        if self.reasons:
+            errors.print(f"Failed: {counted(self.reasons)}.")
+        if self.room:
+            errors.print(f"S{self.room[1:]}.")
         if self.unheard is not None:
             output_failed(self.unheard)

@@ -14,7 +14,7 @@ from afresh.frontier.addresses import Addresses, AddressLimits
 from afresh.frontier.base import Eliminator
 from afresh.frontier.cache import Clock
 from afresh.frontier.host_patterns import HostPatterns
-from afresh.frontier.hosts import Hosts, Politeness, host_failed, put_off
+from afresh.frontier.hosts import Hosts, Politeness, Retries, host_failed, in_trouble, is_unreachable
 from afresh.frontier.links import Links, links
 from afresh.frontier.permission import Permission, RobotsState
 from afresh.frontier.robots import Robots
@@ -37,6 +37,7 @@ __all__ = [
     "Politeness",
     "Refusal",
     "Resolver",
+    "Retries",
     "Robots",
     "RobotsState",
     "Scope",
@@ -51,9 +52,10 @@ __all__ = [
     "fingerprints",
     "host_failed",
     "host_of",
+    "in_trouble",
+    "is_unreachable",
     "links",
     "owner",
     "parse",
-    "put_off",
     "site_of",
 ]
