@@ -8,8 +8,9 @@
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
 
 from afresh.estimate import Activity, Calibration, Estimator, Sources, branches_of, kin_of
 from afresh.estimate.activity import TOLD_OF_A_CHANGE
@@ -18,9 +19,12 @@ from afresh.frontier import Hosts, host_failed, put_off
 from afresh.schedule import Explanation, Schedules
 from afresh.types import Beliefs, Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
+if TYPE_CHECKING:
+    from afresh.estimate import Learner
+
 Heard = Mapping[tuple[int, int], int]
 NOTHING: Heard = {}  # one for all pages of which nothing was heard
-STATED = 20_000  # pages at most, looked at in turn, that tell of the whole collection
+STATED = 20_000  # pages at most that tell of the whole collection
 UNKNOWN = "unknown"  # the source of signals that were heard before a restart
 ABOUT = 0.1  # an age that is off by less is right enough
 _STRIDE = (math.sqrt(5.0) - 1.0) / 2.0  # of all slots, from one that is looked at in turn to the next
@@ -41,6 +45,46 @@ class _Tracked:
     told: tuple[float, ...] | None = None  # what the scheduler was last told to believe
     assumed: float = math.inf  # the scheduler takes the copy to be as of this moment
     branches: tuple[int, ...] = ()  # of its site, where pages may change together
+
+
+@dataclass(frozen=True, slots=True)
+class FreshnessParts:
+    """Probabilities that a copy is current, each with one more thing taken into account."""
+
+    by_rate: float  # the believed change rate alone
+    by_silence: float  # changes that send signals would have been heard of
+    by_all_rates: float  # and over all rates that the page may have
+    with_signals: float  # and with the signals that were heard
+    with_siblings: float  # and with what was found on other pages of its site: what is said in the end
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """How fresh copies are believed to be, all of them at one moment."""
+
+    share: float  # of requests that would find a fresh copy; of pages, if `by_requests` is False
+    time: float
+    pages: int
+    by_requests: bool  # whether pages differ in how much they are wanted; else each counts the same
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """All that `Engine.survey` gathered at a moment: what it states of all copies is worked out elsewhere."""
+
+    time: float
+    pages: int
+    weights: Sequence[float]  # request rates of all pages,
+    copied: Sequence[float]  # and of those with a copy
+    fresh: Callable[[float], Sequence[float]]  # how likely these are to be current
+
+    def carry_out(self) -> Stated | None:
+        """The statement; None where there are no pages, or nobody wants any."""
+        total = math.fsum(self.weights)
+        if not total > 0.0:
+            return None
+        fresh = math.fsum(weight * each for weight, each in zip(self.copied, self.fresh(self.time), strict=True))
+        return Stated(fresh / total, self.time, self.pages, min(self.weights) < max(self.weights))
 
 
 class Engine:
@@ -70,9 +114,8 @@ class Engine:
         self.calibration = Calibration()  # of what is said about copies, checked by every crawl
         self._slots: dict[str, int] = {}
         self._tracked: dict[int, _Tracked] = {}
-        self._hand, self._highest = 0, 0  # the slot that was looked at last in turn, and the highest one
-        self._stating = 0.0, 0.0, 0  # fresh requests, requests and pages of this turn
-        self._stated: tuple[float, float, int] | None = None  # and of the last one
+        self._hands = {"look": 0, "survey": 0}  # the slots that were looked at last in turn
+        self._highest = 0  # slot
         self._siblings: dict[int, deque[int]] = {}  # pages of each branch, the next one to be looked at first
 
     def __len__(self) -> int:
@@ -271,39 +314,70 @@ class Engine:
         told = self._stale(slot, elapsed, signals) - by_time if signals else 0.0
         return self.activity.fresh(tracked.branches, tracked.current, now, by_time) * math.exp(-told)
 
-    def look_round(self, now: float, count: int) -> None:
-        """Look at some pages in turn: each is believed what its siblings have taught meanwhile, and what is said of its
-        copy counts for `expected_freshness`."""
-        for _ in range(min(count, len(self._tracked))):
-            slot = self._next_in_turn()
-            self._believe(slot, now)
-            self._state_freshness(slot, now)
+    def freshness_parts(self, url: str, now: float) -> FreshnessParts:
+        """How what `fresh_probability` says comes about, one reason after the other; for a page with a copy."""
+        slot = self._slots[url]
+        tracked = self._tracked[slot]
+        elapsed = max(now - (now if tracked.current is None else tracked.current), 0.0)
+        believed = self.estimator.beliefs(slot, now)
+        by_time = self.estimator.fresh_probability(slot, elapsed, 0.0)
+        with_signals = self.estimator.fresh_probability(slot, elapsed, self._count(tracked))
+        return FreshnessParts(
+            by_rate=math.exp(-believed.change_rate * elapsed),
+            by_silence=math.exp(-believed.silent_rate * elapsed),
+            by_all_rates=by_time,
+            with_signals=with_signals,
+            with_siblings=self.fresh_probability(url, now),
+        )
 
-    def _next_in_turn(self) -> int:
-        """The next slot in use; in strides, so that any number of them in a row are of all sites alike."""
-        count = self._highest + 1
+    def look_round(self, now: float, count: int) -> None:
+        """Look at some pages in turn: each is believed what its siblings have taught meanwhile."""
+        for slot in self._in_turn("look", count):
+            self._believe(slot, now)
+
+    def _in_turn(self, what: str, most: int) -> list[int]:
+        """The next slots in use; in strides, so that any number of them in a row are of all sites alike."""
+        count, hand, found = self._highest + 1, self._hands[what], []
         stride = max(1, int(count * _STRIDE))
         while math.gcd(stride, count) > 1:
             stride += 1
-        self._hand = (self._hand + stride) % count
-        while self._hand not in self._tracked:
-            self._hand = (self._hand + stride) % count
-        return self._hand
+        for _ in range(min(most, len(self._tracked))):
+            hand = (hand + stride) % count
+            while hand not in self._tracked:
+                hand = (hand + stride) % count
+            found.append(hand)
+        self._hands[what] = hand
+        return found
 
-    def _state_freshness(self, slot: int, now: float) -> None:
-        tracked = self._tracked[slot]
-        request_rate = self.estimator.beliefs(slot, now).request_rate
-        fresh = self.fresh_probability(tracked.page.url, now)
-        so_far = self._stating
-        self._stating = so_far[0] + request_rate * fresh, so_far[1] + request_rate, so_far[2] + 1
-        if self._stating[2] >= min(len(self._tracked), STATED):
-            self._stated, self._stating = self._stating, (0.0, 0.0, 0)
+    def survey(self, now: float, most: int = STATED) -> Survey:
+        """What is needed to state how fresh all copies are now; of more pages than `most`, of so many from all sites.
 
-    @property
-    def expected_freshness(self) -> float | None:
-        """The share of requests that would find a fresh copy, as it is stated; None before `look_round`."""
-        fresh, requests, _ = self._stated or self._stating  # the last whole turn, or as far as the first one is
-        return fresh / requests if requests > 0 else None
+        Taking it is a matter of milliseconds. What it states is reckoned by whoever asks it, in any thread.
+        """
+        slots = self._in_turn("survey", most) if len(self._tracked) > most else list(self._tracked)
+        tracked = [self._tracked[slot] for slot in slots]
+        weights = [each.told[0] if each.told else 0.0 for each in tracked]
+        copied = [nth for nth, each in enumerate(tracked) if each.current is not None]
+        fresh: Callable[[float], Sequence[float]]
+        if hasattr(self.estimator, "table"):
+            fresh = self._snapshot([slots[nth] for nth in copied])
+        else:  # the plain estimators, which are slow, have few pages
+            said = [self.fresh_probability(tracked[nth].page.url, now) for nth in copied]
+            fresh = lambda _: said  # noqa: E731
+        return Survey(now, len(self._tracked), weights, [weights[nth] for nth in copied], fresh)
+
+    def _snapshot(self, slots: list[int]) -> Callable[[float], Sequence[float]]:
+        from afresh.estimate.survey import snapshot  # compiled code takes a while to load
+
+        tracked = [self._tracked[slot] for slot in slots]
+        return snapshot(
+            cast("Learner", self.estimator),
+            self.activity,
+            slots,
+            [each.current or 0.0 for each in tracked],
+            [self._count(each) for each in tracked],
+            [each.branches for each in tracked],
+        ).fresh
 
     def current(self, url: str) -> float | None:
         """The moment that the copy of a page is as of; None if there is none."""

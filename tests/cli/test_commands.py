@@ -221,7 +221,10 @@ def test_status_counts_and_states_freshness(afresh, tmp_path: Path) -> None:  # 
     facts = json.loads(afresh("status", "--json").stdout)
     assert (facts["pages"], facts["copies"], facts["running"], facts["budget"]) == (1, 1, False, 2.0)
     assert facts["expected_freshness"] == pytest.approx(0.368, abs=0.01)
-    assert re.search(r"36\.[678]% of requests would find a fresh copy", afresh("status").stdout)
+    shown = afresh("status").stdout
+    assert re.search(r"36\.[678]% of pages have a fresh copy now", shown)
+    assert "each page counts the same: no requests were reported" in shown
+    assert "as reckoned now from the store, since nothing runs" in shown
     assert facts["calibration"] is None
     said = Calibration()
     for fresh in (True, True, True, False):

@@ -1,10 +1,9 @@
 """From settings to the parts of a crawler: engine and fetcher."""
 
 from collections.abc import Callable
-from threading import Timer
 
 from afresh import __version__
-from afresh.cli.terminal import errors
+from afresh.cli.compiling import shown_compiling
 from afresh.config import Config
 from afresh.daemon import Permits
 from afresh.detect import Detector, Rules
@@ -53,17 +52,15 @@ def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
 
 
 def compile_all() -> None:
-    """Compile what learns and what reads before anything waits for it, and say so if that takes a while: once only."""
+    """Compile what learns and what reads before anything waits for it; says so if anything really is compiled."""
     from afresh.detect.compare import compile_ahead as compile_reading
     from afresh.estimate.learner import compile_ahead as compile_estimator
+    from afresh.estimate.survey import compile_ahead as compile_survey
 
-    notice = Timer(1.0, errors.print, ["Compiling: about half a minute, once on this machine ..."])
-    notice.start()
-    try:
+    with shown_compiling():
         compile_estimator()
+        compile_survey()
         compile_reading(wanted())
-    finally:
-        notice.cancel()
 
 
 def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:

@@ -5,11 +5,12 @@ import signal
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
 from afresh.cli.options import ConfigFile, StoreFile
 from afresh.cli.terminal import as_json, console, errors, outlive_pipes, output_failed
@@ -18,10 +19,12 @@ from afresh.errors import InputError
 from afresh.units import duration, rate, show_rate
 
 if TYPE_CHECKING:
-    from afresh.daemon import Discovery
+    from afresh.daemon import Daemon, Discovery
+    from afresh.frontier import Allowance
     from afresh.store import Store
 
 SITE = 1_000  # pages
+FOUND = ("new", "changed", "unchanged", "gone")  # what most crawls find
 
 
 def run(
@@ -125,7 +128,7 @@ def keep_fresh(
     compile_all()
     engine = engine_for(config, totals.pages, to_come=to_come(discovery, totals.copies))
 
-    async def go() -> None:
+    async def go() -> int:
         clock = SteadyClock()
         fetcher = fetcher_for(config, clock)
         daemon = Daemon(
@@ -150,16 +153,16 @@ def keep_fresh(
             loop.add_signal_handler(number, daemon.stop)
         if limit is not None:
             loop.call_later(limit, daemon.stop)
-        shower = asyncio.create_task(progress.show(engine))
+        shower = asyncio.create_task(progress.show(daemon))
         try:
             await daemon.run()
         finally:
             shower.cancel()
             await fetcher.close()
+        return daemon.pages
 
     outlive_pipes()
-    asyncio.run(go())
-    progress.close(len(engine))
+    progress.close(asyncio.run(go()))
 
 
 def to_come(discovery: "Discovery | None", copies: int) -> int:
@@ -183,6 +186,7 @@ class Progress:
     released: int = 0
     sitemaps: int = 0
     signals: int = 0
+    allowed: "Allowance | None" = None  # what politeness was last said to allow
     stop: Callable[[], None] = lambda: None  # what to do when nobody can be told any more
     unheard: OSError | None = None  # why not
 
@@ -205,14 +209,16 @@ class Progress:
     def _hear(self, event: object) -> None:
         events = self._events
         match event:
+            case events.Started():
+                self.began = time.monotonic()
             case events.Ordered():
                 self.under_way += 1
-                self.recent.append(time.monotonic())
-                self._forget()
             case events.Released():
                 self.under_way -= 1
             case events.Finished(crawl):
                 self.under_way -= 1
+                self.recent.append(time.monotonic())
+                self._forget()
                 self.outcomes[crawl.outcome] += 1
                 self.not_modified += crawl.status == 304
             case events.Stored(crawls) if self.as_json_lines and self.unheard is None:
@@ -225,24 +231,40 @@ class Progress:
             case events.Stopped(released):
                 self.released = released
 
-    async def show(self, pages: Sized) -> None:
+    async def show(self, daemon: "Daemon") -> None:
         """Show how it goes until cancelled."""
         try:
-            await self._show(pages)
+            await self._show(daemon)
         except OSError as error:
             self._give_up(error)
 
-    async def _show(self, pages: Sized) -> None:
-        if self.as_json_lines:
-            return
-        if not console.is_terminal:
+    async def _show(self, daemon: "Daemon") -> None:
+        if self.as_json_lines or not console.is_terminal:
             while True:
                 await asyncio.sleep(10)
-                console.print(self.line(len(pages)))
-        with console.status(self.line(len(pages))) as status:
+                self._tell_of_politeness(daemon.overview.allowance, errors)
+                if not self.as_json_lines:
+                    console.print("; ".join(self.lines(daemon.pages)))
+        with console.status("\n".join(self.lines(daemon.pages))) as status:
             while True:
                 await asyncio.sleep(0.25)
-                status.update(self.line(len(pages)))
+                if self._lasted() > 5:
+                    self._tell_of_politeness(daemon.overview.allowance, console)
+                status.update("\n".join(self.lines(daemon.pages)))
+
+    def _lasted(self) -> float:
+        return max(time.monotonic() - self.began, 0.1)
+
+    def _tell_of_politeness(self, allowed: "Allowance | None", where: Console) -> None:
+        """Say what politeness allows of the budget: once, and again when that is quite another thing."""
+        sentence = allowed.sentence(self.config.crawl.budget) if allowed is not None else ""
+        if allowed is None or not sentence:
+            self.allowed = None
+            return
+        before = self.allowed
+        if before is None or before.because != allowed.because or not 0.7 < allowed.rate / before.rate < 1.4:
+            self.allowed = allowed
+            where.print(f"Note: {sentence}.")
 
     def _forget(self) -> None:
         """Keep the last ten seconds only."""
@@ -250,24 +272,30 @@ class Progress:
         while self.recent and self.recent[0] < horizon:
             self.recent.popleft()
 
-    def line(self, pages: int) -> str:
-        """One line on how it goes."""
+    def lines(self, pages: int, *, now: bool = True) -> list[str]:
+        """How it goes, in lines that fit on 80 columns."""
         self._forget()
-        span = min(10.0, max(time.monotonic() - self.began, 0.1))
-        crawls = sum(self.outcomes.values())
+        rate_now = f", now {show_rate(len(self.recent) / min(10.0, self._lasted()))}" if now else ""
         counts = self.outcomes
         failed = counts["failed"] + counts["busy"] + counts["refused"]
-        listed = f", {self.sitemaps} sitemaps with {self.signals} signals" if self.sitemaps else ""
-        return (
-            f"{pages} pages, budget {show_rate(self.config.crawl.budget)}, now {len(self.recent) / span:.3g}/s: "
-            f"{crawls} crawls, {self.not_modified} not modified, {counts['new']} new, {counts['changed']} changed, "
-            f"{counts['gone']} gone, {failed} failed, {self.under_way} under way{listed}"
-        )
+        budget = show_rate(self.config.crawl.budget)
+        found = [
+            f"{pages} pages, budget {budget}{rate_now}, {self.under_way} under way, {counts.total()} crawls",
+            f"{failed} failed, " + ", ".join(f"{counts[name]} {name}" for name in FOUND),
+        ]
+        rest = [f"{counts['moved']} moved"] if counts["moved"] else []
+        if self.not_modified:
+            rest.append(f"{self.not_modified} not modified (304)")
+        if self.sitemaps:
+            rest.append(f"{self.sitemaps} sitemaps with {self.signals} signals")
+        if rest:
+            found.append(", ".join(rest))
+        return found
 
     def close(self, pages: int) -> None:
         """The last line."""
         released = f"; {self.released} given back unfinished" if self.released else ""
         # Programs read standard output; the summary is for people.
-        errors.print(f"Stopped. {self.line(pages)}{released}.")
+        errors.print(f"Stopped. {'; '.join(self.lines(pages, now=False))}{released}.")
         if self.unheard is not None:
             output_failed(self.unheard)

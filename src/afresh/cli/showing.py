@@ -9,6 +9,8 @@ import typer
 
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console, moment, now, plain
+from afresh.cli.wording import INDENT, calibration_lines, freshness_lines, price_lines, why_fresh
+from afresh.config import Config
 from afresh.errors import InputError
 from afresh.store import PageState, Store, understood
 from afresh.types import Crawl
@@ -35,7 +37,7 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
 
     read = settings(config, store)
     with open_store(read, create=False) as kept:
-        facts = _status(kept, now(), read.importance) | {"sweep": read.crawl.sweep}
+        facts = _status(kept, now(), read) | {"sweep": read.crawl.sweep}
     if json:
         typer.echo(as_json(facts))
         return
@@ -46,34 +48,49 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
     if facts["budget"] is not None:
         sweep = f"{100 * facts['sweep']:.3g} % of it for the copies left alone longest"
         console.print(f"budget       {show_rate(facts['budget'])}, {sweep}")
-        console.print(f"price        {facts['price']:.4g} (expected fresh requests that a crawl must gain)")
-    if facts["expected_freshness"] is not None:
-        console.print(f"freshness    {facts['expected_freshness']:.1%} of requests would find a fresh copy (believed)")
+        if facts["politeness"]:
+            console.print(f"{INDENT}{facts['politeness']}")
+        for line in price_lines(facts):
+            console.print(line)
+    for line in freshness_lines(facts):
+        console.print(line)
     if facts["calibration"] is not None:
-        _print_calibration(facts["calibration"])
+        for line in calibration_lines(facts["calibration"]):
+            console.print(line)
 
 
-def _print_calibration(said: dict[str, Any]) -> None:
-    count = f"{said['statements']:,.0f} checked statements"
-    console.print(f"calibration  Brier score {said['brier']:.3f}, bias {said['bias']:+.3f}, from {count}:")
-    console.print("             said to be fresh    was fresh    statements")
-    for row in said["rows"]:
-        console.print(f"             {row['stated']:16.1%} {row['fresh']:12.1%} {row['statements']:13,.0f}")
+def _status(kept: Store, when: float, config: Config) -> dict[str, Any]:
+    from afresh.cli.allowed import allowed
 
-
-def _status(kept: Store, when: float, importance: dict[str, float]) -> dict[str, Any]:
-    from afresh.cli.stating import stated_freshness
-
-    alive, totals = _number(kept, "alive"), kept.totals()
+    alive, totals, budget = _number(kept, "alive"), kept.totals(), _number(kept, "budget")
     running = alive is not None and when - alive < ALIVE
-    stated = _number(kept, "freshness") if running else None  # by the runner, which knows most
     return {
         **asdict(totals),
         "running": running,
-        "budget": _number(kept, "budget"),
+        "budget": budget,
+        "politeness": allowed(kept, config).sentence(config.crawl.budget if budget is None else budget),
         "price": _number(kept, "price"),
-        "expected_freshness": stated_freshness(kept, when, importance) if stated is None else stated,
+        **_freshness(kept, when, config, running),
         "calibration": _calibration(kept.get("calibration")),
+    }
+
+
+def _freshness(kept: Store, when: float, config: Config, running: bool) -> dict[str, Any]:
+    """How fresh copies are, weighted by what, who says so, and how long ago."""
+    from afresh.cli.stating import stated_freshness
+
+    at, stated = _number(kept, "freshness_at"), _number(kept, "freshness")
+    if running and stated is not None and at is not None:
+        by, age, weighted_by = "runner", when - at, kept.get("freshness_by")
+    else:
+        found = stated_freshness(kept, when, config.importance)
+        stated, by_requests = found or (None, False)
+        by, age, weighted_by = "store", 0.0, "requests" if by_requests else "pages"
+    return {
+        "expected_freshness": stated,
+        "freshness_weighted_by": weighted_by,
+        "freshness_by": by,
+        "freshness_age": age,
     }
 
 
@@ -150,6 +167,7 @@ def _facts(kept: Store, state: PageState, when: float, history: int, importance:
             "etag": copy.validators.etag,
             "last_modified": copy.validators.last_modified,
             "fresh_probability": stated.fresh,
+            "fresh_because": why_fresh(stated.parts, state.signals) if stated.parts else "",
         },
         "crawls": state.crawls,
         "changes": state.changes,
@@ -163,14 +181,23 @@ def _facts(kept: Store, state: PageState, when: float, history: int, importance:
         "price": price,
         "due": stated.due,
         "held_by": stated.held_by,
+        "first_crawls": _first_crawls(kept, state),
     }
     last = kept.history(url, 1) if state.failures else []
     if last:
         facts["put_off"] = last[0].time + put_off(last[0].outcome, state.failures)
-    held = [until for until in (facts["host_ready"], facts.get("put_off")) if until and until > when]
+    budget = _number(kept, "budget")
+    first = when + facts["first_crawls"] / budget if budget else None
+    held = [until for until in (facts["host_ready"], facts.get("put_off"), first) if until and until > when]
     facts["due"] = max([facts["due"], *held])
     facts["why"] = _why(facts, when)
     return facts
+
+
+def _first_crawls(kept: Store, state: PageState) -> int:
+    """Pages without a copy, which go before a page that has one."""
+    totals = kept.totals()
+    return totals.pages - totals.copies if state.checked is not None else 0
 
 
 def _noise(kept: Store, state: PageState) -> list[dict[str, Any]]:
@@ -208,6 +235,8 @@ def _why(facts: dict[str, Any], when: float) -> str:
     reason = "; ".join(parts)
     if facts["price"] is None:
         return f"No runner has set a price yet; {reason}."
+    if facts["first_crawls"]:
+        reason += f"; {facts['first_crawls']} pages have no copy yet, and their first crawls go before"
     if facts["failures"]:
         reason += f"; its last {facts['failures']} fetches failed"
     if facts.get("put_off", 0.0) > when:
@@ -240,7 +269,9 @@ def _print(facts: dict[str, Any]) -> None:
         kind = plain(copy["content_type"], 60) or "of unknown kind"
         console.print(f"copy        {show_size(copy['size'])}, {kind}, fetched {moment(copy['fetched'])}")
         console.print(f"            last known to be current {moment(copy['checked'])}")
-        console.print(f"            fresh now with probability {copy['fresh_probability']:.3f}")
+        console.print(f"            fresh now with probability {copy['fresh_probability']:.2f}")
+        if copy["fresh_because"]:
+            console.print(f"            ({copy['fresh_because']})")
         etag, last_modified = plain(copy["etag"], 80) or "none", plain(copy["last_modified"], 40) or "none"
         console.print(f"validators  ETag {etag}, Last-Modified {last_modified}")
     if believed := facts["beliefs"]:
@@ -248,8 +279,9 @@ def _print(facts: dict[str, Any]) -> None:
             f"beliefs     changes {show_rate(believed['change_rate'])}, wanted {show_rate(believed['request_rate'])}, "
             f"signals: recall {believed['recall']:.2f}, false {show_rate(believed['false_rate'])}"
         )
-        price = "not set yet" if facts["price"] is None else f"{facts['price']:.4g}"
-        console.print(f"value       {facts['value']:.4g} (price {price})")
+        price = "not known yet" if facts["price"] is None else f"{facts['price']:.4g}"
+        console.print(f"value       {facts['value']:.4g}: fresh requests that a crawl now is expected to gain")
+        console.print(f"price       {price}: what it must gain to be worth a crawl, at this budget")
     due = "now" if facts["due"] <= when else "not by itself" if math.isinf(facts["due"]) else moment(facts["due"])
     console.print(f"due         {due}")
     console.print(f"why         {facts['why']}")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from afresh.engine import Engine
+from afresh.engine import Engine, FreshnessParts
 from afresh.estimate import Estimator, Grid, Sources
 from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.activity_kept import from_text
@@ -28,6 +28,7 @@ class Stated:
     value: float | None  # of a crawl now
     due: float  # when it will be worth its price
     held_by: str
+    parts: FreshnessParts | None = None  # how that probability comes about; None where there is no copy
 
 
 def some_states(kept: Store, most: int = SAMPLE) -> list[PageState]:
@@ -48,19 +49,20 @@ def _like(kept: Store, url: str) -> list[PageState]:
     return list(found.values())
 
 
-def stated_freshness(kept: Store, when: float, importance: Mapping[str, float]) -> float | None:
-    """The share of requests that would find a fresh copy, over all rates that each page may have.
+def stated_freshness(kept: Store, when: float, importance: Mapping[str, float]) -> tuple[float, bool] | None:
+    """The share of requests that would find a fresh copy, over all rates that each page may have, and whether pages
+    differ in how much they are wanted (else each counts the same); None if there is nothing to say.
 
     This is what calibration checks; freshness at the believed rates alone is more confident than that.
     """
     states = some_states(kept)
     engine = _engine(kept, states, when, importance)
-    weight = fresh = 0.0
-    for state in states:
-        request_rate = (_told(state) or engine.beliefs(state.page.url, when)).request_rate
-        weight += request_rate
-        fresh += request_rate * _fresh(engine, state, when)
-    return fresh / weight if weight else None
+    weights = [(_told(state) or engine.beliefs(state.page.url, when)).request_rate for state in states]
+    fresh = math.fsum(
+        weight * _fresh(engine, state, when) for weight, state in zip(weights, states, strict=True) if weight
+    )
+    total = math.fsum(weights)
+    return (fresh / total, min(weights) < max(weights)) if total else None
 
 
 def stated_of(kept: Store, state: PageState, price: float, when: float, importance: Mapping[str, float]) -> Stated:
@@ -81,11 +83,26 @@ def stated_of(kept: Store, state: PageState, price: float, when: float, importan
             signals=state.signals,
         )
         why = scheduler.explain(slot, when)
-        return Stated(told, _fresh(None, state, when), why.value, why.due, why.held_by)
+        return Stated(told, _fresh(None, state, when), why.value, why.due, why.held_by, _parts(told, state, when))
     url = state.page.url
     engine = _engine(kept, [*_like(kept, url), state], when, importance, price=price)
     why = engine.explain(url, when)
-    return Stated(engine.beliefs(url, when), _fresh(engine, state, when), why.value, why.due, why.held_by)
+    parts = None if state.checked is None else engine.freshness_parts(url, when)
+    return Stated(engine.beliefs(url, when), _fresh(engine, state, when), why.value, why.due, why.held_by, parts)
+
+
+def _parts(told: Beliefs, state: PageState, when: float) -> FreshnessParts | None:
+    if state.checked is None:
+        return None
+    age = max(when - state.checked, 0.0)
+    with_signals = told.freshness(age, state.signals)
+    return FreshnessParts(
+        by_rate=math.exp(-told.change_rate * age),
+        by_silence=math.exp(-told.silent_rate * age),
+        by_all_rates=told.freshness(age, 0),
+        with_signals=with_signals,
+        with_siblings=with_signals,
+    )
 
 
 def _engine(

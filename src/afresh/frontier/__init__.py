@@ -7,14 +7,15 @@ owns the host (`split`). What is new becomes a page.
 
 Before anything is sent, its host is asked what robots may do there (`robots`, and `permission`, which keeps that
 knowledge fresh), and politeness is counted by host (`hosts`) and by network address (`addresses`): after every answer
-the host rests, longer if it was slow, much longer if it failed.
+the host rests, longer if it was slow, much longer if it failed. `allowance` says what all that adds up to.
 """
 
 from afresh.frontier.addresses import Addresses, AddressLimits
+from afresh.frontier.allowance import Allowance, allowance
 from afresh.frontier.base import Eliminator
 from afresh.frontier.cache import Clock
 from afresh.frontier.host_patterns import HostPatterns
-from afresh.frontier.hosts import Hosts, Politeness, host_failed, put_off
+from afresh.frontier.hosts import Hosts, Politeness, Rest, host_failed, put_off
 from afresh.frontier.links import Links, links
 from afresh.frontier.permission import Permission, RobotsState
 from afresh.frontier.robots import Robots
@@ -27,6 +28,7 @@ __all__ = [
     "AddressLimits",
     "Addresses",
     "Admission",
+    "Allowance",
     "Clock",
     "Eliminator",
     "HostPatterns",
@@ -36,6 +38,7 @@ __all__ = [
     "Politeness",
     "Refusal",
     "Resolver",
+    "Rest",
     "Robots",
     "RobotsState",
     "Scope",
@@ -43,6 +46,7 @@ __all__ = [
     "Splitter",
     "Traps",
     "Url",
+    "allowance",
     "canonical",
     "canonical_or_none",
     "fingerprints",

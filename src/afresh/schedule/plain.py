@@ -162,7 +162,7 @@ class Plain(PricedByPicks):
         if self._sweeps_now() and copied.any():
             slot = int(np.argmin(np.where(copied, pages["current"], np.inf)))
             best = float(urgency[slot])
-        else:
+        elif pages[slot]["current"] > -np.inf:
             self._learn_price(best, len(self))
         self._pace.take(now, float(pages[slot]["cost"]))
         self._lease(slot, now)
@@ -171,8 +171,11 @@ class Plain(PricedByPicks):
     def _free_at(self, pages: npt.NDArray[np.void]) -> Floats:
         """When each page may go, by its own lease and delay and by its host's."""
         hosts = np.maximum(self._host_busy_until, self._host_rests_until)[pages["host"]]
-        own = np.maximum(pages["lease_ends"], pages["not_before"])
-        return np.asarray(np.maximum(hosts, own), dtype=np.float64)
+        return np.asarray(np.maximum(hosts, self._own_at(pages)), dtype=np.float64)
+
+    @staticmethod
+    def _own_at(pages: npt.NDArray[np.void]) -> Floats:
+        return np.asarray(np.maximum(pages["lease_ends"], pages["not_before"]), dtype=np.float64)
 
     def _lease(self, slot: int, now: float) -> None:
         page = self._pages[slot]
@@ -221,9 +224,14 @@ class Plain(PricedByPicks):
     def explain(self, slot: int, now: float) -> Explanation:
         """Value, price, due time, and what holds the page back."""
         page = self._pages[slot]
-        value = float(self.rule.urgency(self._pages[: self._count], now)[slot])
+        pages = self._pages[: self._count]
+        urgency = self.rule.urgency(pages, now)
+        value, first = float(urgency[slot]), 0
         due = now if value >= self._price else self.rule.due(slot, page, price=self._price, now=now)
-        return Explanation(value, self._price, due, self._held_by(page, now, value))
+        if page["current"] > -np.inf:
+            empty = pages["active"] & (pages["current"] == -np.inf) & (self._own_at(pages) <= now)
+            first = int((empty & (urgency > value)).sum())
+        return Explanation(value, self._price, self._after(first, due, now), self._held_by(page, now, value), first)
 
     def _held_by(self, page: np.void, now: float, value: float) -> str:
         host = page["host"]

@@ -1,8 +1,13 @@
-"""What schedulers that look at pages one by one share: a constant rate, and a price that follows what was picked."""
+"""What schedulers that look at pages one by one share: a constant rate, and a price that follows what was picked.
+
+A page without a copy gains more than almost any refresh. While such pages are left they are picked, but they say
+nothing about the value at which copies are refreshed, before or after: the price does not follow them.
+"""
 
 from afresh.schedule.pace import Pace
 
 DEFAULT_SWEEP = 0.02  # of the picks
+MANY_PICKS = 1 << 40
 
 
 def picks_between_sweeps(share: float) -> int:
@@ -43,6 +48,14 @@ class PricedByPicks:
     @price.setter
     def price(self, price: float) -> None:
         self._price, self._picks = price, max(self._picks, 1)
+
+    def resume_price(self, price: float) -> None:
+        """Go on with the price of before a restart: it was learned from very many picks."""
+        self._price, self._picks = price, MANY_PICKS
+
+    def _after(self, first: int, due: float, now: float) -> float:
+        """When a page is due that so many first crawls go before."""
+        return max(due, now + first / self.budget) if first and self.budget > 0 else due
 
     def _sweeps_now(self) -> bool:
         """Whether this pick goes to the copy that was left alone longest."""
