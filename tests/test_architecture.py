@@ -16,7 +16,7 @@ EDGES = {"signals", "fetch", "store"}
 ALLOWED: dict[str, set[str]] = {
     "types": set(),
     "errors": set(),
-    "units": {"errors"},
+    "units": {"errors", "types"},
     "estimate": NOUNS | {"value"},
     "value": NOUNS,
     "schedule": NOUNS | {"value"},

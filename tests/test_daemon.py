@@ -325,7 +325,7 @@ def test_pages_that_an_engine_has_before_it_runs_keep_their_branches() -> None:
 class Full(Memory):
     """A store whose disk fills up."""
 
-    def write(self, records: object) -> None:
+    def write(self, records: object, **more: object) -> int:
         raise StoreError("The disk is full.", hint="Make room.")
 
 

@@ -6,7 +6,7 @@ from afresh.engine import Engine
 from afresh.estimate import Activity, Grid, Learner
 from afresh.frontier import Hosts, Politeness
 from afresh.schedule import Few, Greedy, Plain, Scheduler
-from afresh.types import Beliefs, Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
+from afresh.types import Beliefs, Crawl, Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict, Wait
 from afresh.value import crawl_value
 
 NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
@@ -34,7 +34,7 @@ def engine(budget: float = 1.0, typical_rate: float = 0.01, politeness: Politene
     )
 
 
-def page(name: str, **fields: float) -> Page:
+def page(name: str, **fields: Importance) -> Page:
     return Page(f"http://{name}.example/", f"{name}.example", **fields)
 
 
@@ -44,7 +44,7 @@ def order_at(machine: Engine, now: float) -> Order:
     return order
 
 
-def carry_out(machine: Engine, order: Order, outcome: Outcome, now: float, **fields: float) -> Crawl:
+def carry_out(machine: Engine, order: Order, outcome: Outcome, now: float, **fields: Importance) -> Crawl:
     fetched = Fetched(order.url, started=now, took=0.01, status=200, **fields)  # type: ignore[arg-type]
     return machine.finish(order, fetched, Verdict(outcome), now)
 
@@ -180,7 +180,7 @@ def test_a_restart_goes_on_where_it_was() -> None:
 
 def test_importance_given_by_the_operator_stays() -> None:
     machine = engine()
-    machine.add(page("a", importance=7.0), 0.0)
+    machine.add(page("a", importance=Importance(7.0)), 0.0)
     machine.observe(Request("http://a.example/", 1.0, 1000))
     assert machine.beliefs("http://a.example/", 2.0).request_rate == 7.0
 
@@ -319,8 +319,8 @@ def test_what_is_said_of_all_pages_is_the_weighted_mean_of_what_is_said_of_each(
     machine = engine()
     assert machine.survey(0.0).carry_out() is None
     for number, name in enumerate("abcd"):
-        machine.add(page(name, importance=1.0 + number), 0.0, current=-50.0 * number)
-    machine.add(page("e", importance=5.0), 0.0)  # without a copy
+        machine.add(page(name, importance=Importance(1.0 + number)), 0.0, current=-50.0 * number)
+    machine.add(page("e", importance=Importance(5.0)), 0.0)  # without a copy
     machine.remove("http://b.example/")
     left = {"a": 1.0, "c": 3.0, "d": 4.0, "e": 5.0}
     wanted = sum(rate * machine.fresh_probability(f"http://{name}.example/", 10.0) for name, rate in left.items())
@@ -371,7 +371,7 @@ def test_a_crawl_is_worth_its_value_over_all_that_is_believed() -> None:
     estimator = Learner(typical_rate=0.05)
     machine = Engine(scheduler=MACHINES[kind](2.0), estimator=estimator, hosts=Hosts(NO_GAPS))
     for number in range(20):
-        machine.add(page(str(number), importance=0.01 * (number + 1)), 0.0)
+        machine.add(page(str(number), importance=Importance(0.01 * (number + 1))), 0.0)
     for step in range(1, 120):
         now = step / 2.0
         machine.observe(Signal(page(str(step * 7 % 20)).url, now, "feed"))
@@ -439,7 +439,7 @@ def test_what_happens_on_the_only_branch_does_not_change_the_order(folders: int)
         )
         for number in range(30):
             url = f"https://e.org/{number % folders}/{number}"
-            machine.add(Page(url, "e.org", importance=1.0 + number), 0.0, current=0.0)
+            machine.add(Page(url, "e.org", importance=Importance(1.0 + number)), 0.0, current=0.0)
         picked = []
         for tick in range(600):
             now = tick / budget

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from afresh import units
 from afresh.errors import ConfigError
+from afresh.types import Importance
 
 
 @pytest.mark.parametrize(
@@ -73,4 +74,5 @@ def test_what_is_no_importance_is_refused(text: str) -> None:
 
 
 def test_importance_is_a_rate_or_a_factor() -> None:
-    assert [units.importance(text) for text in ("0", "2.5", "1e3", "x5", "X 0.5")] == [0.0, 2.5, 1000.0, -5.0, -0.5]
+    assert [units.importance(text) for text in ("0", "2.5", "1e3")] == [Importance(each) for each in (0.0, 2.5, 1000.0)]
+    assert [units.importance(text) for text in ("x5", "X 0.5")] == [Importance(5.0, True), Importance(0.5, True)]

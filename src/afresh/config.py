@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from afresh.errors import ConfigError
-from afresh.units import duration, importance, rate, size
+from afresh.types import Importance
+from afresh.units import duration, importance, rate, show_duration, size
 
 DEFAULT_PATH = Path("afresh.toml")
 _HOST = re.compile(r"(?:\*\.)?[^\s/*?#@\\]+")
@@ -99,6 +100,9 @@ class StoreSettings:
 
     path: Path = _setting("afresh.db", _path, "The file that holds pages, copies, history and beliefs.")
     history: int = _setting(100, _count, "How many of its latest crawls are kept of each page.")
+    max_inbox: int = _setting(
+        "64MiB", size, "How much may wait in the inbox while no `afresh run` takes it; more is refused."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +178,7 @@ def _way(value: Any) -> str:
     return str(value)
 
 
-def _importance(value: Any) -> float | None:
+def _importance(value: Any) -> Importance | None:
     return None if value == "" else importance(value if isinstance(value, str | int | float) else "")
 
 
@@ -186,7 +190,7 @@ class SiteSettings:
     keep: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what counts; empty: all that is shown.")
     drop: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what does not count.")
     compare: str = _setting("text", _way, '"text": what the pages show counts; "bytes": every byte does.')
-    importance: float | None = _setting(
+    importance: Importance | None = _setting(
         "", _importance, 'Requests per second of each page, or "x5": five times what is learned. Empty: learned.'
     )
 
@@ -202,7 +206,7 @@ class Config:
     site: tuple[SiteSettings, ...] = ()
 
     @property
-    def importance(self) -> dict[str, float]:
+    def importance(self) -> dict[str, Importance]:
         """That of the pages of each site that was given one."""
         return {site.host.lower(): site.importance for site in self.site if site.importance is not None}
 
@@ -250,8 +254,30 @@ def parse(text: str, where: str = "the settings") -> Config:
         elif name in TABLES and isinstance(values, dict):
             read[name] = _parse_table(name, TABLES[name], values, where)
         else:
-            raise _unknown(f"[{name}]", [*(f"[{table}]" for table in TABLES), "[[site]]"], where)
-    return Config(**read)
+            raise _unknown_table(name, where)
+    config = Config(**read)
+    _check_order(config.politeness, where)
+    return config
+
+
+def _check_order(polite: PolitenessSettings, where: str) -> None:
+    """Refuse rests whose shortest is longer than the longest."""
+    for least, most in (("shortest_gap", "longest_gap"), ("first_back_off", "longest_back_off")):
+        low, high = getattr(polite, least), getattr(polite, most)
+        if low > high:
+            raise ConfigError(
+                f"politeness.{least} ({show_duration(low)}) is longer than politeness.{most} ({show_duration(high)}) "
+                f"in {where}.",
+                hint=f"Raise {most}, or lower {least}.",
+            )
+
+
+def _unknown_table(name: str, where: str) -> ConfigError:
+    """What is wrong with a name that stands outside all tables, or above a table that there is none of."""
+    owners = [table for table, settings in TABLES.items() if name in {each.name for each in fields(settings)}]
+    if owners:
+        return ConfigError(f"{name} stands outside its table ({where}).", hint=f"Write it below a line [{owners[0]}].")
+    return _unknown(f"[{name}]", [*(f"[{table}]" for table in TABLES), "[[site]]"], where)
 
 
 def _parse_site(values: Any, where: str) -> object:

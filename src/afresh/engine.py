@@ -17,7 +17,7 @@ from afresh.estimate.activity import TOLD_OF_A_CHANGE
 from afresh.estimate.sources import NOT_EARLY, octave
 from afresh.frontier import Hosts, host_failed, put_off
 from afresh.schedule import Explanation, Schedules
-from afresh.types import Beliefs, Crawl, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
+from afresh.types import Beliefs, Crawl, Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
 if TYPE_CHECKING:
     from afresh.estimate import Learner
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Heard = Mapping[tuple[int, int], int]
 NOTHING: Heard = {}  # one for all pages of which nothing was heard
 STATED = 20_000  # pages at most that tell of the whole collection
+REST_AFTER_REMOVAL = 10.0  # seconds, of a host one of whose pages is removed while it is fetched
 UNKNOWN = "unknown"  # the source of signals that were heard before a restart
 ABOUT = 0.1  # an age that is off by less is right enough
 _STRIDE = (math.sqrt(5.0) - 1.0) / 2.0  # of all slots, from one that is looked at in turn to the next
@@ -103,7 +104,7 @@ class Engine:
         hosts: Hosts | None = None,
         activity: Activity | None = None,
         sources: Sources | None = None,
-        importance: Mapping[str, float] | None = None,
+        importance: Mapping[str, Importance] | None = None,
     ) -> None:
         self.scheduler = scheduler
         self.estimator = estimator
@@ -161,7 +162,14 @@ class Engine:
             tracked.branches = self.activity.branches(branches_of(page.url, page.host))
             self._siblings.setdefault(tracked.branches[-1], deque()).append(slot)
         importance = self.importance.get(page.host) if page.importance is None else page.importance
-        self.estimator.add(slot, now=now, importance=importance, learned=learned, kin=kin_of(page.url, page.host))
+        self.estimator.add(
+            slot,
+            now=now,
+            importance=importance,
+            popularity=page.popularity,
+            learned=learned,
+            kin=kin_of(page.url, page.host),
+        )
         self._believe(slot, now)
         if not_before > now:
             self.scheduler.finish(slot, now, crawled=None, put_off=not_before - now)
@@ -169,14 +177,31 @@ class Engine:
     def remove(self, url: str) -> None:
         """Forget a page."""
         slot = self._slots.pop(url)
-        branches = self._tracked.pop(slot).branches
+        tracked = self._tracked.pop(slot)
+        branches = tracked.branches
         if branches:
             self._siblings[branches[-1]].remove(slot)
         self.scheduler.remove(slot)
+        if tracked.order is not None:
+            # Its host is being asked, and will be free for the next page only when that is over.
+            host = self.hosts.number(tracked.page.host)
+            self.scheduler.host_rests(host, tracked.order.time + REST_AFTER_REMOVAL)
         self.estimator.remove(slot)
 
-    def observe(self, evidence: Signal | Request) -> bool:
-        """Take in a hint or a request; False if the page is not one of ours."""
+    def tell(self, page: Page, now: float) -> None:
+        """The operator says something else of a page from now on."""
+        slot = self._slots[page.url]
+        self._tracked[slot].page = page
+        importance = self.importance.get(page.host) if page.importance is None else page.importance
+        self.estimator.told(slot, importance=importance, popularity=page.popularity)
+        self._believe(slot, now)
+
+    def crawl_now(self, url: str, now: float) -> None:
+        """Crawl a page before all others, as soon as the budget and its host allow it."""
+        self.scheduler.crawl_now(self._slots[url], now)
+
+    def observe(self, evidence: Signal | Request, now: float | None = None) -> bool:
+        """Take in a hint or a request, which may have come late if `now` is given; False if the page is not ours."""
         slot = self._slots.get(evidence.url)
         if slot is None:
             return False
@@ -184,7 +209,7 @@ class Engine:
             self._hear(slot, evidence)
         else:
             self.estimator.requested(slot, evidence.count, evidence.time)
-        self._believe(slot, evidence.time)
+        self._believe(slot, evidence.time if now is None else max(now, evidence.time))
         return True
 
     def _hear(self, slot: int, signal: Signal) -> None:

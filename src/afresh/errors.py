@@ -8,6 +8,7 @@
     ├── FetchError       the fetcher itself cannot work (a page that fails to load is a value, not an error)
     ├── StoreError       the store cannot be opened, read or written
     │   ├── BodyDamaged  a copy in it is not what was stored
+    │   ├── InboxFull    too much waits in it for a runner
     │   └── StoreLocked  another process is running on it
     └── ClusterError     the cluster cannot be reached or has lost a part
 
@@ -58,6 +59,10 @@ class StoreError(AfreshError):
 
 class BodyDamaged(StoreError):
     """A copy in the store is not what was stored; the store may be sound otherwise."""
+
+
+class InboxFull(StoreError):
+    """Too many wishes and too much evidence wait in the store for a runner."""
 
 
 class StoreLocked(StoreError):

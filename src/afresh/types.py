@@ -35,16 +35,38 @@ CHANGES = frozenset({Outcome.NEW, Outcome.CHANGED, Outcome.GONE})
 
 
 @dataclass(frozen=True, slots=True)
+class Importance:
+    """What an operator says a page is worth: requests per second, or `times` as many as are learned.
+
+    >>> Importance(5.0).of(2.0), Importance(5.0, times=True).of(2.0)
+    (5.0, 10.0)
+    """
+
+    value: float
+    times: bool = False
+
+    def of(self, learned: float) -> float:
+        """The request rate to reckon with, where this one was learned."""
+        return self.value * learned if self.times else self.value
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
-    """A thing to keep a copy of, by its canonical URL."""
+    """A thing to keep a copy of, by its canonical URL, and what the operator says of it.
+
+    What the operator does not say is left to the rules of its site.
+    """
 
     url: str
     host: str
     added: float = 0.0
-    # What the operator says of its request rate: 0 or more overrides what is learned from requests, −5 is five times
-    # what is learned, None is what is learned.
-    importance: float | None = None
+    importance: Importance | None = None  # None: what is learned from requests
     depth: int = 0  # links from a page that was named; 0: it was named itself
+    shortest: float | None = None  # seconds between two crawls at least
+    longest: float | None = None  # seconds between two crawls at most
+    hours: str = ""  # when it may be crawled, as `units.hours` reads it
+    paused: bool = False
+    popularity: float | None = None  # by reports of others, in times the average page: counts of our own outweigh it
 
 
 @dataclass(frozen=True, slots=True)

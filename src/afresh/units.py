@@ -3,10 +3,14 @@
 Inside afresh, time is float seconds, rates are per second and sizes are bytes.
 """
 
+import dataclasses
+import json
 import math
 import re
+from typing import Any
 
 from afresh.errors import ConfigError
+from afresh.types import Importance
 
 SECONDS = {
     "ms": 0.001,
@@ -137,11 +141,11 @@ def show_size(count: float) -> str:
     return f"{count:.0f} B"
 
 
-def importance(text: str | float) -> float:
-    """What an operator wants a page to be worth: requests per second, or below 0 as many times what is learned.
+def importance(text: str | float) -> Importance:
+    """What an operator wants a page to be worth: requests per second, or "x2", twice what is learned.
 
     >>> importance("2"), importance("x2")
-    (2.0, -2.0)
+    (Importance(value=2.0, times=False), Importance(value=2.0, times=True))
     """
     match = _IMPORTANCE.fullmatch(str(text))
     value = float(match[2]) if match else math.inf
@@ -151,4 +155,32 @@ def importance(text: str | float) -> float:
             f"{str(text)[:80]!r} is not an importance.",
             hint=f'Give requests per second, from 0 to {MOST_IMPORTANT:g}, or a factor on what is learned: "x5".',
         )
-    return -value if times else value
+    return Importance(value, times)
+
+
+def show_importance(given: Importance) -> str:
+    """An importance as it is written.
+
+    >>> show_importance(Importance(2.0)), show_importance(Importance(2.0, times=True))
+    ('2', 'x2')
+    """
+    return f"{'x' if given.times else ''}{given.value:g}"
+
+
+def as_json(value: Any) -> str:
+    """One line of strict JSON; infinities become null."""
+    return json.dumps(_strict(value), ensure_ascii=True, allow_nan=False)
+
+
+def _strict(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _strict(getattr(value, each.name)) for each in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(key): _strict(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(each) for each in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

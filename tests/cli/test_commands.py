@@ -8,7 +8,7 @@ import pytest
 from afresh.estimate import Calibration
 from afresh.frontier import host_of
 from afresh.store import Record, Sqlite
-from afresh.types import Beliefs, Copy, Crawl, Outcome, Page, Validators
+from afresh.types import Beliefs, Copy, Crawl, Importance, Outcome, Page, Validators
 
 URL = "http://example.com/"
 
@@ -51,7 +51,12 @@ def test_add_reads_files_and_standard_input(afresh, tmp_path: Path) -> None:  # 
     assert "1 new" in afresh("add", "--file", "-", "--importance", "4", stdin=f"{URL}c\n").stdout
     assert "1 new" in afresh("add", f"{URL}d", "--importance", "x5").stdout
     with Sqlite(tmp_path / "afresh.db", create=False) as store:
-        assert [state.page.importance for _, state in store.states()] == [2.5, None, 4.0, -5.0]
+        assert [state.page.importance for _, state in store.states()] == [
+            Importance(2.5),
+            None,
+            Importance(4.0),
+            Importance(5.0, times=True),
+        ]
 
 
 def test_a_bad_line_adds_nothing_unless_it_may_be_skipped(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -234,7 +239,9 @@ def test_status_counts_and_states_freshness(afresh, tmp_path: Path) -> None:  # 
     (row,) = json.loads(afresh("status", "--json").stdout)["calibration"]["rows"]
     assert (row["stated"], row["fresh"]) == (pytest.approx(0.8), pytest.approx(0.75, abs=1e-4))
     shown = afresh("status").stdout
-    assert "Brier score 0.190, bias +0.050, from 4 checked statements" in shown
+    assert "of 4 statements that crawls have checked" in shown
+    assert "bias +0.050: copies turned out staler than was said" in shown
+    assert "Brier score 0.190: mean squared error; 0 is perfect" in shown
     assert "80.0%        75.0%             4" in shown
 
 

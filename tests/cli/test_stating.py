@@ -11,12 +11,12 @@ from afresh.estimate.base import typical_rate
 from afresh.frontier import Hosts, Politeness
 from afresh.schedule import Few
 from afresh.store import Memory, PageState, Record
-from afresh.types import Fetched, Outcome, Page, Signal, Verdict, Wait
+from afresh.types import Fetched, Importance, Outcome, Page, Signal, Verdict, Wait
 
 DAY = 86400.0
 NO_GAPS = Politeness(factor=0.0, shortest_gap=0.0, longest_gap=0.0)
 PAGES, VISITS = 60, 40
-NONE_GIVEN: dict[str, float] = {}
+NONE_GIVEN: dict[str, Importance] = {}
 
 
 def written(engine: Engine, url: str, page: Page) -> Record:
@@ -32,7 +32,7 @@ def written(engine: Engine, url: str, page: Page) -> Record:
 
 
 def run(
-    kind: type[Grid] | type[Learner], day: float = DAY, importance: dict[str, float] = NONE_GIVEN
+    kind: type[Grid] | type[Learner], day: float = DAY, importance: dict[str, Importance] = NONE_GIVEN
 ) -> tuple[Engine, Memory, float]:
     """A site of which one folder is edited as a whole every third day, visited once a day, and its store."""
     budget = PAGES / day
@@ -91,7 +91,7 @@ def test_a_store_says_of_copies_what_the_runner_said(kind: type[Grid] | type[Lea
 
 
 def test_importance_from_the_settings_counts() -> None:
-    given = {"example.com": 5.0}
+    given = {"example.com": Importance(5.0)}
     engine, store, now = run(Learner, importance=given)
     ((_, state),) = list(store.states())[:1]
     stated, without = (stated_of(store, state, 1e-9, now, each) for each in (given, NONE_GIVEN))

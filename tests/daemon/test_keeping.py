@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -118,13 +119,13 @@ class Watched(Memory):
         self.known |= {page.url for page in added}
         return super().add(added)
 
-    def write(self, records: Iterable[Record]) -> None:
+    def write(self, records: Iterable[Record], **more: Any) -> int:
         batch = list(records)
         for record in batch:
             number = int(record.state.page.url.rpartition("/")[2])
             assert {f"http://e.example/{link}" for link in links_of(number)} <= self.known, "found pages come first"
             self.crawled.append(record.state.page.url)
-        super().write(batch)
+        return super().write(batch, **more)
 
     def state(self, url: str) -> PageState | None:
         self.asked_for_states += 1

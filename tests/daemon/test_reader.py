@@ -213,9 +213,9 @@ def test_no_order_is_given_while_too_much_is_not_durable() -> None:
     held: list[int] = []
 
     class SlowStore(Memory):
-        def write(self, records) -> None:  # type: ignore[no-untyped-def]
+        def write(self, records, **more) -> int:  # type: ignore[no-untyped-def]
             time.sleep(0.2)
-            super().write(records)
+            return super().write(records, **more)
 
     def answer(url: str, known: Validators) -> Fetched:
         held.append(daemons[0]._pressure.held)

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from afresh.estimate import Grid
+from afresh.types import Importance
 
 
 def crawl(grid: Grid, slot: int, rate: float, rng: np.random.Generator, *, count: int, every: float) -> None:
@@ -57,7 +58,7 @@ def test_a_good_signal_earns_trust_and_a_bad_one_loses_it() -> None:
 def test_request_rates_follow_what_is_asked_for() -> None:
     grid = Grid()
     for slot in range(3):
-        grid.add(slot, now=0.0, importance=5.0 if slot == 2 else None)
+        grid.add(slot, now=0.0, importance=Importance(5.0) if slot == 2 else None)
     assert grid.beliefs(0, 10.0).request_rate == grid.beliefs(1, 10.0).request_rate
     grid.requested(0, 300)
     assert grid.beliefs(0, 100.0).request_rate == pytest.approx(3.0, rel=0.05)

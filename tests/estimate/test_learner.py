@@ -8,6 +8,7 @@ from afresh.estimate import Estimator, Grid, Learner, kin_of
 from afresh.estimate.base import BY_LEARNER
 from afresh.estimate.learner import MOST_GROUPS
 from afresh.testing import check_estimator
+from afresh.types import Importance
 
 DAY = 86400.0
 
@@ -66,7 +67,7 @@ def test_priors_are_learned_again_after_a_restart() -> None:
 def test_requests_rise_with_a_burst_and_fall_back() -> None:
     learner = Learner()
     for slot in range(20):
-        learner.add(slot, now=0.0, importance=7.0 if slot == 19 else None)
+        learner.add(slot, now=0.0, importance=Importance(7.0) if slot == 19 else None)
     for day in range(60):
         for slot in range(19):
             learner.requested(slot, 10.0, day * DAY)

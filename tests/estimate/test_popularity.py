@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from afresh.estimate import Estimator, Grid, Learner
 from afresh.estimate.popularity import MOST_GROUPS, Popularity
 from afresh.estimate.requests import MEMORY, exposure, faded
+from afresh.types import Importance
 
 HOUR, DAY = 3600.0, 86400.0
 
@@ -77,7 +78,7 @@ def test_a_page_that_nobody_asked_for_is_taken_to_be_like_its_siblings(estimator
 
 
 def test_importance_overrides_or_multiplies(estimator: Estimator) -> None:
-    for slot, importance in enumerate((None, 0.25, -5.0, 0.0)):
+    for slot, importance in enumerate((None, Importance(0.25), Importance(5.0, times=True), Importance(0.0))):
         estimator.add(slot, now=0.0, importance=importance, kin=("host",))
     for slot in range(4):
         estimator.requested(slot, 86.4, DAY)

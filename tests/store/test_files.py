@@ -16,7 +16,7 @@ import pytest
 from afresh.errors import StoreError, StoreLocked
 from afresh.store import PageState, Sqlite
 from afresh.testing.store_model import StoreModel, page, record
-from afresh.types import Outcome
+from afresh.types import Importance, Outcome
 
 
 def fill(path: Path, pages: int = 30) -> StoreModel:
@@ -301,7 +301,7 @@ def test_what_may_not_be_written(open_folder: Path, what: str) -> None:
 
 
 def test_the_page_in_a_state_is_the_added_one_even_after_the_store_was_opened_anew(tmp_path: Path) -> None:
-    told = replace(page(1), importance=0.5)
+    told = replace(page(1), importance=Importance(0.5))
     with Sqlite(tmp_path / "s.db") as store:
         store.add([told])
     with Sqlite(str(tmp_path / "s.db")) as store:

@@ -15,7 +15,7 @@ import zstandard
 from afresh.store import Record, Sqlite
 from afresh.store.body import signed
 from afresh.store.schema import APPLICATION_ID, steps
-from afresh.types import Copy, Crawl, Outcome, Page, Validators
+from afresh.types import Copy, Crawl, Importance, Outcome, Page, Validators
 from faulty_disk import killed_at
 
 FIRST = """
@@ -50,12 +50,29 @@ CREATE INDEX changes_by_serial ON crawls (serial) WHERE outcome IN ('new', 'chan
 """
 NOISE = "ALTER TABLE pages ADD COLUMN noise TEXT NOT NULL DEFAULT '';"
 DEPTH = "ALTER TABLE pages ADD COLUMN depth INTEGER NOT NULL DEFAULT 0;"
+INBOX = """
+CREATE TABLE inbox (number INTEGER PRIMARY KEY AUTOINCREMENT, received REAL NOT NULL, kind TEXT NOT NULL,
+  body TEXT NOT NULL) STRICT;
+CREATE TABLE inbox_keys (key TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE INDEX inbox_keys_by_number ON inbox_keys (number);
+ALTER TABLE totals ADD COLUMN inbox_entries INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE totals ADD COLUMN inbox_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE totals ADD COLUMN removed_crawls INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE pages ADD COLUMN importance_factor REAL;
+ALTER TABLE pages ADD COLUMN popularity REAL;
+ALTER TABLE pages ADD COLUMN shortest REAL;
+ALTER TABLE pages ADD COLUMN longest REAL;
+ALTER TABLE pages ADD COLUMN hours TEXT NOT NULL DEFAULT '';
+ALTER TABLE pages ADD COLUMN paused INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE pages ADD COLUMN urgent INTEGER NOT NULL DEFAULT 0;
+"""
 
 VERSIONS = {
     "1": (1, FIRST),
     "2, before pages had a depth": (2, FIRST + SECOND),
     "2": (2, FIRST + SECOND + DEPTH),
     "3": (3, FIRST + SECOND + DEPTH + NOISE),
+    "4": (4, FIRST + SECOND + DEPTH + NOISE + INBOX),
 }
 
 PAGES = [Page(f"https://h{nth % 3}.example/{nth}", f"h{nth % 3}.example", added=float(nth)) for nth in range(8)]
@@ -151,6 +168,17 @@ def test_a_kill_while_an_earlier_version_is_brought_up_to_date_loses_nothing(tmp
             break
     else:
         raise AssertionError("it never passed untouched")
+
+
+def test_a_factor_that_was_kept_as_a_negative_number_becomes_one(tmp_path: Path) -> None:
+    make(tmp_path / "s.db", "3")
+    connection = apsw.Connection(str(tmp_path / "s.db"))
+    connection.execute("UPDATE pages SET importance = -5.0 WHERE number = 1")
+    connection.execute("UPDATE pages SET importance = 5.0 WHERE number = 2")
+    connection.close()
+    with Sqlite(tmp_path / "s.db") as store:
+        given = [state.page.importance for _, state in store.states()]
+    assert given[:3] == [Importance(5.0, times=True), Importance(5.0), None]
 
 
 def test_every_version_but_the_newest_is_here() -> None:

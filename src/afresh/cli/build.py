@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from afresh import __version__
 from afresh.cli.compiling import shown_compiling
+from afresh.cli.opening import site_rules
 from afresh.config import Config
 from afresh.daemon import Permits
-from afresh.detect import Detector, Rules
+from afresh.detect import Detector
 from afresh.engine import Engine
-from afresh.errors import ConfigError
 from afresh.estimate import Activity, Learner
 from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.base import typical_rate
@@ -91,14 +91,7 @@ def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:
 
 def detector_for(config: Config) -> Detector:
     """A detector that knows the sites' own rules."""
-    rules = {}
-    for site in config.site:
-        try:
-            rules[site.host.lower()] = Rules(site.keep, site.drop, site.compare)
-        except ValueError as error:
-            hint = 'Write it like "main", ".price" or "#news > li".'
-            raise ConfigError(f"In the rules for {site.host}, {error}.", hint=hint) from None
-    return Detector(rules)
+    return Detector(site_rules(config))
 
 
 def permits_for(config: Config, store: Store) -> Permits | None:

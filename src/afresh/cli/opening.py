@@ -3,21 +3,42 @@
 from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from afresh.config import Config, load
-from afresh.errors import InputError
+from afresh.errors import ConfigError, InputError
 from afresh.store import Sqlite
+
+if TYPE_CHECKING:
+    from afresh.detect import Rules
 
 
 def settings(config: Path | None, store: Path | None) -> Config:
     """The settings, with the store given on the command line in place of theirs."""
     read = load(config)
+    site_rules(read)
     return replace(read, store=replace(read.store, path=store)) if store else read
+
+
+def site_rules(config: Config) -> "dict[str, Rules]":
+    """The sites' own rules for what counts as a change, by host; ConfigError if a selector cannot be used."""
+    if not config.site:
+        return {}
+    from afresh.detect import Rules
+
+    rules = {}
+    for site in config.site:
+        try:
+            rules[site.host.lower()] = Rules(site.keep, site.drop, site.compare)
+        except ValueError as error:
+            hint = 'Write it like "main", ".price" or "#news > li".'
+            raise ConfigError(f"In the rules for {site.host}, {error}.", hint=hint) from None
+    return rules
 
 
 def open_store(config: Config, *, create: bool) -> Sqlite:
     """The store that the settings name."""
-    return Sqlite(config.store.path, create=create, keep_crawls=config.store.history)
+    return Sqlite(config.store.path, create=create, keep_crawls=config.store.history, max_inbox=config.store.max_inbox)
 
 
 def require_wanted(host: str, never: Container[str]) -> None:

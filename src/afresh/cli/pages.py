@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from afresh.cli.options import ConfigFile, Json, StoreFile
-from afresh.cli.terminal import as_json, now
+from afresh.cli.terminal import as_json, errors, now, plain
 from afresh.errors import ConfigError, InputError
-from afresh.types import Page
+from afresh.types import Importance, Page
 from afresh.units import importance as importance_in
+
+MAX_NAMED = 20  # lines that are skipped
 
 
 def init(
@@ -76,7 +78,16 @@ def add(
         raise InputError(f"{first.message}{more}", hint=f"{first.hint} Nothing was added; --skip-bad leaves it out.")
     with open_store(read, create=True) as kept:
         new = kept.add(pages)
-    counts = {"new": new, "known": len(pages) - new, "skipped": len(bad)}
+    counts = {
+        "new": new,
+        "known": len(pages) - new,
+        "skipped": len(bad),
+        "skipped_lines": [error.message for error in bad],
+    }
+    for error in bad[:MAX_NAMED]:
+        errors.print(f"Skipped {plain(error.message)}")
+    if len(bad) > MAX_NAMED:
+        errors.print(f"Skipped {len(bad) - MAX_NAMED} more (--json names all)")
     if json:
         typer.echo(as_json(counts))
     else:
@@ -99,7 +110,7 @@ def _lines_of(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _read(
-    lines: list[tuple[str, str]], importance: float | None, never: Iterable[str]
+    lines: list[tuple[str, str]], importance: Importance | None, never: Iterable[str]
 ) -> tuple[list[Page], list[InputError]]:
     """Pages from lines of text, and what is wrong with the others."""
     from afresh.cli.opening import require_wanted
@@ -118,14 +129,16 @@ def _read(
     return list(pages.values()), bad
 
 
-def _page(line: str, importance: float | None) -> Page:
-    from afresh.frontier import canonical, host_of
+def _page(line: str, importance: Importance | None) -> Page:
+    from afresh.frontier import canonical, canonical_or_none, host_of
 
     address, *rest = line.split() or [""]
+    if canonical_or_none(address) is None:  # what stands behind it may be no importance, but part of a mistake
+        address, rest = line.strip(), []
+    url = canonical(address)
     if rest:
         try:
             importance = importance_in(" ".join(rest))
         except ConfigError as error:
             raise InputError(error.message, hint=f"Write a URL, a blank, and its importance. {error.hint}") from None
-    url = canonical(address)
     return Page(url, host_of(url), added=now(), importance=importance)

@@ -15,13 +15,13 @@ from rich.console import Console
 from afresh.cli.options import ConfigFile, StoreFile
 from afresh.cli.terminal import as_json, console, errors, outlive_pipes, output_failed
 from afresh.config import Config
-from afresh.errors import InputError
+from afresh.errors import ConfigError, InputError
 from afresh.units import duration, rate, show_rate
 
 if TYPE_CHECKING:
     from afresh.daemon import Daemon, Discovery
     from afresh.frontier import Allowance
-    from afresh.store import Store
+    from afresh.store import Sqlite
 
 SITE = 1_000  # pages
 FOUND = ("new", "changed", "unchanged", "gone")  # what most crawls find
@@ -106,9 +106,11 @@ def crawl(
 
 
 def keep_fresh(
-    config: Config, kept: "Store", progress: "Progress", limit: float | None, discovery: "Discovery | None" = None
+    config: Config, kept: "Sqlite", progress: "Progress", limit: float | None, discovery: "Discovery | None" = None
 ) -> None:
     """Run a daemon on a store until a stop signal comes or the time is up."""
+    if not config.crawl.budget > 0:
+        raise ConfigError("A budget of 0 crawls nothing.", hint="Give a rate above 0, such as --budget 1/s.")
     totals = kept.totals()
     if not totals.pages:
         raise InputError("There are no pages to keep fresh.", hint="Add some: afresh add https://example.com/")
@@ -122,6 +124,7 @@ def keep_fresh(
     )
     from afresh.daemon import Daemon, SteadyClock
     from afresh.frontier import HostPatterns
+    from afresh.store.socket_file import socket_path
 
     detector = detector_for(config)  # settings that make no sense are refused before anything takes time,
     kept.claim()  # and so is a store that another process runs on
@@ -145,6 +148,7 @@ def keep_fresh(
             concurrency=config.crawl.concurrency,
             grace=config.crawl.grace,
             max_unwritten=config.crawl.max_unwritten,
+            socket=socket_path(kept.path),
             listeners=[progress.hear],
         )
         progress.stop = daemon.stop

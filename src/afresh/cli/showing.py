@@ -1,6 +1,7 @@
 """Commands that tell what is kept and why: status and show."""
 
 import math
+from contextlib import suppress
 from dataclasses import asdict
 from json import loads
 from typing import Annotated, Any
@@ -13,8 +14,9 @@ from afresh.cli.wording import INDENT, calibration_lines, freshness_lines, price
 from afresh.config import Config
 from afresh.errors import InputError
 from afresh.store import PageState, Store, understood
+from afresh.store.socket_file import ask
 from afresh.types import Crawl
-from afresh.units import show_duration, show_rate, show_size
+from afresh.units import show_duration, show_importance, show_rate, show_size
 
 OLDEST = 1e100  # seconds; an age at which all is gained that time brings
 # The words of a page's history, for people.
@@ -61,36 +63,44 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
 
 def _status(kept: Store, when: float, config: Config) -> dict[str, Any]:
     from afresh.cli.allowed import allowed
+    from afresh.frontier import Allowance
 
-    alive, totals, budget = _number(kept, "alive"), kept.totals(), _number(kept, "budget")
-    running = alive is not None and when - alive < ALIVE
+    said = ask(config.store.path, "status") or {}  # by the runner, which knows most, and as of now
+    alive, totals = _number(kept, "alive"), kept.totals()
+    budget, price = (said.get(name) or _number(kept, name) for name in ("budget", "price"))
+    polite = Allowance.from_text(said.get("allowance")) or allowed(kept, config)
     return {
         **asdict(totals),
-        "running": running,
+        "pages": max(totals.pages, said.get("pages") or 0),  # those that are not durable yet included
+        "running": bool(said) or (alive is not None and when - alive < ALIVE),
         "budget": budget,
-        "politeness": allowed(kept, config).sentence(config.crawl.budget if budget is None else budget),
-        "price": _number(kept, "price"),
-        **_freshness(kept, when, config, running),
-        "calibration": _calibration(kept.get("calibration")),
+        "politeness": polite.sentence(config.crawl.budget if budget is None else budget),
+        "price": price,
+        **(_said_by_runner(said, when) or _freshness(kept, when, config)),
+        "calibration": said.get("calibration") or _calibration(kept.get("calibration")),
     }
 
 
-def _freshness(kept: Store, when: float, config: Config, running: bool) -> dict[str, Any]:
-    """How fresh copies are, weighted by what, who says so, and how long ago."""
+def _said_by_runner(said: dict[str, Any], when: float) -> dict[str, Any] | None:
+    stated = said.get("freshness")
+    return stated and {
+        "expected_freshness": stated["share"],
+        "freshness_weighted_by": "requests" if stated["by_requests"] else "pages",
+        "freshness_by": "runner",
+        "freshness_age": max(when - stated["time"], 0.0),
+    }
+
+
+def _freshness(kept: Store, when: float, config: Config) -> dict[str, Any]:
+    """How fresh copies are by what the store says, weighted by what, and how long ago."""
     from afresh.cli.stating import stated_freshness
 
-    at, stated = _number(kept, "freshness_at"), _number(kept, "freshness")
-    if running and stated is not None and at is not None:
-        by, age, weighted_by = "runner", when - at, kept.get("freshness_by")
-    else:
-        found = stated_freshness(kept, when, config.importance)
-        stated, by_requests = found or (None, False)
-        by, age, weighted_by = "store", 0.0, "requests" if by_requests else "pages"
+    stated, by_requests = stated_freshness(kept, when, config.importance) or (None, False)
     return {
         "expected_freshness": stated,
-        "freshness_weighted_by": weighted_by,
-        "freshness_by": by,
-        "freshness_age": age,
+        "freshness_weighted_by": "requests" if by_requests else "pages",
+        "freshness_by": "store",
+        "freshness_age": 0.0,
     }
 
 
@@ -133,7 +143,7 @@ def show(
         if body:
             _write_body(kept, address)
             return
-        facts = _facts(kept, state, now(), history, read.importance)
+        facts = _facts(kept, state, now(), history, read)
     typer.echo(as_json(facts)) if json else _print(facts)
 
 
@@ -146,24 +156,33 @@ def _write_body(kept: Store, url: str) -> None:
     sys.stdout.buffer.write(copy.body)
 
 
-def _facts(kept: Store, state: PageState, when: float, history: int, importance: dict[str, float]) -> dict[str, Any]:
-    from afresh.cli.stating import stated_of
+def _asked(config: Config, url: str) -> dict[str, Any] | None:
+    """What the runner says of a page; None if there is none, or it does not know the page."""
+    with suppress(InputError):
+        answer: dict[str, Any] | None = ask(config.store.path, "page", {"url": url})
+        return answer
+    return None
+
+
+def _facts(kept: Store, state: PageState, when: float, history: int, config: Config) -> dict[str, Any]:
+    from afresh.cli.stating import stated_by_runner, stated_of
     from afresh.frontier.hosts import put_off
 
     url = state.page.url
-    copy, price = kept.copy(url), _number(kept, "price")
-    stated = stated_of(kept, state, price or 0.0, when, importance)
+    copy, said = kept.copy(url), _asked(config, url)
+    price = (said or {}).get("price") or _number(kept, "price")
+    stated = stated_by_runner(said) or stated_of(kept, state, price or 0.0, when, config.importance)
     host = next((host for host in kept.hosts() if host.host == state.page.host), None)
     facts: dict[str, Any] = {
         "url": url,
-        "importance": state.page.importance,
+        "importance": show_importance(state.page.importance) if state.page.importance else None,
         "copy": None
         if copy is None
         else {
             "size": len(copy.body),
             "content_type": copy.content_type,
             "fetched": copy.fetched,
-            "checked": copy.checked,
+            "checked": stated.current or copy.checked,
             "etag": copy.validators.etag,
             "last_modified": copy.validators.last_modified,
             "fresh_probability": stated.fresh,
@@ -181,7 +200,8 @@ def _facts(kept: Store, state: PageState, when: float, history: int, importance:
         "price": price,
         "due": stated.due,
         "held_by": stated.held_by,
-        "first_crawls": _first_crawls(kept, state),
+        "first_crawls": _first_crawls(kept, state) if stated.first_crawls is None else stated.first_crawls,
+        "by": "store" if said is None else "runner",
     }
     last = kept.history(url, 1) if state.failures else []
     if last:

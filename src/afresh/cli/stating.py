@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from afresh.engine import Engine, FreshnessParts
 from afresh.estimate import Estimator, Grid, Sources
@@ -12,7 +13,7 @@ from afresh.estimate.activity_kept import from_text
 from afresh.estimate.base import BY_LEARNER, typical_rate
 from afresh.schedule import Few, Greedy, Plain
 from afresh.store import PageState, Store, understood
-from afresh.types import Beliefs
+from afresh.types import Beliefs, Importance
 
 SAMPLE = 20_000  # pages of a large store that stand for all of it
 STRETCH = 100  # neighbours among them
@@ -29,6 +30,8 @@ class Stated:
     due: float  # when it will be worth its price
     held_by: str
     parts: FreshnessParts | None = None  # how that probability comes about; None where there is no copy
+    first_crawls: int | None = None  # that go before it; None: nobody has counted them
+    current: float | None = None  # as of when the copy is, if the runner knows better than the store
 
 
 def some_states(kept: Store, most: int = SAMPLE) -> list[PageState]:
@@ -49,7 +52,7 @@ def _like(kept: Store, url: str) -> list[PageState]:
     return list(found.values())
 
 
-def stated_freshness(kept: Store, when: float, importance: Mapping[str, float]) -> tuple[float, bool] | None:
+def stated_freshness(kept: Store, when: float, importance: Mapping[str, Importance]) -> tuple[float, bool] | None:
     """The share of requests that would find a fresh copy, over all rates that each page may have, and whether pages
     differ in how much they are wanted (else each counts the same); None if there is nothing to say.
 
@@ -65,7 +68,7 @@ def stated_freshness(kept: Store, when: float, importance: Mapping[str, float]) 
     return (fresh / total, min(weights) < max(weights)) if total else None
 
 
-def stated_of(kept: Store, state: PageState, price: float, when: float, importance: Mapping[str, float]) -> Stated:
+def stated_of(kept: Store, state: PageState, price: float, when: float, importance: Mapping[str, Importance]) -> Stated:
     """What is said of one page, if a crawl has to gain so much; `importance` is that of the pages of each host."""
     if state.beliefs is None:
         return Stated(None, 0.0, None, when, "")
@@ -91,6 +94,24 @@ def stated_of(kept: Store, state: PageState, price: float, when: float, importan
     return Stated(engine.beliefs(url, when), _fresh(engine, state, when), why.value, why.due, why.held_by, parts)
 
 
+def stated_by_runner(said: Mapping[str, Any] | None) -> Stated | None:
+    """What a runner answered about a page; None if there is none, or it was never crawled."""
+    if said is None or said["current"] is None:
+        return None
+    believed = said["beliefs"]
+    shape = math.inf if believed["shape"] is None else believed["shape"]
+    return Stated(
+        Beliefs(**{**believed, "shape": shape}),
+        said["fresh_probability"],
+        said["value"],
+        math.inf if said["due"] is None else said["due"],
+        said["held_by"],
+        FreshnessParts(**said["parts"]),
+        said["first_crawls"],
+        said["current"],
+    )
+
+
 def _parts(told: Beliefs, state: PageState, when: float) -> FreshnessParts | None:
     if state.checked is None:
         return None
@@ -109,7 +130,7 @@ def _engine(
     kept: Store,
     states: Iterable[PageState],
     when: float,
-    importance: Mapping[str, float],
+    importance: Mapping[str, Importance],
     *,
     price: float = 0.0,
 ) -> Engine:

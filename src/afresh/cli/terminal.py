@@ -1,17 +1,19 @@
 """What is printed for people: safe text, times, and the JSON of every command."""
 
-import dataclasses
-import json
 import math
 import os
 import signal
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from threading import Timer
+from typing import NoReturn
 
 from rich.console import Console
+
+from afresh.units import as_json as as_json
 
 
 class _Plain(Console):
@@ -25,6 +27,22 @@ class _Plain(Console):
 # Long lines are left to the terminal: a line of ours must stay one line in a pipe.
 console = _Plain(highlight=False, markup=False, soft_wrap=True)
 errors = _Plain(stderr=True, highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def working(what: str, patience: float = 2.0) -> Iterator[None]:
+    """Show on standard error that something takes a while: a spinner on a terminal, else a line after `patience`."""
+    if errors.is_terminal:
+        with errors.status(f"{what} ..."):
+            yield
+        return
+    notice = Timer(patience, errors.print, [f"{what} ..."])
+    notice.daemon = True
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()
 
 
 def plain(text: str, longest: int = 300) -> str:
@@ -45,25 +63,6 @@ def moment(seconds: float | None) -> str:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, ValueError, OSError):
         return "never"
-
-
-def as_json(value: Any) -> str:
-    """One line of strict JSON; infinities become null."""
-    return json.dumps(_strict(value), ensure_ascii=True, allow_nan=False)
-
-
-def _strict(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {each.name: _strict(getattr(value, each.name)) for each in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {str(key): _strict(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(each) for each in value]
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def now() -> float:

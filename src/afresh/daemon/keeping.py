@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import replace
 from itertools import islice
 
 from afresh.daemon.discovery import Discovery
@@ -66,6 +67,8 @@ class Keeper:
         self._copies: dict[str, Copy] = {}  # copies that are not durable
         self._proven = bytearray(PLACES)  # whether the copies at a place (by hash) were found whole since the start
         self._damaged: set[str] = set()  # pages whose damaged copies were told of
+        self._touched: set[str] = set()  # pages of which something was heard that is not durable
+        self._taken: list[int] = []  # entries of the inbox whose effect is not durable
         self._last_page = 0
         self._left_out = 0  # pages of such hosts
         self._alive = 0.0  # when a sign of life was last written
@@ -147,7 +150,7 @@ class Keeper:
                 self._copies[url] = copy
                 self.pressure.hold(len(copy.body))
         after = PageState(
-            before.page,
+            self._page(before),
             self.engine.beliefs(url, self.clock()),
             validators,
             got,
@@ -162,9 +165,76 @@ class Keeper:
         self._newest[url] = after
         self._unwritten.append(Record(crawl, after, copy, self.engine.hosts.state(after.page.host)))
 
+    def _page(self, before: PageState) -> Page:
+        """The page as its operator wants it now: that may have changed since the fetch began."""
+        url = before.page.url
+        state = self._newest.get(url) or self._recent.get(url)
+        return before.page if state is None else state.page
+
+    def enter(self, url: str) -> bool:
+        """Whether a page is with the engine; one that waits for its turn goes in now."""
+        if url in self.newcomers:
+            self._enter(self.newcomers.pull(url), self.clock())
+        return url in self.engine
+
+    def heard(self, urls: Iterable[str], entry: int) -> None:
+        """An entry of the inbox has changed what is believed of these pages: both become durable together."""
+        self._touched.update(urls)
+        self._taken.append(entry)
+
+    def _heard(self) -> list[Record]:
+        """What was heard of pages, to be written."""
+        touched, self._touched = self._touched, set()
+        records = []
+        for url in touched:
+            if url in self.engine:
+                state = replace(
+                    self.state(url),
+                    beliefs=self.engine.beliefs(url, self.clock()),
+                    signals=self.engine.signals(url),
+                    learned=self.engine.learned(url),
+                )
+                self._newest[url] = state
+                records.append(Record(None, state))
+        return records
+
+    def said(self, pages: Iterable[Page], urgent: Iterable[str]) -> None:
+        """An operator's wishes are durable: what is remembered of these pages follows, and the engine hears of it."""
+        now = self.clock()
+        for page in pages:
+            for states in (self._newest, self._recent):
+                if page.url in states:
+                    states[page.url] = replace(states[page.url], page=page)
+            if page.url in self.newcomers:
+                self.newcomers.said(page)
+            if page.url in self.engine:
+                self.engine.tell(page, now)
+        for url in urgent:
+            if self.enter(url):
+                self.engine.crawl_now(url, now)
+
+    def remove(self, url: str) -> None:
+        """Forget a page and all that is not durable of it; its fetch may be under way."""
+        if url in self.engine:
+            self.engine.remove(url)
+        elif url in self.newcomers:
+            self.newcomers.pull(url)
+        elif self.store.state(url) is not None:
+            self._left_out -= 1
+        for states in (self._newest, self._recent):
+            states.pop(url, None)
+        copy = self._copies.pop(url, None)
+        for record in self._unwritten:
+            if record.state.page.url == url and record.copy is not None:
+                self.pressure.release(len(record.copy.body))
+        if copy is not None or any(record.state.page.url == url for record in self._unwritten):
+            self._unwritten = [record for record in self._unwritten if record.state.page.url != url]
+
     async def write(self, alive: float | None = None) -> tuple[Crawl, ...]:
         """Make what is queued durable, with the price and a sign of life for those who look at the store."""
         batch, self._unwritten = self._unwritten, []
+        taken, self._taken = self._taken, []
+        heard = self._heard()
         found = self.discovery.take() if self.discovery is not None else []
         now = self.clock() if alive is None else alive
         if found:
@@ -172,15 +242,15 @@ class Keeper:
             await asyncio.to_thread(self.store.add, found)
             for page in found:
                 self._forget(page.url, crawls=0)
-        if batch:
-            await asyncio.to_thread(self.store.write, batch)
+        if batch or taken:
+            await asyncio.to_thread(self.store.write, [*batch, *heard], taken=taken)
         values: dict[str, str | None] = {**self.take()}
         if self.permits is not None:
             values |= self.permits.take()
         if values or alive is not None or now - self._alive >= 1.0:
             await asyncio.to_thread(self.store.put, values | self._signs(now))
             self._alive = now
-        for record in batch:
+        for record in [*batch, *heard]:
             self._forget(record.state.page.url, record.state.crawls)
             if record.copy is not None:
                 self.pressure.release(len(record.copy.body))

@@ -5,19 +5,23 @@ its own, and writes what came of them in batches. A crawl is acknowledged (`Stor
 """
 
 import asyncio
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
+from afresh.daemon.answers import Answers
 from afresh.daemon.asking import Asker, GivenBack
 from afresh.daemon.clock import SteadyClock
 from afresh.daemon.discovery import PIECE, Discovery
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
+from afresh.daemon.intake import Intake
 from afresh.daemon.keeping import MAX_UNWRITTEN, Keeper
 from afresh.daemon.overview import Overview
 from afresh.daemon.permits import Permits
 from afresh.daemon.pressure import Pressure
+from afresh.daemon.questions import questions
 from afresh.daemon.reader import Reader
 from afresh.daemon.sitemaps import Sitemaps
 from afresh.detect import Detector
@@ -27,7 +31,8 @@ from afresh.estimate.activity_kept import from_text as activity_from_text
 from afresh.fetch import Fetcher
 from afresh.frontier import Addresses
 from afresh.store import Store, understood
-from afresh.types import Fetched, Order, Outcome, Verdict, Wait
+from afresh.store.messages import of_requests, of_signals
+from afresh.types import Fetched, Order, Outcome, Request, Signal, Verdict, Wait
 
 # Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
 # If it is us, this keeps few under way: were there hundreds, each would wait in our own queue while the time that its
@@ -61,6 +66,7 @@ class Daemon:
         grace: float = 10.0,
         write_every: float = 0.2,
         max_unwritten: int = MAX_UNWRITTEN,
+        socket: Path | None = None,
         listeners: Sequence[Listener] = (),
     ) -> None:
         self.engine = engine
@@ -84,6 +90,7 @@ class Daemon:
             overview=lambda: self.overview.values(),
             pressure=self._pressure,
         )
+        self._intake = Intake(store=store, engine=engine, keeper=self._keeper, clock=self.clock)
         self._reader = Reader(detector or Detector(), copy=self._keeper.copy, recall=store.get, discovery=discovery)
         self._asker = Asker(
             fetcher=fetcher,
@@ -95,6 +102,11 @@ class Daemon:
             never=never,
         )
         self.overview = Overview(engine=engine, asker=self._asker, clock=self.clock)
+        # What can be asked over the socket, by name: a caller may put in others before `run`.
+        self.questions = questions(
+            engine=engine, keeper=self._keeper, overview=self.overview, clock=self.clock, wake=self.wake
+        )
+        self._answers = Answers(socket, self.questions) if socket is not None else None
         self._permits = permits
         self._sitemaps = None
         if sitemaps and permits is not None and discovery is not None:
@@ -125,6 +137,23 @@ class Daemon:
         """Give no more orders; let what is under way finish."""
         self._ended.set()
 
+    def wake(self) -> None:
+        """Look into the inbox now."""
+        self._write_now.set()
+
+    async def observe(self, evidence: Iterable[Signal | Request], key: str = "") -> int:
+        """Take signals and requests in; they are durable when this returns, and take effect once, within a second.
+
+        Evidence with a `key` that was given before, of late, is the same sent again. Returns how many batches are new;
+        InboxFull if there is no room.
+        """
+        heard, now = list(evidence), self.clock()
+        signals = of_signals((each for each in heard if isinstance(each, Signal)), now, key and f"s {key}")
+        requests = of_requests((each for each in heard if isinstance(each, Request)), now, key and f"r {key}")
+        new = await asyncio.to_thread(self.store.post, [*signals, *requests])
+        self.wake()
+        return new
+
     async def run(self) -> None:
         """Crawl until `stop`; StoreError if the store can no longer be written."""
         self.store.claim()
@@ -142,6 +171,8 @@ class Daemon:
         if self._permits is not None:
             await self._permits.begin(self.clock())
         self._keeper.take_in()
+        if self._answers is not None:
+            await self._answers.open()
         self._tell(Started(self.pages))
         writer = asyncio.create_task(self._keep_store())
         writer.add_done_callback(lambda _: self._ended.set())
@@ -162,6 +193,8 @@ class Daemon:
                 await writer  # writes the rest, and raises what it could not write
             finally:
                 self._reader.close()
+                if self._answers is not None:
+                    await self._answers.close()
         if self._fault is not None:
             raise self._fault
         self._tell(Stopped(released))
@@ -264,6 +297,9 @@ class Daemon:
         if self._sitemaps is not None and (rest := await self._sitemaps.turn(order)) is not None:
             self._release(order, rest)
             return
+        if order.url not in self.engine:  # it was removed meanwhile
+            self._release(order)
+            return
         before = self._keeper.state(order.url)
         fetched = await self._asker.ask(order, await self._keeper.conditions(before))
         if isinstance(fetched, GivenBack):
@@ -278,6 +314,9 @@ class Daemon:
                     self._keeper.welcome(some)
                     if len(read.links.urls) > PIECE:
                         await asyncio.sleep(0)
+            if order.url not in self.engine:  # it was removed meanwhile
+                self._release(order)
+                return
             crawl = self.engine.finish(order, fetched, read.verdict, self.clock())
             self._keeper.keep(before, crawl, fetched, read.verdict, read.noise)
         finally:
@@ -293,8 +332,10 @@ class Daemon:
         while not self._settled.is_set():
             self._write_now.clear()
             await self._write()
-            if self._keeper.take_in():
-                self._give_orders()
+            if await self._intake.take():
+                self._write_now.set()
+            self._keeper.take_in()
+            self._give_orders()
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.write_every):
                     await self._write_now.wait()

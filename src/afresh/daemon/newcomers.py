@@ -7,9 +7,11 @@ is due its share of the orders, and when there is nothing else to do: no part of
 """
 
 from collections import OrderedDict, deque
+from dataclasses import replace
 
-from afresh.frontier import site_of
+from afresh.frontier import host_of, site_of
 from afresh.store import PageState
+from afresh.types import Page
 
 MIN_SHARE = 1 / 16  # of the orders, for the first crawls of one site's other hosts; more if there are fewer sites
 MAX_SHARE = 1 / 2  # for those of all sites together
@@ -53,6 +55,32 @@ class Newcomers:
         share = max(1 / len(self._firsts), MIN_SHARE)
         self._credit += min(share * len(self._waiting), MAX_SHARE)
         return self.take() if self._credit >= 1 else None
+
+    def pull(self, url: str) -> PageState:
+        """A page that waits and shall not any longer."""
+        site, host, nth = self._find(url)
+        pages = self._waiting[site][host]
+        state = pages[nth]
+        del pages[nth]
+        if not pages:
+            del self._waiting[site][host]
+        if not self._waiting[site]:
+            del self._waiting[site]
+        self._urls.remove(url)
+        return state
+
+    def said(self, page: Page) -> None:
+        """The operator says something else of a page that waits."""
+        site, host, nth = self._find(page.url)
+        pages = self._waiting[site][host]
+        pages[nth] = replace(pages[nth], page=page)
+
+    def _find(self, url: str) -> tuple[str, str, int]:
+        """Where a page waits: its site, its host and its place among that one's pages."""
+        host = host_of(url)
+        site = self._site(host)
+        nth = next(nth for nth, state in enumerate(self._waiting[site][host]) if state.page.url == url)
+        return site, host, nth
 
     def take(self) -> PageState | None:
         """The next page, of the site that has waited longest; None if nobody waits."""

@@ -9,6 +9,7 @@ from afresh.engine import Engine, Stated
 from afresh.frontier import Allowance, allowance
 
 SURVEY_EVERY = 2.0  # seconds
+NEW_SECONDS = 1.0
 IDLE_TIMES = 10.0  # after a survey it rests this many times as long as that took: no more than a tenth of a core
 
 
@@ -32,6 +33,11 @@ class Overview:
             await self.renew()
             await asyncio.sleep(max(SURVEY_EVERY, IDLE_TIMES * (time.monotonic() - began)))
 
+    async def renew_unless_new(self) -> None:
+        """State everything anew for somebody who asks now, unless that was done a moment ago."""
+        if self.stated is None or self.clock() - self.stated.time > NEW_SECONDS:
+            await self.renew()
+
     async def renew(self) -> None:
         """State everything anew."""
         survey = self.engine.survey(self.clock())
@@ -43,12 +49,5 @@ class Overview:
             self.allowance = await asyncio.to_thread(allowance, rests, self.asker.address_of, addresses.turns)
 
     def values(self) -> dict[str, str]:
-        """The statements, for those who look at the store."""
-        values = {}
-        if self.stated is not None:
-            values["freshness"] = repr(self.stated.share)
-            values["freshness_at"] = repr(self.stated.time)
-            values["freshness_by"] = "requests" if self.stated.by_requests else "pages"
-        if self.allowance is not None:
-            values["allowance"] = self.allowance.to_text()
-        return values
+        """What is worth keeping, for those who look at the store when nobody runs on it."""
+        return {} if self.allowance is None else {"allowance": self.allowance.to_text()}

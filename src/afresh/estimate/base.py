@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from afresh.types import Beliefs
+from afresh.types import Beliefs, Importance
 
 # How what a `Learner` has learned of a page begins; the first byte counts what its sums have meant.
 BY_LEARNER = b"\x03afresh"
@@ -30,11 +30,19 @@ class Estimator(Protocol):
         slot: int,
         *,
         now: float,
-        importance: float | None = ...,
+        importance: Importance | None = ...,
+        popularity: float | None = ...,
         learned: bytes = ...,
         kin: tuple[str, ...] = ...,
     ) -> None:
-        """Start to learn about a page, or go on from what `learned` of it before; `kin`: groups of pages like it."""
+        """Start to learn about a page, or go on from what `learned` of it before; `kin`: groups of pages like it.
+
+        `importance`: what the operator says it is worth. `popularity`: how often it is asked for by reports of others,
+        in times the average page, until requests of its own say more.
+        """
+
+    def told(self, slot: int, *, importance: Importance | None, popularity: float | None) -> None:
+        """The operator says something else of the page from now on; see `add`."""
 
     def crawled(self, slot: int, *, elapsed: float, signals: float, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""

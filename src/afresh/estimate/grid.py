@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from afresh.estimate.popularity import Popularity
 from afresh.estimate.requests import MEMORY as REQUESTS
-from afresh.estimate.requests import faded, ordinary_share, request_rate, valued
-from afresh.types import Beliefs
+from afresh.estimate.requests import faded, ordinary_share, request_rate
+from afresh.types import Beliefs, Importance
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,7 +39,8 @@ _UNSEEN = bytes(4 * POINTS)  # the likelihoods of a page that was never observed
 @dataclass(slots=True)
 class _Page:
     added: float
-    importance: float | None
+    importance: Importance | None = None
+    popularity: float = 1.0
     requests: float = 0.0  # a count that fades slowly
     burst: float = 0.0  # and one that fades fast
     asked: float = 0.0  # when they were brought up to date
@@ -74,18 +75,31 @@ class Grid:
         self._popularity = Popularity()
 
     def add(
-        self, slot: int, *, now: float, importance: float | None = None, learned: bytes = b"", kin: tuple[str, ...] = ()
+        self,
+        slot: int,
+        *,
+        now: float,
+        importance: Importance | None = None,
+        popularity: float | None = None,
+        learned: bytes = b"",
+        kin: tuple[str, ...] = (),
     ) -> None:
         """Start to learn about a page, or go on from what `learned` of it before; kin matter for requests."""
-        page = _Page(added=now, importance=importance, asked=now)
+        page = _Page(added=now, asked=now)
         if learned:
             self._restore(page, learned)
         self._pages[slot] = page
+        self.told(slot, importance=importance, popularity=popularity)
         page.group = self._popularity.group(kin)
         requests = faded(page.requests, now - page.asked, REQUESTS.slow)
         self._popularity.add(page.group, now, since=page.added, requests=requests)
         if page.observations:
             self._share(page)
+
+    def told(self, slot: int, *, importance: Importance | None, popularity: float | None) -> None:
+        """The operator says something else of the page from now on."""
+        page = self._pages[slot]
+        page.importance, page.popularity = importance, 1.0 if popularity is None else popularity
 
     def _restore(self, page: _Page, learned: bytes) -> None:
         size = len(learned) - 4 * (POINTS + len(SIGNAL_WEIGHTS))
@@ -220,16 +234,17 @@ class Grid:
 
     def _request_rate(self, page: _Page, now: float) -> float:
         """Counted requests, drawn towards the average of its siblings; all equal while none was seen."""
-        if page.importance is not None and page.importance >= 0.0:
-            return page.importance
+        if page.importance is not None and not page.importance.times:
+            return page.importance.value
         elapsed = now - page.asked
         rate = request_rate(
             faded(page.requests, elapsed, REQUESTS.slow),
             faded(page.burst, elapsed, REQUESTS.fast),
             now - page.added,
             self._popularity.average(page.group, now),
+            popularity=page.popularity,
         )
-        return valued(rate, page.importance)
+        return rate if page.importance is None else page.importance.of(rate)
 
 
 def _shape(gap: float) -> float:

@@ -1,7 +1,6 @@
 """The estimator that the live engine uses: `online` behind the small interface of `base`."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from afresh.estimate.base import BY_LEARNER
 from afresh.estimate.online import (
@@ -19,8 +18,8 @@ from afresh.estimate.online import (
     sweep,
 )
 from afresh.estimate.popularity import Popularity
-from afresh.estimate.requests import MEMORY, Memory, faded, ordinary_share, request_rate, valued
-from afresh.types import Beliefs
+from afresh.estimate.requests import MEMORY, Memory, faded, ordinary_share, request_rate
+from afresh.types import Beliefs, Importance
 
 MOST_GROUPS = 65_536
 _MARK = BY_LEARNER
@@ -47,7 +46,8 @@ class Learner:
         self.table = new_table(0, typical_rate=typical_rate, now=0.0, memory=memory)
         self._groups: dict[str, int] = {}
         self._room = self.table.groups  # for more groups than there are
-        self._given: NDArray[np.float32] | None = None  # importance set by the operator, of each page; NaN: none
+        self._given: dict[int, Importance] = {}  # by the operator
+        self._reported: dict[int, float] = {}  # popularity, by others
         self._live = np.zeros(0, np.bool_)
         self._pages = 0
         self._memory = requests
@@ -60,7 +60,8 @@ class Learner:
         slot: int,
         *,
         now: float,
-        importance: float | None = None,
+        importance: Importance | None = None,
+        popularity: float | None = None,
         learned: bytes = b"",
         kin: tuple[str, ...] = (),
     ) -> None:
@@ -83,10 +84,16 @@ class Learner:
         self._popularity.add(
             self._popular(slot), now, since=since, requests=faded(requests, now - self._asked(slot), self._memory.slow)
         )
-        if importance is not None and self._given is None:
-            self._given = np.full(len(self._live), np.nan, np.float32)
-        if self._given is not None:
-            self._given[slot] = np.nan if importance is None else importance
+        self.told(slot, importance=importance, popularity=popularity)
+
+    def told(self, slot: int, *, importance: Importance | None, popularity: float | None) -> None:
+        """The operator says something else of the page from now on."""
+        self._given.pop(slot, None)
+        self._reported.pop(slot, None)
+        if importance is not None:
+            self._given[slot] = importance
+        if popularity is not None:
+            self._reported[slot] = popularity
 
     def crawled(self, slot: int, *, elapsed: float, signals: float, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
@@ -143,8 +150,7 @@ class Learner:
         self.table.pages[slot] = np.zeros((), PAGE)
         self._pages -= bool(self._live[slot])
         self._live[slot] = False
-        if self._given is not None:
-            self._given[slot] = np.nan
+        self.told(slot, importance=None, popularity=None)
 
     def _make_room(self, slot: int) -> None:
         pages = self.table.pages
@@ -153,9 +159,6 @@ class Learner:
             more[: len(pages)] = pages
             self.table = self.table._replace(pages=more)
             self._live = np.concatenate([self._live, np.zeros(len(more) - len(self._live), np.bool_)])
-            if self._given is not None:
-                missing = np.full(len(more) - len(self._given), np.nan, np.float32)
-                self._given = np.concatenate([self._given, missing])
         self.table.control[USED] = max(self.table.control[USED], slot + 1)
 
     def _group(self, kin: tuple[str, ...]) -> int:
@@ -211,9 +214,9 @@ class Learner:
             record["asked"] = asked
 
     def _request_rate(self, slot: int, now: float) -> float:
-        given = np.nan if self._given is None else float(self._given[slot])
-        if given >= 0.0:
-            return given
+        given = self._given.get(slot)
+        if given is not None and not given.times:
+            return given.value
         record = self.table.pages[slot]
         elapsed = max(0.0, now - self._asked(slot))
         rate = request_rate(
@@ -222,8 +225,9 @@ class Learner:
             now - float(record["since"]),
             self._popularity.average(self._popular(slot), now),
             self._memory,
+            self._reported.get(slot, 1.0),
         )
-        return valued(rate, None if given != given else given)
+        return rate if given is None else given.of(rate)
 
 
 def compile_ahead() -> None:

@@ -50,27 +50,21 @@ def ordinary_share(slow: float, fast: float, watched: float, memory: Memory = ME
     return max(2.0 * ordinary / burst, math.exp(-max(watched, 0.0) / memory.slow), _LEAST_SHARE)
 
 
-def request_rate(slow: float, fast: float, watched: float, average: float, memory: Memory = MEMORY) -> float:
-    """Requests per second, drawn towards the average page by one request's worth; 1 while nobody asked for anything.
+def request_rate(
+    slow: float, fast: float, watched: float, average: float, memory: Memory = MEMORY, popularity: float = 1.0
+) -> float:
+    """Requests per second, drawn by one request's worth towards the average page, or to `popularity` times that.
 
-    >>> request_rate(0.0, 0.0, 100.0, 0.0)
-    1.0
+    An average of 0 says that nobody asked for anything: then 1 is taken for it.
+
+    >>> request_rate(0.0, 0.0, 100.0, 0.0), request_rate(0.0, 0.0, 100.0, 0.0, popularity=3.0)
+    (1.0, 3.0)
     >>> round(request_rate(300.0, 300.0, 100.0, 1.0), 2)
     2.98
     """
     if average <= 0.0:
-        return 1.0
+        return popularity
+    average *= max(popularity, 1e-9)
     ordinary = (slow + 1.0) / (exposure(watched, memory.slow) + 1.0 / average)
     sure = fast - _SURE * math.sqrt(fast)
     return max(ordinary, sure / (exposure(watched, memory.fast) + 1.0 / average))
-
-
-def valued(rate: float, importance: float | None) -> float:
-    """A learned request rate as the operator wants it: 0 or more overrides it, less than 0 multiplies by that much.
-
-    >>> valued(2.0, None), valued(2.0, 5.0), valued(2.0, -5.0)
-    (2.0, 5.0, 10.0)
-    """
-    if importance is None:
-        return rate
-    return importance if importance >= 0.0 else -importance * rate

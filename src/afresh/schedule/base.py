@@ -109,6 +109,27 @@ class Schedules(Protocol):
     def host_rests(self, host: int, until: float) -> None:
         """Hand out no page of this host before `until`."""
 
+    def pause(self, slot: int) -> None:
+        """Keep the page out of play until `resume`; one that is being fetched is paused when it comes back."""
+
+    def resume(self, slot: int, now: float) -> None:
+        """Bring a paused page back into play."""
+
+    def crawl_now(self, slot: int, now: float) -> None:
+        """Crawl the page before all others, as soon as the budget and its host allow it."""
+
+    def not_more_often_than(self, slot: int, seconds: float, now: float) -> None:
+        """Leave at least so many seconds between two crawls of the page; 0: no limit."""
+
+    def at_least_every(self, slot: int, seconds: float, now: float) -> None:
+        """Crawl the page at least every so many seconds, whatever it gains; infinity: no limit."""
+
+    def set_host(self, host: int, *, gap: float | None = ..., budget: float | None = ...) -> None:
+        """Give a host a least gap between two crawls, or a budget of its own (cost per second; infinity: none)."""
+
+    def host_price(self, host: int) -> float:
+        """What a crawl of a host that is at its cap has to gain; 0: the common price holds."""
+
     def remove(self, slot: int) -> None:
         """Forget the page."""
 

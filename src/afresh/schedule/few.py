@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from afresh.schedule.base import Explanation, Pick
 from afresh.schedule.greedy import Greedy
 from afresh.schedule.plain import PAGE
-from afresh.schedule.priced import PricedByPicks
+from afresh.schedule.priced import PricedByPicks, require_seconds
 from afresh.types import Wait
 from afresh.value.arguments import blame
 from afresh.value.crawl import value_of_pages
@@ -44,7 +44,11 @@ class _Columns:
     signals: Floats  # heard since then
     signals_at_lease: Floats
     lease_ends: Floats
-    may_go: Floats  # when the page itself may be handed out; ∞: the slot is free
+    not_before: Floats
+    crawled: Floats  # when the copy was last confirmed, by the clock; −∞: there is none
+    shortest: Floats  # never more often than; 0: no limit
+    paused: Floats  # 1: it is
+    may_go: Floats  # when the page itself may be handed out, by all of these; ∞: it may not, or the slot is free
     bound: Floats  # on its value until the horizon
 
     @classmethod
@@ -73,6 +77,9 @@ class Few(PricedByPicks):
         self._columns = _Columns.room(0)
         self._count = 0
         self._free: list[int] = []
+        self._longest: dict[int, float] = {}  # of pages that are to be crawled at least this often
+        self._limited: tuple[NDArray[np.int64], Floats] | None = None  # the same as arrays, found anew after changes
+        self._urgent: dict[int, None] = {}  # pages that an operator wants before all others, the first first
         self._touched: set[int] = set()  # pages whose bounds are out of date
         self._horizon = -inf
         self._bounded = (-inf, 0)  # when all bounds were last found, and after how many picks
@@ -109,7 +116,8 @@ class Few(PricedByPicks):
         kept.request_rate[slot], kept.change_rate[slot] = request_rate, change_rate
         kept.recall[slot], kept.false_rate[slot], kept.shape[slot], kept.cost[slot] = recall, false_rate, shape, cost
         kept.current[slot], kept.signals[slot], kept.signals_at_lease[slot] = now - age, signals, 0.0
-        kept.lease_ends[slot] = kept.may_go[slot] = -inf
+        kept.lease_ends[slot] = kept.not_before[slot] = kept.may_go[slot] = -inf
+        kept.crawled[slot], kept.shortest[slot], kept.paused[slot] = now - age, 0.0, 0.0
         kept.host[slot] = host
         self._touched.add(slot)
         self._reach_host(host)
@@ -129,7 +137,7 @@ class Few(PricedByPicks):
                 self._host_opens = more
 
     def _open_host(self, host: int) -> None:
-        opens = max(self._host_busy_until[host], self._host_rests_until[host])
+        opens = max(self._host_busy_until[host], self._host_rests_until[host], self._spent_until(host))
         self._host_opens[host] = opens if self._host_pages[host] else inf
 
     def update(
@@ -173,6 +181,10 @@ class Few(PricedByPicks):
         soonest = float(self._host_opens.min(initial=inf))
         if soonest > now:
             return Wait(soonest, "hosts" if len(self) else "no pages")
+        if (wanted := self._wanted(now)) is not None:
+            self._pace.take(now, float(self._columns.cost[wanted]))
+            self._lease(wanted, now, None)
+            return Pick(wanted, self._worth_of(wanted, now), self._price)
         self._find_bounds(now)
         kept, count = self._columns, self._count
         opens = np.maximum(self._host_opens[kept.host[:count]], kept.may_go[:count])
@@ -193,8 +205,25 @@ class Few(PricedByPicks):
         elif kept.current[slot] > -inf:
             self._learn_price(best, len(self))
         self._pace.take(now, float(kept.cost[slot]))
-        self._lease(slot, now)
+        self._lease(slot, now, best)
         return Pick(slot, best, self._price)
+
+    def _wanted(self, now: float) -> int | None:
+        """The page that an operator wants before all others, or that was left alone longer than he allows."""
+        kept = self._columns
+        for slot in self._urgent:
+            if not kept.paused[slot] and max(self._host_opens[kept.host[slot]], kept.lease_ends[slot]) <= now:
+                return slot
+        if not self._longest:
+            return None
+        if self._limited is None:
+            self._limited = np.fromiter(self._longest, np.int64), np.fromiter(self._longest.values(), np.float64)
+        slots, longest = self._limited
+        opens = np.maximum(self._host_opens[kept.host[slots]], kept.may_go[slots])
+        copied = kept.crawled[slots] > -inf
+        overdue = np.where((opens <= now) & copied, (now - kept.crawled[slots]) / longest, 0.0)
+        place = int(overdue.argmax())
+        return int(slots[place]) if overdue[place] >= 1.0 else None
 
     def _best_above(self, bounds: Floats, value: float, now: float) -> tuple[int, float]:
         """The page of the highest value among those that may be worth at least this; the lower slot of equals."""
@@ -257,13 +286,22 @@ class Few(PricedByPicks):
     def _worth_of(self, slot: int, now: float) -> float:
         return float(self._worth(slice(slot, slot + 1), now)[0])
 
-    def _lease(self, slot: int, now: float) -> None:
+    def _lease(self, slot: int, now: float, value: float | None) -> None:
         kept = self._columns
-        kept.lease_ends[slot] = kept.may_go[slot] = now + self.lease
+        kept.lease_ends[slot] = now + self.lease
+        self._renew(slot)
+        self._spend(int(kept.host[slot]), float(kept.cost[slot]), value, now)
         kept.signals_at_lease[slot] = kept.signals[slot]
         host = int(kept.host[slot])
         self._host_busy_until[host] = now + self.lease
         self._open_host(host)
+
+    def _renew(self, slot: int) -> None:
+        """Find out again when the page itself may go."""
+        kept = self._columns
+        limit = kept.crawled[slot] + kept.shortest[slot] if kept.shortest[slot] > 0 else -inf
+        free = max(kept.lease_ends[slot], kept.not_before[slot], limit)
+        kept.may_go[slot] = inf if kept.paused[slot] else free
 
     def finish(
         self,
@@ -278,16 +316,52 @@ class Few(PricedByPicks):
         """The order is done: the copy is as of `crawled` (None: nothing was refreshed); its host rests for `gap`."""
         kept = self._columns
         if crawled is not None:
-            kept.current[slot] = crawled
+            kept.current[slot] = kept.crawled[slot] = crawled
             # Hints heard after the fetch began may be about a change that came too late for it.
             kept.signals[slot] = max(0.0, kept.signals[slot] - kept.signals_at_lease[slot])
             self._touched.add(slot)
+        if crawled is not None or put_off:
+            self._urgent.pop(slot, None)  # an order that was not carried out comes again
         kept.signals_at_lease[slot] = 0.0
         kept.lease_ends[slot] = -inf
-        kept.may_go[slot] = now + put_off
+        kept.not_before[slot] = now + put_off
+        self._renew(slot)
         host = int(kept.host[slot])
         self._host_busy_until[host] = -inf
         self.host_rests(host, now + gap)
+
+    def pause(self, slot: int) -> None:
+        """Keep the page out of play until `resume`."""
+        self._columns.paused[slot] = 1.0
+        self._renew(slot)
+
+    def resume(self, slot: int, now: float) -> None:
+        """Bring a paused page back into play."""
+        self._columns.paused[slot] = 0.0
+        self._renew(slot)
+
+    def crawl_now(self, slot: int, now: float) -> None:
+        """Crawl the page before all others, as soon as the budget and its host allow it."""
+        self._urgent[slot] = None
+
+    def not_more_often_than(self, slot: int, seconds: float, now: float) -> None:
+        """Leave at least so many seconds between two crawls of the page; 0: no limit."""
+        self._columns.shortest[slot] = require_seconds(seconds, 0.0)
+        self._renew(slot)
+
+    def at_least_every(self, slot: int, seconds: float, now: float) -> None:
+        """Crawl the page at least every so many seconds, whatever it gains; infinity: no limit."""
+        self._longest.pop(slot, None)
+        if require_seconds(seconds, 1e-9) < inf:
+            self._longest[slot] = seconds
+        self._limited = None
+
+    def set_host(self, host: int, *, gap: float | None = None, budget: float | None = None) -> None:
+        """Give a host a budget of its own; the gap is given with every answer."""
+        self._reach_host(host)
+        if budget is not None:
+            self._set_purse(host, budget)
+            self._open_host(host)
 
     def host_rests(self, host: int, until: float) -> None:
         """Hand out no page of this host before `until`."""
@@ -305,6 +379,9 @@ class Few(PricedByPicks):
         self._open_host(host)
         kept.may_go[slot], kept.lease_ends[slot] = inf, -inf
         kept.request_rate[slot] = 0.0
+        self._urgent.pop(slot, None)
+        self._longest.pop(slot, None)
+        self._limited = None
         self._free.append(slot)
 
     def explain(self, slot: int, now: float) -> Explanation:
@@ -333,9 +410,11 @@ class Few(PricedByPicks):
         host, leased = int(kept.host[slot]), kept.lease_ends[slot] > now
         reasons = {
             "leased": leased,
+            "paused": kept.paused[slot] > 0,
             "put off": kept.may_go[slot] > now,
             "host busy": self._host_busy_until[host] > now,
             "host resting": self._host_rests_until[host] > now,
+            "host budget": self._spent_until(host) > now,
             "below the price": value < self._price,
         }
         return next((reason for reason, holds in reasons.items() if holds), "")

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from afresh.schedule.base import Explanation, Pick
-from afresh.schedule.priced import PricedByPicks
+from afresh.schedule.priced import PricedByPicks, require_seconds
 from afresh.types import Wait
 
 Floats = npt.NDArray[np.float64]
@@ -30,6 +30,11 @@ PAGE = np.dtype(
         ("signals_at_lease", "f8"),
         ("lease_ends", "f8"),  # −∞: not leased
         ("not_before", "f8"),
+        ("crawled", "f8"),  # when the copy was last confirmed, by the clock; −∞: there is none
+        ("shortest", "f8"),  # never more often than; 0: no limit
+        ("longest", "f8"),  # at least every; ∞: no limit
+        ("paused", "?"),
+        ("urgent", "?"),
         ("active", "?"),
     ]
 )
@@ -89,7 +94,7 @@ class Plain(PricedByPicks):
         slot = self._free.pop() if self._free else self._grow()
         self._pages[slot] = (
             *(request_rate, change_rate, recall, false_rate, shape, cost, host, now, now - age, signals),
-            *(0, -np.inf, -np.inf, True),
+            *(0, -np.inf, -np.inf, now - age, 0.0, np.inf, False, False, True),
         )
         self._reach_host(host)
         self.rule.added(slot, self._pages[slot], now)
@@ -153,6 +158,10 @@ class Plain(PricedByPicks):
             waiting = free_at[pages["active"]]
             return Wait(float(waiting.min()) if len(waiting) else float("inf"), "hosts" if len(waiting) else "no pages")
         urgency = np.where(may_go, self.rule.urgency(pages, now), -np.inf)
+        if (wanted := self._wanted(pages, may_go, now)) is not None:
+            self._pace.take(now, float(pages[wanted]["cost"]))
+            self._lease(wanted, now, None)
+            return Pick(wanted, float(urgency[wanted]), self._price)
         slot = int(np.argmax(urgency))
         best = float(urgency[slot])
         if best <= 0:
@@ -165,20 +174,32 @@ class Plain(PricedByPicks):
         elif pages[slot]["current"] > -np.inf:
             self._learn_price(best, len(self))
         self._pace.take(now, float(pages[slot]["cost"]))
-        self._lease(slot, now)
+        self._lease(slot, now, best)
         return Pick(slot, best, self._price)
+
+    def _wanted(self, pages: npt.NDArray[np.void], may_go: npt.NDArray[np.bool_], now: float) -> int | None:
+        """The page that an operator wants before all others, or that was left alone longer than he allows."""
+        limited = may_go & (pages["longest"] < np.inf) & (pages["crawled"] > -np.inf)
+        age = np.where(limited, now - pages["crawled"], 0.0)
+        overdue = np.where(may_go & pages["urgent"], np.inf, age / np.where(limited, pages["longest"], 1.0))
+        slot = int(np.argmax(overdue))
+        return slot if overdue[slot] >= 1.0 else None
 
     def _free_at(self, pages: npt.NDArray[np.void]) -> Floats:
         """When each page may go, by its own lease and delay and by its host's."""
-        hosts = np.maximum(self._host_busy_until, self._host_rests_until)[pages["host"]]
-        return np.asarray(np.maximum(hosts, self._own_at(pages)), dtype=np.float64)
+        resting = np.maximum(self._host_busy_until, self._host_rests_until)
+        for host, purse in self._purses.items():
+            if host < len(resting):
+                resting[host] = max(resting[host], purse.spent_until)
+        limits = np.maximum(
+            pages["not_before"], np.where(pages["shortest"] > 0, pages["crawled"] + pages["shortest"], -np.inf)
+        )
+        own = np.maximum(pages["lease_ends"], np.where(pages["urgent"], -np.inf, limits))
+        return np.asarray(np.where(pages["paused"], np.inf, np.maximum(resting[pages["host"]], own)), dtype=np.float64)
 
-    @staticmethod
-    def _own_at(pages: npt.NDArray[np.void]) -> Floats:
-        return np.asarray(np.maximum(pages["lease_ends"], pages["not_before"]), dtype=np.float64)
-
-    def _lease(self, slot: int, now: float) -> None:
+    def _lease(self, slot: int, now: float, value: float | None) -> None:
         page = self._pages[slot]
+        self._spend(int(page["host"]), float(page["cost"]), value, now)
         page["lease_ends"] = now + self.lease
         page["signals_at_lease"] = page["signals"]
         self._host_busy_until[page["host"]] = now + self.lease
@@ -197,14 +218,40 @@ class Plain(PricedByPicks):
         page = self._pages[slot]
         if crawled is not None:
             self.rule.crawled(slot, page, now=crawled, changed=changed)
-            page["current"] = crawled
+            page["current"] = page["crawled"] = crawled
             # Hints heard after the fetch began may be about a change that came too late for it.
             page["signals"] = max(0.0, page["signals"] - page["signals_at_lease"])
+        page["urgent"] &= crawled is None and not put_off  # an order that was not carried out comes again
         page["signals_at_lease"] = 0
         page["lease_ends"] = -np.inf
         page["not_before"] = now + put_off
         self._host_busy_until[page["host"]] = -np.inf
         self.host_rests(int(page["host"]), now + gap)
+
+    def pause(self, slot: int) -> None:
+        """Keep the page out of play until `resume`."""
+        self._pages[slot]["paused"] = True
+
+    def resume(self, slot: int, now: float) -> None:
+        """Bring a paused page back into play."""
+        self._pages[slot]["paused"] = False
+
+    def crawl_now(self, slot: int, now: float) -> None:
+        """Crawl the page before all others, as soon as the budget and its host allow it."""
+        self._pages[slot]["urgent"] = True
+
+    def not_more_often_than(self, slot: int, seconds: float, now: float) -> None:
+        """Leave at least so many seconds between two crawls of the page; 0: no limit."""
+        self._pages[slot]["shortest"] = require_seconds(seconds, 0.0)
+
+    def at_least_every(self, slot: int, seconds: float, now: float) -> None:
+        """Crawl the page at least every so many seconds, whatever it gains; infinity: no limit."""
+        self._pages[slot]["longest"] = require_seconds(seconds, 1e-9)
+
+    def set_host(self, host: int, *, gap: float | None = None, budget: float | None = None) -> None:
+        """Give a host a budget of its own; the gap is given with every answer."""
+        if budget is not None:
+            self._set_purse(host, budget)
 
     def host_rests(self, host: int, until: float) -> None:
         """Hand out no page of this host before `until`."""
@@ -218,7 +265,8 @@ class Plain(PricedByPicks):
         if page["lease_ends"] > -np.inf and page["lease_ends"] == self._host_busy_until[page["host"]]:
             self._host_busy_until[page["host"]] = -np.inf
         self._pages[slot] = np.zeros((), PAGE)
-        self._pages[slot]["cost"], self._pages[slot]["shape"] = 1.0, np.inf  # free slots are valued too
+        for name, value in (("cost", 1.0), ("shape", np.inf), ("longest", np.inf)):
+            self._pages[slot][name] = value  # free slots are valued too
         self._free.append(slot)
 
     def explain(self, slot: int, now: float) -> Explanation:
@@ -229,17 +277,26 @@ class Plain(PricedByPicks):
         value, first = float(urgency[slot]), 0
         due = now if value >= self._price else self.rule.due(slot, page, price=self._price, now=now)
         if page["current"] > -np.inf:
-            empty = pages["active"] & (pages["current"] == -np.inf) & (self._own_at(pages) <= now)
+            empty = (
+                pages["active"]
+                & (pages["current"] == -np.inf)
+                & (pages["lease_ends"] <= now)
+                & (pages["not_before"] <= now)
+                & ~pages["paused"]
+            )
             first = int((empty & (urgency > value)).sum())
         return Explanation(value, self._price, self._after(first, due, now), self._held_by(page, now, value), first)
 
     def _held_by(self, page: np.void, now: float, value: float) -> str:
         host = page["host"]
+        limit = page["crawled"] + page["shortest"] if page["shortest"] > 0 else -np.inf
         reasons = {
             "leased": page["lease_ends"] > now,
-            "put off": page["not_before"] > now,
+            "paused": page["paused"],
+            "put off": max(page["not_before"], limit) > now,
             "host busy": self._host_busy_until[host] > now,
             "host resting": self._host_rests_until[host] > now,
+            "host budget": self._spent_until(int(host)) > now,
             "below the price": value < self._price,
         }
         return next((reason for reason, holds in reasons.items() if holds), "")

@@ -4,10 +4,14 @@ A page without a copy gains more than almost any refresh. While such pages are l
 nothing about the value at which copies are refreshed, before or after: the price does not follow them.
 """
 
+from dataclasses import dataclass
+from math import inf
+
 from afresh.schedule.pace import Pace
 
 DEFAULT_SWEEP = 0.02  # of the picks
 MANY_PICKS = 1 << 40
+BURST = 3.0  # a host's budget is met on average; so many crawls may come early if others were late
 
 
 def picks_between_sweeps(share: float) -> int:
@@ -21,10 +25,30 @@ def picks_between_sweeps(share: float) -> int:
     return round(1.0 / share) if share > 0.0 else 0
 
 
+@dataclass(slots=True)
+class _Purse:
+    """The budget of one host."""
+
+    budget: float
+    spent_until: float = -inf
+    price: float = 0.0  # the value at which its pages were lately picked
+    picks: int = 0
+
+    def spend(self, cost: float, value: float | None, now: float) -> None:
+        """A page of the host was picked, for its value unless that is None."""
+        step = cost / self.budget
+        # It runs some steps behind, so that a token that came while nothing was due is not lost.
+        self.spent_until = max(self.spent_until, now - BURST * step) + step
+        if value is not None:
+            self.picks += 1
+            self.price += (value - self.price) / min(self.picks, 20)
+
+
 class PricedByPicks:
     """Spends a budget at a constant rate, and calls the value at which pages were lately picked the price."""
 
     def __init__(self, budget: float, sweep: float = 0.0) -> None:
+        self._purses: dict[int, _Purse] = {}  # of hosts that have a budget of their own
         self._pace = Pace(budget)
         self._sweep_every = picks_between_sweeps(sweep)
         self._picks_to_sweep = self._sweep_every
@@ -57,6 +81,29 @@ class PricedByPicks:
         """When a page is due that so many first crawls go before."""
         return max(due, now + first / self.budget) if first and self.budget > 0 else due
 
+    def host_price(self, host: int) -> float:
+        """What a crawl of a host with a budget of its own has lately had to gain; 0: the common price holds."""
+        purse = self._purses.get(host)
+        return purse.price if purse is not None and purse.price > self._price else 0.0
+
+    def _set_purse(self, host: int, budget: float) -> None:
+        if not budget > 0:
+            raise ValueError(f"budget must be more than 0, not {budget}")
+        if budget == inf:
+            self._purses.pop(host, None)
+        elif host in self._purses:
+            self._purses[host].budget = budget
+        else:
+            self._purses[host] = _Purse(budget)
+
+    def _spent_until(self, host: int) -> float:
+        purse = self._purses.get(host)
+        return -inf if purse is None else purse.spent_until
+
+    def _spend(self, host: int, cost: float, value: float | None, now: float) -> None:
+        if (purse := self._purses.get(host)) is not None:
+            purse.spend(cost, value, now)
+
     def _sweeps_now(self) -> bool:
         """Whether this pick goes to the copy that was left alone longest."""
         if not self._sweep_every:
@@ -71,3 +118,10 @@ class PricedByPicks:
         """Follow the picked values, over about as many picks as a quarter of the pages take."""
         self._picks += 1
         self._price += (value - self._price) / min(self._picks, max(20, pages // 4))
+
+
+def require_seconds(seconds: float, least: float) -> float:
+    """A limit on the time between two crawls, or what is wrong with it."""
+    if not seconds >= least or (least == 0.0 and seconds == inf):
+        raise ValueError(f"seconds must be at least {least:g}, not {seconds}")
+    return seconds

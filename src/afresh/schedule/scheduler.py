@@ -16,7 +16,7 @@ from afresh.schedule.pace import Pace
 from afresh.schedule.policies import THRESHOLD, policy_numbers
 from afresh.schedule.priced import picks_between_sweeps
 from afresh.schedule.saved import read_state, write_state
-from afresh.schedule.table import FREE, SPECIAL
+from afresh.schedule.table import FREE, SPECIAL, URGENT
 from afresh.schedule.ticks import next_chance, run_thresholds, run_ticks
 from afresh.schedule.worth import value_of
 from afresh.types import Wait
@@ -339,6 +339,8 @@ class Scheduler(Machine):
         self._begin(now)
         if put_off > 0 or self.state.pages[slot]["marks"] & SPECIAL:
             self._extra(slot)["not_before"] = now + put_off
+        if crawled is None and put_off > 0:
+            self.state.pages[slot]["marks"] &= ~URGENT & 255  # it was tried
         turn.hand_in(self.state.core, slot, now, math.nan if crawled is None else crawled, gap)
 
     def peek(self, now: float) -> int | None:
@@ -405,6 +407,10 @@ class Scheduler(Machine):
                 raise ValueError(f"budget must be more than 0, not {budget}")
             record["budget"] = budget
         self.state.control[0]["changes"] += int(record["active"])
+
+    def host_price(self, host: int) -> float:
+        """What a crawl of a host that is at its cap has to gain; 0: the common price holds."""
+        return float(self.state.hosts[host]["price"]) if host < len(self.state.hosts) else 0.0
 
     def host_rests(self, host: int, until: float) -> None:
         """Hand out no page of this host before `until`."""

@@ -2,8 +2,8 @@
 
 A store is opened, claimed by the one runner, and read for its pages' states. From then on the runner writes what each
 finished crawl leaves (the crawl, the page's new state, the copy if there is a new one, the host's state), in batches.
-Others read meanwhile, and add pages. `Sqlite` keeps it all in one file, `Memory` until the program ends. `SeenOnDisk`
-remembers which URLs a crawl has met, when they are too many for memory.
+Others read meanwhile, and hand over what they want and know through the inbox. `Sqlite` keeps it all in one file,
+`Memory` until the program ends. `SeenOnDisk` remembers which URLs a crawl has met, when they are too many for memory.
 
 >>> from afresh.types import Page
 >>> with Memory() as kept:
@@ -15,7 +15,7 @@ remembers which URLs a crawl has met, when they are too many for memory.
 
 from typing import TYPE_CHECKING
 
-from afresh.store.base import PageState, Record, Store, Totals
+from afresh.store.base import Entry, PageState, Record, Store, Totals
 from afresh.store.memory import Memory
 from afresh.store.sqlite import Sqlite
 from afresh.store.understood import understood
@@ -23,7 +23,7 @@ from afresh.store.understood import understood
 if TYPE_CHECKING:
     from afresh.store.seen import SeenOnDisk
 
-__all__ = ["Memory", "PageState", "Record", "SeenOnDisk", "Sqlite", "Store", "Totals", "understood"]
+__all__ = ["Entry", "Memory", "PageState", "Record", "SeenOnDisk", "Sqlite", "Store", "Totals", "understood"]
 
 
 def __getattr__(name: str) -> object:

@@ -7,6 +7,12 @@ from typing import Protocol, Self
 
 from afresh.types import Beliefs, Copy, Crawl, HostState, Page, Validators
 
+MAX_ENTRY_BYTES = 64 << 10
+MAX_KEY_CHARACTERS = 200
+ENTRY_BYTES = 100  # what an entry takes besides its body
+KEPT_KEYS = 100_000  # the latest ones
+INBOX_BYTES = 64 << 20  # of all entries together, if nothing else is said
+
 
 @dataclass(frozen=True, slots=True)
 class PageState:
@@ -23,6 +29,28 @@ class PageState:
     failures: int = 0  # in a row, up to now
     learned: bytes = b""  # the estimator's own memory of the page, opaque to the store
     noise: str = ""  # what is known of the spots of the page that differ at nearly every fetch; opaque too
+    urgent: bool = False  # somebody asked for it to be crawled before all others
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something that another process hands to the one that runs on the store: a wish, or evidence.
+
+    Entries are written before they are acknowledged, and each takes effect once. One with a `key` that was seen before,
+    of late, is the same thing sent again.
+    """
+
+    kind: str
+    body: str  # JSON
+    received: float = 0.0
+    key: str = ""
+    number: int = 0  # given by the store
+
+    def __post_init__(self) -> None:
+        if len(self.body) > MAX_ENTRY_BYTES or not self.body.isascii():
+            raise ValueError(f"the body of an entry is at most {MAX_ENTRY_BYTES} bytes of ASCII")
+        if len(self.key) > MAX_KEY_CHARACTERS or len(self.kind) > MAX_KEY_CHARACTERS:
+            raise ValueError(f"the key and the kind of an entry have at most {MAX_KEY_CHARACTERS} characters each")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +97,8 @@ class Totals:
     changes: int = 0  # crawls among them that found another content
     body_bytes: int = 0  # before compression
     stored_bytes: int = 0  # after
+    inbox_entries: int = 0  # that wait for a runner
+    inbox_bytes: int = 0
 
 
 class Store(Protocol):
@@ -95,6 +125,9 @@ class Store(Protocol):
         two of them, so the consumer may be slow.
         """
 
+    def states_of_host(self, host: str) -> Iterator[PageState]:
+        """Every page of a host, in the order in which they were added; no lock is held between two of them."""
+
     def states_under(self, prefix: str, limit: int) -> list[PageState]:
         """The first pages whose addresses begin so, in the order of their addresses."""
 
@@ -114,12 +147,33 @@ class Store(Protocol):
         left the bounded history meanwhile.
         """
 
-    def write(self, records: Iterable[Record]) -> None:
-        """Make a batch of finished crawls durable, all of them or none; claims the store if that was not done.
+    def write(
+        self,
+        records: Iterable[Record],
+        *,
+        pages: Iterable[Page] = (),
+        removed: Iterable[str] = (),
+        urgent: Iterable[str] = (),
+        values: Mapping[str, str | None] | None = None,
+        taken: Iterable[int] = (),
+    ) -> int:
+        """Make a batch durable, all of it or nothing; claims the store if that was not done. How many pages were new.
 
-        What `add` said of a page (host, time, importance) stays; `fetched` follows the copies that are really there.
-        StoreError if a page is not kept.
+        First come `pages`: new ones are taken in, and of the others all is set that the operator says of them. Then the
+        records: what was said of a page stays; `fetched` follows the copies that are really there; StoreError if a page
+        is not kept. Then pages become `urgent` until their next crawl is written, or are `removed` with all that is
+        kept of them; named `values` are set as by `put`; and
+        entries of the inbox with the numbers `taken` are gone, since their effect is in this batch.
         """
+
+    def post(self, entries: Iterable[Entry]) -> int:
+        """Put entries into the inbox, durably, all of them or none; how many were new. Any process may.
+
+        InboxFull if there is no room for them.
+        """
+
+    def inbox(self, *, after: int = 0, limit: int = 100) -> list[Entry]:
+        """Entries that wait, in the order of their numbers, beginning behind number `after`."""
 
     def hosts(self) -> Iterator[HostState]:
         """Every host that has a state."""

@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import Self
 
 from afresh.errors import StoreError
-from afresh.store.base import PageState, Record, Totals
+from afresh.store.base import ENTRY_BYTES, INBOX_BYTES, KEPT_KEYS, Entry, PageState, Record, Totals
+from afresh.store.inbox import full
 from afresh.types import CHANGES, Copy, Crawl, HostState, Outcome, Page
 
 
@@ -30,15 +31,19 @@ class Memory:
     can see it, so there is nobody to claim it from.
     """
 
-    def __init__(self, *, keep_crawls: int = 100) -> None:
+    def __init__(self, *, keep_crawls: int = 100, max_inbox: int = INBOX_BYTES) -> None:
         if keep_crawls < 1:
             raise ValueError(f"keep_crawls must be at least 1, not {keep_crawls}")
         self.keep_crawls = keep_crawls
         self._pages: dict[str, _Kept] = {}
-        self._urls: list[str] = []  # the page with number n is at n − 1
+        self._urls: list[str | None] = []  # the page with number n is at n − 1; None: it was removed
         self._hosts: dict[str, HostState] = {}
         self._named: dict[str, str] = {}
         self._totals = Totals()
+        self.max_inbox = max_inbox
+        self._inbox: dict[int, Entry] = {}
+        self._keys: dict[str, None] = {}  # the latest, the oldest first
+        self._posted = 0
         self._lock = threading.RLock()
         self._closed = False
 
@@ -73,20 +78,83 @@ class Memory:
                     new += 1
         return new
 
-    def write(self, records: Iterable[Record]) -> None:
-        """Keep a batch of finished crawls, all of them or none."""
+    def write(
+        self,
+        records: Iterable[Record],
+        *,
+        pages: Iterable[Page] = (),
+        removed: Iterable[str] = (),
+        urgent: Iterable[str] = (),
+        values: Mapping[str, str | None] | None = None,
+        taken: Iterable[int] = (),
+    ) -> int:
+        """Keep a batch, all of it or nothing; how many pages were new."""
         self._require_open()
-        batch = list(records)
+        batch, said, gone, numbers = list(records), list(pages), list(removed), list(taken)
+        first = list(urgent)
         with self._lock:
             # Asked before anything is touched, so that a refused batch leaves no trace.
+            known = {page.url for page in said}
             for record in batch:
-                if record.state.page.url not in self._pages:
+                if record.state.page.url not in self._pages and record.state.page.url not in known:
                     raise StoreError(
                         f"The page {record.state.page.url} is not in the store, so its crawl cannot be kept.",
                         hint="Add the page first.",
                     )
+            new = self.add(said)
+            for page in said:
+                kept = self._pages[page.url]
+                told = kept.state.page
+                kept.state = replace(kept.state, page=replace(page, host=told.host, added=told.added, depth=told.depth))
             for record in batch:
                 self._write_one(record)
+            for url in first:
+                if url in self._pages:
+                    self._pages[url].state = replace(self._pages[url].state, urgent=True)
+            for url in gone:
+                self._remove_one(url)
+            self.put(values or {})
+            for number in numbers:
+                self._inbox.pop(number, None)
+            return new
+
+    def _remove_one(self, url: str) -> None:
+        kept = self._pages.pop(url, None)
+        if kept is not None:
+            self._urls[self._urls.index(url)] = None
+            size = self._totals.body_bytes - (len(kept.copy.body) if kept.copy else 0)
+            copies = self._totals.copies - (kept.copy is not None)
+            self._totals = replace(self._totals, copies=copies, body_bytes=size, stored_bytes=size)
+
+    def post(self, entries: Iterable[Entry]) -> int:
+        """Put entries into the inbox, all of them or none; how many were new."""
+        self._require_open()
+        with self._lock:
+            new: list[Entry] = []
+            keys: dict[str, None] = {}
+            for entry in entries:
+                if not entry.key or (entry.key not in self._keys and entry.key not in keys):
+                    new.append(entry)
+                    keys |= {entry.key: None} if entry.key else {}
+            held = self._inbox_bytes()
+            if new and held + sum(len(entry.body) + ENTRY_BYTES for entry in new) > self.max_inbox:
+                raise full("in memory", held, self.max_inbox)
+            for entry in new:
+                self._posted += 1
+                self._inbox[self._posted] = replace(entry, key="", number=self._posted)
+            self._keys |= keys
+            for key in list(islice(self._keys, max(len(self._keys) - KEPT_KEYS, 0))):
+                del self._keys[key]
+        return len(new)
+
+    def inbox(self, *, after: int = 0, limit: int = 100) -> list[Entry]:
+        """Entries that wait, in the order of their numbers."""
+        self._require_open()
+        with self._lock:
+            return [entry for number, entry in self._inbox.items() if number > after][: max(limit, 0)]
+
+    def _inbox_bytes(self) -> int:
+        return sum(len(entry.body) + ENTRY_BYTES for entry in self._inbox.values())
 
     def _write_one(self, record: Record) -> None:
         kept, totals, crawl, copy = self._pages[record.state.page.url], self._totals, record.crawl, record.copy
@@ -118,7 +186,13 @@ class Memory:
         number = max(after, 0)
         while number < len(self._urls):
             number += 1
-            yield number, self._pages[self._urls[number - 1]].state
+            url = self._urls[number - 1]
+            if url is not None:
+                yield number, self._pages[url].state
+
+    def states_of_host(self, host: str) -> Iterator[PageState]:
+        """Every page of a host, in the order in which they were added."""
+        return (state for _, state in self.states() if state.page.host == host)
 
     def states_under(self, prefix: str, limit: int) -> list[PageState]:
         """The first pages whose addresses begin so, in the order of their addresses."""
@@ -192,7 +266,9 @@ class Memory:
     def totals(self) -> Totals:
         """Counts over the whole store."""
         self._require_open()
-        return replace(self._totals, pages=len(self._urls))
+        with self._lock:
+            waiting = {"inbox_entries": len(self._inbox), "inbox_bytes": self._inbox_bytes()}
+            return replace(self._totals, pages=len(self._pages), **waiting)
 
     def close(self) -> None:
         """Let go of everything. A second call does nothing."""

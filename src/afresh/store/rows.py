@@ -4,27 +4,31 @@ from typing import Any
 
 from afresh.store.base import PageState, Record, Totals
 from afresh.store.body import Packed, signed, unsigned
-from afresh.types import Beliefs, Copy, Crawl, HostState, Outcome, Page, Validators
+from afresh.types import Beliefs, Copy, Crawl, HostState, Importance, Outcome, Page, Validators
 
 Row = tuple[Any, ...]
 
 HIGHEST_RATE = 1e30  # a second; beyond that a number is damage
 
-ADD_PAGE = """INSERT INTO pages (url, host, added, importance, depth) VALUES (?, ?, ?, ?, ?)
-  ON CONFLICT (url) DO NOTHING"""
-SET_IMPORTANCE = "UPDATE pages SET importance = ? WHERE url = ? AND importance IS NOT ?"
+WISHES = "importance, importance_factor, shortest, longest, hours, paused, popularity"
+ADD_PAGE = f"""INSERT INTO pages (url, host, added, depth, {WISHES}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT (url) DO NOTHING"""  # noqa: S608
+SET_IMPORTANCE = "UPDATE pages SET importance = ?, importance_factor = ? WHERE url = ?"
+SET_URGENT = "UPDATE pages SET urgent = 1 WHERE url = ?"
+SET_WISHES = f"UPDATE pages SET ({WISHES}) = (?, ?, ?, ?, ?, ?, ?) WHERE url = ?"  # noqa: S608
 
-STATE_COLUMNS = """number, url, host, added, importance, depth,
+STATE_COLUMNS = f"""number, url, host, added, depth, {WISHES},
   request_rate, change_rate, recall, false_rate, observations,
-  etag, last_modified, fingerprint, fetched, checked, signals, crawls, changes, failures, learned, noise"""
+  etag, last_modified, fingerprint, fetched, checked, signals, crawls, changes, failures, learned, noise, urgent"""
 STATES_AFTER = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? ORDER BY number LIMIT ?"  # noqa: S608
 STATES_UNDER = f"SELECT {STATE_COLUMNS} FROM pages WHERE url >= ? AND url < ? ORDER BY url LIMIT ?"  # noqa: S608
+STATES_OF_HOST = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? AND host = ? ORDER BY number LIMIT ?"  # noqa: S608
 STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE url = ?"  # noqa: S608
 
 FIND_PAGE = "SELECT number, written, fetched IS NOT NULL, body_bytes, stored_bytes FROM pages WHERE url = ?"
 SET_STATE = """UPDATE pages SET request_rate = ?, change_rate = ?, recall = ?, false_rate = ?, observations = ?,
   etag = ?, last_modified = ?, fingerprint = ?, checked = ?, signals = ?,
-  crawls = ?, changes = ?, failures = ?, learned = ?, noise = ?,
+  crawls = ?, changes = ?, failures = ?, learned = ?, noise = ?, urgent = ?,
   written = ?, fetched = coalesce(?, fetched), body_bytes = ?, stored_bytes = ? WHERE number = ?"""
 
 SET_COPY = """INSERT OR REPLACE INTO copies
@@ -55,11 +59,17 @@ GET_NAMED = "SELECT value FROM named WHERE name = ?"
 FORGET_NAMED = "DELETE FROM named WHERE name = ?"
 NAMES_UNDER = "SELECT name, length(value) FROM named WHERE name >= ? AND name < ? ORDER BY name"
 
-TOTALS = "SELECT pages, copies, crawls, changes, body_bytes, stored_bytes FROM totals"
+TOTALS = "SELECT pages, copies, crawls, changes, body_bytes, stored_bytes, inbox_entries, inbox_bytes FROM totals"
 ADD_TOTALS = """UPDATE totals SET pages = pages + ?, copies = copies + ?, crawls = crawls + ?, changes = changes + ?,
   body_bytes = body_bytes + ?, stored_bytes = stored_bytes + ?"""
-COUNTED = """SELECT (SELECT count(*) FROM pages), (SELECT count(*) FROM copies), (SELECT sum(written) FROM pages),
+COUNTED = """SELECT (SELECT count(*) FROM pages), (SELECT count(*) FROM copies),
+  (SELECT coalesce(sum(written), 0) FROM pages) + (SELECT removed_crawls FROM totals),
   (SELECT sum(size) FROM copies), (SELECT sum(length(body)) FROM copies)"""
+
+FORGET_CRAWLS = "DELETE FROM crawls WHERE page = ?"
+FORGET_COPY = "DELETE FROM copies WHERE page = ?"
+FORGET_PAGE = "DELETE FROM pages WHERE number = ?"
+ADD_REMOVED = "UPDATE totals SET removed_crawls = removed_crawls + ?"
 
 
 def text(value: str) -> str | bytes:
@@ -80,7 +90,32 @@ def untext(value: str | bytes) -> str:
 
 def page_row(page: Page) -> Row:
     """What `ADD_PAGE` takes."""
-    return page.url, page.host, page.added, page.importance, page.depth
+    return page.url, page.host, page.added, page.depth, *wishes_row(page)
+
+
+def importance_row(importance: Importance | None) -> Row:
+    """The two columns of an importance, of which one is NULL, or both."""
+    if importance is None:
+        return None, None
+    return (None, importance.value) if importance.times else (importance.value, None)
+
+
+def wishes_row(page: Page) -> Row:
+    """What the operator says of a page: the columns of `WISHES`."""
+    said = page.shortest, page.longest, page.hours, int(page.paused), page.popularity
+    return *importance_row(page.importance), *said
+
+
+def page_from(url: str, host: str, added: float, depth: int, *wishes: Any) -> Page:
+    """A page from the columns that `ADD_PAGE` fills."""
+    rate, factor, shortest, longest, hours, paused, popularity = wishes
+    importance = None
+    if rate is not None or factor is not None:
+        importance = Importance(rate if factor is None else factor, times=factor is not None)
+    for number in (rate, factor, shortest, longest, popularity):
+        if number is not None and not 0 <= number < HIGHEST_RATE:
+            raise ValueError("a wish that cannot be")
+    return Page(url, host, added, importance, depth, shortest, longest, hours, bool(paused), popularity)
 
 
 def state_row(state: PageState) -> Row:
@@ -97,13 +132,15 @@ def state_row(state: PageState) -> Row:
         state.failures,
         state.learned,
         state.noise,
+        int(state.urgent),
     )
 
 
 def state_from(row: Row) -> tuple[int, PageState]:
     """A page's number and state, from a row of `STATE_COLUMNS`."""
-    number, url, host, added, importance, depth, request_rate, change_rate, recall, false_rate, observations = row[:11]
-    *marks, fetched, checked, signals, crawls, changes, failures, learned, noise = row[11:]
+    number, url, host, added, depth, *wishes = row[:12]
+    request_rate, change_rate, recall, false_rate, observations = row[12:17]
+    *marks, fetched, checked, signals, crawls, changes, failures, learned, noise, urgent = row[17:]
     beliefs = None
     if request_rate is not None:
         beliefs = Beliefs(request_rate, change_rate, recall, false_rate, observations)
@@ -112,10 +149,10 @@ def state_from(row: Row) -> tuple[int, PageState]:
             raise ValueError("rates that cannot be")
     if url is None or host is None or min(signals, crawls, changes, failures) < 0:
         raise ValueError("a page that cannot be")
-    page = Page(url, host, added, importance, depth)
+    page = page_from(url, host, added, depth, *wishes)
     validators = validators_from(*marks)
     counts = signals, crawls, changes, failures
-    return number, PageState(page, beliefs, validators, fetched, checked, *counts, learned, noise)
+    return number, PageState(page, beliefs, validators, fetched, checked, *counts, learned, noise, bool(urgent))
 
 
 def validators_row(validators: Validators) -> Row:

@@ -14,8 +14,8 @@ import apsw
 import zstandard
 
 from afresh.errors import StoreError
-from afresh.store import rows
-from afresh.store.base import PageState, Record, Totals
+from afresh.store import inbox, rows
+from afresh.store.base import INBOX_BYTES, Entry, PageState, Record, Totals
 from afresh.store.body import LEVEL, Packed, pack, unpack
 from afresh.store.faults import damaged, damaged_body, transaction, translated
 from afresh.store.files import Claim, ensure
@@ -47,12 +47,13 @@ class Sqlite:
         create: bool = True,
         keep_crawls: int = 100,
         patience: float = 10.0,
+        max_inbox: int = INBOX_BYTES,
         scripts: Sequence[str] | None = None,
     ) -> None:
         """Open the store at `path`, or make a new one there if `create`.
 
         `keep_crawls` of each page stay in the history; `patience` is how many seconds to wait for another process's
-        write; `scripts` are the schema's steps, if not the product's own.
+        write; `max_inbox` bytes may wait in the inbox; `scripts` are the schema's steps, if not the product's own.
         """
         if keep_crawls < 1:
             raise ValueError(f"keep_crawls must be at least 1, not {keep_crawls}")
@@ -60,6 +61,7 @@ class Sqlite:
         self.path = Path(path).expanduser().resolve()
         self.keep_crawls = keep_crawls
         self.patience = patience
+        self.max_inbox = max_inbox
         self._scripts = steps() if scripts is None else scripts
         self._write_lock, self._read_lock = threading.RLock(), threading.RLock()
         self._compressor = zstandard.ZstdCompressor(level=LEVEL)  # serves one thread at a time: under the write lock
@@ -150,7 +152,7 @@ class Sqlite:
         # Collected outside the transaction: the source may be slow, and nobody can write while it is open.
         while chunk := list(islice(source, ADD_CHUNK)):
             batch = [rows.page_row(page) for page in chunk]
-            told = [(page.importance, page.url, page.importance) for page in chunk if page.importance is not None]
+            told = [(*rows.importance_row(page.importance), page.url) for page in chunk if page.importance is not None]
             with self._write_lock, translated(self.path), transaction(self._writer):
                 before = self._writer.total_changes()
                 self._writer.executemany(rows.ADD_PAGE, batch)
@@ -160,17 +162,64 @@ class Sqlite:
             new += added
         return new
 
-    def write(self, records: Iterable[Record]) -> None:
-        """Make a batch of finished crawls durable, all of them or none; claims the store if that was not done."""
-        batch = list(records)
+    def write(
+        self,
+        records: Iterable[Record],
+        *,
+        pages: Iterable[Page] = (),
+        removed: Iterable[str] = (),
+        urgent: Iterable[str] = (),
+        values: Mapping[str, str | None] | None = None,
+        taken: Iterable[int] = (),
+    ) -> int:
+        """Make a batch durable, all of it or nothing; claims the store if need be. How many pages were new."""
+        batch, said, gone, numbers = list(records), list(pages), list(removed), list(taken)
+        first = [(url,) for url in urgent]
         with self._write_lock:
             self.claim()
             # Compressed before the transaction begins, to keep that short.
             packed = [pack(record.copy.body, self._compressor) if record.copy else None for record in batch]
             with translated(self.path), transaction(self._writer):
+                new = self._say(said)
                 nth = list(accumulate(record.crawl is not None for record in batch))
                 counts = list(map(self._write_one, batch, packed, nth))
-                self._writer.execute(rows.ADD_TOTALS, tuple(map(sum, zip((0,) * 6, *counts, strict=True))))
+                self._writer.executemany(rows.SET_URGENT, first)
+                counts += map(self._remove_one, gone)
+                self._writer.execute(rows.ADD_TOTALS, tuple(map(sum, zip((new, *(0,) * 5), *counts, strict=True))))
+                self._put(values or {})
+                inbox.take(self._writer, numbers)
+        return new
+
+    def _say(self, pages: Sequence[Page]) -> int:
+        """Set all that the operator says of pages; how many were not there yet."""
+        before = self._writer.total_changes()
+        self._writer.executemany(rows.ADD_PAGE, map(rows.page_row, pages))
+        new = self._writer.total_changes() - before
+        if new < len(pages):
+            self._writer.executemany(rows.SET_WISHES, [(*rows.wishes_row(page), page.url) for page in pages])
+        return new
+
+    def _remove_one(self, url: str) -> tuple[int, int, int, int, int, int]:
+        """Forget a page inside the batch's transaction, with all that is kept of it; what that adds to the totals."""
+        execute = self._writer.execute
+        found = execute(rows.FIND_PAGE, (url,)).fetchone()
+        if found is None:
+            return 0, 0, 0, 0, 0, 0
+        number, written, had_copy, body_bytes, stored_bytes = found
+        for statement in (rows.FORGET_CRAWLS, rows.FORGET_COPY, rows.FORGET_PAGE):
+            execute(statement, (number,))
+        execute(rows.ADD_REMOVED, (written,))  # crawls are counted for ever: their numbers are never used twice
+        return -1, -int(had_copy), 0, 0, -body_bytes, -stored_bytes
+
+    def post(self, entries: Iterable[Entry]) -> int:
+        """Put entries into the inbox, durably, all of them or none; how many were new."""
+        batch = list(entries)
+        with self._write_lock, translated(self.path), transaction(self._writer):
+            return inbox.post(self._writer, batch, bound=self.max_inbox, path=self.path)
+
+    def inbox(self, *, after: int = 0, limit: int = 100) -> list[Entry]:
+        """Entries that wait, in the order of their numbers."""
+        return self._made(inbox.entry_from, self._read(inbox.ENTRIES_AFTER, (after, max(limit, 0))))
 
     def _write_one(self, record: Record, packed: Packed | None, nth: int) -> tuple[int, int, int, int, int, int]:
         """Write one record inside the batch's transaction; what it adds to the totals."""
@@ -199,14 +248,15 @@ class Sqlite:
 
     def put(self, values: Mapping[str, str | None]) -> None:
         """Set named values, durably, and forget those that are None; claims the store if that was not done."""
-        kept = [(name, rows.text(value)) for name, value in values.items() if value is not None]
         with self._write_lock:
             self.claim()
             with translated(self.path), transaction(self._writer):
-                self._writer.executemany(rows.SET_NAMED, kept)
-                self._writer.executemany(
-                    rows.FORGET_NAMED, [(name,) for name, value in values.items() if value is None]
-                )
+                self._put(values)
+
+    def _put(self, values: Mapping[str, str | None]) -> None:
+        kept = [(name, rows.text(value)) for name, value in values.items() if value is not None]
+        self._writer.executemany(rows.SET_NAMED, kept)
+        self._writer.executemany(rows.FORGET_NAMED, [(name,) for name, value in values.items() if value is None])
 
     def _read(self, statement: str, values: rows.Row = ()) -> list[rows.Row]:
         with self._read_lock, translated(self.path):
@@ -223,6 +273,13 @@ class Sqlite:
         """Every page with its number, in the order in which they were added, beginning behind number `after`."""
         while found := self._read(rows.STATES_AFTER, (after, CHUNK)):
             yield from self._made(rows.state_from, found)
+            after = found[-1][0]
+
+    def states_of_host(self, host: str) -> Iterator[PageState]:
+        """Every page of a host, in the order in which they were added."""
+        after = 0
+        while found := self._read(rows.STATES_OF_HOST, (after, host, CHUNK)):
+            yield from (state for _, state in self._made(rows.state_from, found))
             after = found[-1][0]
 
     def states_under(self, prefix: str, limit: int) -> list[PageState]:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from afresh.errors import StoreError, StoreLocked
-from afresh.store.base import PageState, Record, Store, Totals
+from afresh.errors import InboxFull, StoreError, StoreLocked
+from afresh.store.base import ENTRY_BYTES, MAX_ENTRY_BYTES, Entry, PageState, Record, Store, Totals
 from afresh.testing.store_model import StoreModel, page, random_record, record, require, require_same
-from afresh.types import Copy, Crawl, HostState, Outcome, Page, Validators
+from afresh.types import Copy, Crawl, HostState, Importance, Outcome, Page, Validators
 
 
 def check_store(
@@ -25,14 +25,16 @@ def check_store(
     `make` gives a new empty store that keeps `keep_crawls` crawls of a page; `again`, for stores that last, opens
     what a store has open a second time. `seed` and `steps` steer the random walk at the end.
     """
-    for check in (_starts_empty, _adds_in_order, _keeps_what_add_said, _refuses_whole_batches, _streams):
+    for check in (_starts_empty, _adds_in_order, _keeps_what_add_said, _refuses_whole_batches, _streams, _posts):
         with make() as store:
             check(store)
-    for bounded in (_bounds_history, _keeps_odd_values, _keeps_the_copy, _keeps_state_alone):
+    for bounded in (_bounds_history, _keeps_odd_values, _keeps_the_copy, _keeps_state_alone, _says, _removes):
         with make() as store:
             bounded(store, StoreModel(keep_crawls))
     with make() as store:
         _walks(store, StoreModel(keep_crawls), random.Random(seed), steps)  # noqa: S311 - not a secret
+    with make() as store:
+        _bounds_its_inbox(store)
     _serves_threads(make)
     _closes(make)
     if again:
@@ -62,16 +64,22 @@ def _adds_in_order(store: Store) -> None:
 
 
 def _keeps_what_add_said(store: Store) -> None:
-    told = replace(page(1), importance=2.5)
+    told = replace(page(1), importance=Importance(2.5))
     store.add([told])
     store.add([page(1)])
     other = PageState(replace(page(1), host="other.example", added=99.0))
     store.write([record(other, Outcome.FAILED, 1.0)])
     state = store.state(told.url)
     require_same("the page of a state", state and state.page, told)
-    require_same("add() of a known page", store.add([replace(page(1), host="other.example", importance=4.0)]), 0)
+    require_same(
+        "add() of a known page",
+        store.add([replace(page(1), host="other.example", importance=Importance(4.0, times=True))]),
+        0,
+    )
     state = store.state(told.url)
-    require_same("the page after another importance", state and state.page, replace(told, importance=4.0))
+    require_same(
+        "the page after another importance", state and state.page, replace(told, importance=Importance(4.0, times=True))
+    )
 
 
 def _refuses_whole_batches(store: Store) -> None:
@@ -125,7 +133,11 @@ def _bounds_history(store: Store, model: StoreModel) -> None:
 
 def _keeps_odd_values(store: Store, model: StoreModel) -> None:
     odd = "nul \0 half \udc80 \ud800 emoji 🙂 quote ' \" \n"
-    strange = [Page("https://ü.example/🙂?'\"", "", -1.5, 0.0), Page("x", "h\0", 1e300, 1e-300), Page("", "")]
+    strange = [
+        Page("https://ü.example/🙂?'\"", "", -1.5, Importance(0.0)),
+        Page("x", "h\0", 1e300, Importance(1e-300)),
+        Page("", ""),
+    ]
     for taker in (store, model):
         taker.add(strange)
     for nth, body in enumerate((b"", b"\0" * 3_000_000, random.Random(7).randbytes(100_000))):  # noqa: S311
@@ -180,6 +192,104 @@ def _keeps_state_alone(store: Store, model: StoreModel) -> None:
         taker.write(batch)
         taker.write([heard])
     model.compare(store)
+
+
+def _says(store: Store, model: StoreModel) -> None:
+    """What an operator says of a page is set as a whole, and touches nothing else of it."""
+    for taker in (store, model):
+        taker.add([page(1)])
+        taker.write([record(PageState(page(1)), Outcome.NEW, 1.0, b"body")])
+    told = replace(
+        page(1), importance=Importance(2.0, times=True), shortest=60.0, longest=3600.0, hours="08:00-20:00", paused=True
+    )
+    other = replace(page(2), popularity=2.5)
+    require_same("new pages of write()", store.write([], pages=[told, other, replace(told, host="moved.example")]), 1)
+    model.say([told, other])
+    model.compare(store)
+    urgent = replace(model.states[page(1).url], urgent=True)
+    store.write([], urgent=[page(1).url, "https://nowhere.example/"])
+    model.write([Record(None, urgent)])
+    model.compare(store)
+    after = [record(model.states[page(1).url], Outcome.UNCHANGED, 2.0)]
+    for taker in (store, model):
+        taker.write(after)
+    require(not model.states[page(1).url].urgent, "a crawl ends the urgency of its page")
+    model.compare(store)
+    store.write([], pages=[page(1)])
+    model.say([page(1)])
+    model.compare(store)
+    hosts = {state.page.host for state in model.states.values()}
+    for host in hosts:
+        expected = [state for state in model.states.values() if state.page.host == host]
+        require_same(f"states_of_host({host!r})", list(store.states_of_host(host)), expected)
+
+
+def _removes(store: Store, model: StoreModel) -> None:
+    for taker in (store, model):
+        taker.add([page(nth) for nth in range(4)])
+        taker.write([record(PageState(page(nth)), Outcome.NEW, 1.0, b"body") for nth in range(3)])
+    numbers = [number for number, _ in store.states()]
+    store.write([], removed=[page(1).url, page(3).url, "https://nowhere.example/"])
+    model.remove([page(1).url, page(3).url])
+    model.compare(store)
+    for taker in (store, model):
+        taker.add([page(1)])
+    model.compare(store)
+    require(list(store.states())[-1][0] > numbers[-1], "a page that is added again must get a number of its own")
+    # Crawls are counted for ever, so that a reader of changes misses none and is told none twice.
+    seen = [number for number, _ in store.changes()]
+    batch = [record(PageState(page(1)), Outcome.NEW, 2.0, b"again")]
+    for taker in (store, model):
+        taker.write(batch)
+    require([number for number, _ in store.changes(after=max(seen))] == [4], "a crawl's number was used twice")
+    model.compare(store)
+
+
+def _posts(store: Store) -> None:
+    """What is posted waits, in order and once, until the batch that holds its effect is written."""
+    store.add([page(1)])
+    entries = [Entry("wish", f'{{"nth": {nth}}}', 10.0 + nth, key=f"key {nth % 3}" if nth else "") for nth in range(5)]
+    require_same("post()", store.post(entries), 4)
+    require_same("post() of the same again", store.post(entries[1:]), 0)
+    shown = store.inbox()
+    require_same(
+        "inbox()", [(e.kind, e.body, e.received) for e in shown], [(e.kind, e.body, e.received) for e in entries[:4]]
+    )
+    numbers = [entry.number for entry in shown]
+    require(numbers == sorted(set(numbers)) and numbers[0] >= 1, f"numbers must rise: {numbers}")
+    require_same("inbox(after, limit)", store.inbox(after=numbers[0], limit=2), shown[1:3])
+    size = sum(len(entry.body) + ENTRY_BYTES for entry in shown)
+    require_same("totals of the inbox", (store.totals().inbox_entries, store.totals().inbox_bytes), (4, size))
+    with suppress(StoreError):
+        store.write([record(PageState(page(9)), Outcome.NEW, 1.0, b"body")], values={"a": "b"}, taken=numbers)
+    require_same("the inbox after a refused batch", (store.inbox(), store.get("a")), (shown, None))
+    store.write([record(PageState(page(1)), Outcome.NEW, 1.0, b"body")], values={"a": "b"}, taken=numbers[:2])
+    require_same("the inbox after a batch", (store.inbox(), store.get("a")), (shown[2:], "b"))
+    store.write([], taken=[*numbers, 99])
+    require_same(
+        "an emptied inbox", (store.inbox(), store.totals().inbox_entries, store.totals().inbox_bytes), ([], 0, 0)
+    )
+    require_same("post() of what took effect before", store.post(entries[1:2]), 0)
+    require_same("post() of something else", store.post([Entry("wish", "[]")]), 1)
+    require(store.inbox()[0].number > numbers[-1], "a number of the inbox was used twice")
+
+
+def _bounds_its_inbox(store: Store) -> None:
+    big = Entry("wish", "x" * MAX_ENTRY_BYTES)
+    count = 0
+    try:
+        while count < 100_000:
+            store.post([big] * 100)
+            count += 100
+    except InboxFull as error:
+        require(bool(error.hint), "InboxFull must give a hint")
+    require_same("a full inbox", (store.totals().inbox_entries, count < 100_000), (count, True))
+    for body, key in (("x" * (MAX_ENTRY_BYTES + 1), ""), ("\u00fc", ""), ("", "k" * 1000)):
+        try:
+            Entry("wish", body, key=key)
+        except ValueError:
+            continue
+        raise AssertionError(f"an entry that is too large or no ASCII must be refused: {body[:50]}")
 
 
 def _walks(store: Store, model: StoreModel, rng: random.Random, steps: int) -> None:
@@ -239,6 +349,8 @@ def _closes(make: Callable[[], Store]) -> None:
         lambda: store.add([page(2)]),
         lambda: store.write([]),
         lambda: store.put({"a": "b"}),
+        lambda: store.post([]),
+        lambda: store.inbox(),
         lambda: list(store.states()),
         lambda: store.states_under("http", 1),
         lambda: list(store.hosts()),
@@ -265,7 +377,9 @@ def _lasts(make: Callable[[], Store], again: Callable[[Store], Store], keep_craw
                 require(bool(error.hint), "StoreLocked must give a hint")
                 continue
             raise AssertionError("two runners on one store")
-        # But pages may be added and read, and each sees the other's at once.
+        # But pages may be added and read, and each sees the other's at once; and so may wishes.
+        require_same("post() beside a runner", second.post([Entry("wish", "{}", key="once")]), 1)
+        require_same("inbox() of the runner", [entry.body for entry in first.inbox()], ["{}"])
         require_same("add() beside a runner", second.add([page(1), page(2)]), 2)
         model.add([page(1), page(2)])
         model.compare(first)
@@ -275,4 +389,6 @@ def _lasts(make: Callable[[], Store], again: Callable[[Store], Store], keep_craw
         second.claim()
     with again(first) as third:
         model.compare(third)
+        require_same("inbox() after all closed", [entry.body for entry in third.inbox()], ["{}"])
+        require_same("post() of a key of before", third.post([Entry("wish", "{}", key="once")]), 0)
         third.claim()

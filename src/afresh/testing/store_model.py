@@ -52,6 +52,21 @@ class StoreModel:
             fetched = self.copies[url].fetched if url in self.copies else None
             self.states[url] = replace(record.state, page=self.states[url].page, fetched=fetched)
 
+    def say(self, pages: list[Page]) -> None:
+        """Set what an operator says of pages; where, when and how deep they are stays."""
+        self.add(pages)
+        for page in pages:
+            state = self.states[page.url]
+            told = state.page
+            page = replace(page, host=told.host, added=told.added, depth=told.depth)
+            self.states[page.url] = replace(state, page=page)
+
+    def remove(self, urls: list[str]) -> None:
+        """Forget pages that are there; their crawls stay counted."""
+        for url in urls:
+            for kept in (self.states, self.copies, self.crawls):
+                kept.pop(url, None)
+
     def copy(self, url: str) -> Copy | None:
         """The current copy, confirmed when the page was."""
         kept, checked = self.copies.get(url), self.states[url].checked
@@ -62,6 +77,8 @@ class StoreModel:
         left = {url: max(0, len(crawls) - self.keep_crawls) for url, crawls in self.crawls.items()}
         found = []
         for nth, crawl in enumerate(self.written, start=1):
+            if not any(crawl is kept for kept in self.crawls.get(crawl.url, ())):  # the page was removed
+                continue
             if left[crawl.url] > 0:
                 left[crawl.url] -= 1
             elif crawl.outcome in CHANGES:
@@ -70,7 +87,7 @@ class StoreModel:
 
     def totals(self) -> Totals:
         """Counted one by one."""
-        every = [crawl for crawls in self.crawls.values() for crawl in crawls]
+        every = self.written
         changes = sum(crawl.outcome is Outcome.CHANGED for crawl in every)
         size = sum(len(copy.body) for copy in self.copies.values())
         return Totals(len(self.states), len(self.copies), len(every), changes, size)
@@ -110,7 +127,7 @@ class StoreModel:
         for name, value in self.named.items():
             require_same(f"get({name!r})", store.get(name), value)
         require_same("names('')", [name for name, _ in store.names("")], sorted(self.named))
-        require_same("totals()", replace(store.totals(), stored_bytes=0), self.totals())
+        require_same("totals()", replace(store.totals(), stored_bytes=0, inbox_entries=0, inbox_bytes=0), self.totals())
 
 
 def page(nth: int) -> Page:

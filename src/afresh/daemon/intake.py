@@ -1,0 +1,86 @@
+"""What others hand to the runner: evidence and wishes out of the store's inbox, each taking effect once.
+
+Evidence changes what the engine believes, and leaves the inbox in the transaction that keeps that. A wish is first made
+durable, which takes it out of the inbox, and then told to the engine: after a kill the engine reads it from the store.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from afresh.daemon.keeping import Keeper
+from afresh.engine import Engine
+from afresh.store import Entry, Store
+from afresh.store.messages import EVIDENCE, Edit, edit_of, evidence
+from afresh.types import Signal
+
+_log = logging.getLogger("afresh.inbox")
+
+MAX_ENTRIES = 16  # taken in one go, before crawls are written again
+PIECE = 100  # observations between two chances for others
+
+
+class Intake:
+    """Takes entries out of the inbox.
+
+    Invariants: entries take effect in their order; no effect is durable while its entry is still there, nor the other
+    way round. It runs in the task that writes, so that no batch is written in between.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        engine: Engine,
+        keeper: Keeper,
+        clock: Callable[[], float],
+        carried_out: Callable[[Edit], None] = lambda _: None,
+    ) -> None:
+        self.store = store
+        self.engine = engine
+        self.keeper = keeper
+        self.clock = clock
+        self.carried_out = carried_out  # hears of every wish that is durable
+        self._last = 0  # the number of the last entry that took effect
+
+    async def take(self) -> bool:
+        """Let what waits take effect; whether there may be more."""
+        entries = await asyncio.to_thread(self.store.inbox, after=self._last, limit=MAX_ENTRIES)
+        for entry in entries:
+            try:
+                await (self._hear(entry) if entry.kind in EVIDENCE else self._carry_out(entry))
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
+                _log.warning("Entry %d of the inbox makes no sense and was dropped: %s.", entry.number, error)
+                self.keeper.heard((), entry.number)
+            self._last = entry.number
+        return len(entries) == MAX_ENTRIES
+
+    async def _hear(self, entry: Entry) -> None:
+        heard = await asyncio.to_thread(lambda: list(evidence(entry)))
+        touched = set()
+        for nth, each in enumerate(heard):
+            if nth % PIECE == PIECE - 1:
+                await asyncio.sleep(0)
+            if self._is_news(each.url, each.time if isinstance(each, Signal) else None):
+                self.engine.observe(each, self.clock())
+                touched.add(each.url)
+        self.keeper.heard(touched, entry.number)
+
+    def _is_news(self, url: str, signalled: float | None) -> bool:
+        """Whether this concerns a page of ours; a signal from before the copy was fetched is about what it holds."""
+        if not self.keeper.enter(url):
+            return False
+        current = self.engine.current(url)
+        return signalled is None or (current is not None and signalled >= current)
+
+    async def _carry_out(self, entry: Entry) -> None:
+        while True:
+            edit = await asyncio.to_thread(edit_of, entry, self.store)
+            for url in edit.removed:
+                self.keeper.remove(url)
+            await asyncio.to_thread(edit.write, self.store, entry.number)
+            self.keeper.said(edit.pages, edit.urgent)
+            self.keeper.take_in()
+            self.carried_out(edit)
+            if edit.whole:
+                return

@@ -1,0 +1,62 @@
+"""What a runner can be asked: answers from the engine's own memory, as it is at that moment."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from afresh.daemon.answers import Question
+from afresh.daemon.keeping import Keeper
+from afresh.daemon.overview import Overview
+from afresh.engine import Engine
+from afresh.errors import InputError
+
+
+def questions(
+    *,
+    engine: Engine,
+    keeper: Keeper,
+    overview: Overview,
+    clock: Callable[[], float],
+    wake: Callable[[], None],
+) -> dict[str, Question]:
+    """The questions by name; a caller may put in others, and better ones."""
+
+    def woken(_: Mapping[str, Any]) -> dict[str, Any]:
+        wake()
+        return {}
+
+    async def status(_: Mapping[str, Any]) -> dict[str, Any]:
+        await overview.renew_unless_new()
+        return {
+            "time": clock(),
+            "pages": len(engine) + len(keeper.newcomers),
+            "waiting": len(keeper.newcomers),
+            "budget": engine.scheduler.budget,
+            "price": engine.scheduler.price,
+            "freshness": None if overview.stated is None else asdict(overview.stated),
+            "allowance": None if overview.allowance is None else overview.allowance.to_text(),
+            "calibration": engine.calibration.summary() if engine.calibration.statements else None,
+        }
+
+    def page(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        url, now = str(arguments.get("url", "")), clock()
+        if url not in engine:
+            raise InputError(f"{url[:300]} is not among the pages that are crawled.", hint="Add it: afresh add URL")
+        why = engine.explain(url, now)
+        return {
+            "time": now,
+            "url": url,
+            "beliefs": asdict(engine.beliefs(url, now)),
+            "current": engine.current(url),
+            "fresh_probability": engine.fresh_probability(url, now),
+            "signals": engine.signals(url),
+            "failures": engine.failures(url),
+            "value": why.value,
+            "price": why.price,
+            "due": why.due,
+            "held_by": why.held_by,
+            "first_crawls": why.first_crawls,
+            "parts": None if engine.current(url) is None else asdict(engine.freshness_parts(url, now)),
+        }
+
+    return {"wake": woken, "status": status, "page": page}

@@ -1,0 +1,218 @@
+"""What goes through the inbox: evidence and wishes as entries, and what a wish means for the store.
+
+The body of an entry is a JSON list. Evidence (`signals`, `requests`) needs an estimator, so it waits for a runner. A
+wish is an `Edit` of the store alone: with a runner the runner carries it out, without one the command itself does.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+from afresh.errors import InputError
+from afresh.store.base import MAX_ENTRY_BYTES, Entry, PageState, Store
+from afresh.types import Importance, Page, Request, Signal
+
+MAX_ITEMS = 500  # of an entry
+MAX_EDIT = 10_000  # pages that one transaction changes; a wish for more is carried out in several
+PAUSED = "paused"  # the named value that says which hosts are paused
+EVIDENCE = frozenset({"signals", "requests"})
+MAX_COUNT = 1e12  # requests in one line
+
+
+def of_signals(signals: Iterable[Signal], received: float, key: str = "") -> list[Entry]:
+    """Signals as entries."""
+    return packed("signals", ([each.url, each.time, each.source] for each in signals), received, key)
+
+
+def of_requests(requests: Iterable[Request], received: float, key: str = "") -> list[Entry]:
+    """Requests as entries."""
+    return packed("requests", ([each.url, each.time, each.count] for each in requests), received, key)
+
+
+def of_pages(pages: Iterable[Page], received: float, key: str = "") -> list[Entry]:
+    """Pages to be added; of those that are kept already, what is said of them here is set."""
+    return packed("add", map(_as_item, pages), received, key)
+
+
+def packed(kind: str, items: Iterable[Any], received: float, key: str = "") -> list[Entry]:
+    """Entries for so many items: none is too large, and each has a key of its own if there is one."""
+    bodies: list[list[str]] = []
+    parts: list[str] = []
+    size = 0
+    for item in items:
+        text = json.dumps(item)
+        if len(text) > MAX_ENTRY_BYTES - 2:
+            raise InputError(f"{text[:80]}… is too long.", hint=f"One line may have {MAX_ENTRY_BYTES:,} bytes.")
+        if parts and (len(parts) == MAX_ITEMS or size + len(text) > MAX_ENTRY_BYTES - 2):
+            bodies.append(parts)
+            parts, size = [], 0
+        parts.append(text)
+        size += len(text) + 2
+    bodies += [parts] if parts else []
+    made = (f"[{', '.join(parts)}]" for parts in bodies)
+    return [Entry(kind, body, received, key=f"{key} {nth}" if key else "") for nth, body in enumerate(made)]
+
+
+def evidence(entry: Entry) -> Iterator[Signal | Request]:
+    """The signals or requests in an entry; ValueError if it makes no sense."""
+    for url, time, more in _items(entry):
+        if entry.kind == "signals":
+            yield Signal(str(url), _number(time), str(more)[:100])
+        else:
+            yield Request(str(url), _number(time), min(max(_number(more), 0.0), MAX_COUNT))
+
+
+@dataclass(slots=True)
+class Edit:
+    """What a wish changes in the store."""
+
+    pages: list[Page] = field(default_factory=list)  # with all that is said of them now
+    removed: list[str] = field(default_factory=list)
+    urgent: list[str] = field(default_factory=list)
+    values: dict[str, str | None] = field(default_factory=dict)
+    whole: bool = True  # False: there is more to do for the same entry
+
+    def write(self, store: Store, number: int) -> int:
+        """Make it durable, and take the entry of this number if that was all; how many pages were new."""
+        taken = [number] if self.whole else []
+        return store.write(
+            [], pages=self.pages, removed=self.removed, urgent=self.urgent, values=self.values, taken=taken
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """Everything, or whole hosts, that an operator has paused."""
+
+    everything: bool = False
+    hosts: frozenset[str] = frozenset()
+
+    @classmethod
+    def from_text(cls, text: str | None) -> "Pauses":
+        """As they were kept; ValueError and the like if that makes no sense."""
+        if text is None:
+            return cls()
+        kept = json.loads(text)
+        return cls(bool(kept["everything"]), frozenset(str(host) for host in kept["hosts"]))
+
+    def to_text(self) -> str:
+        """To be kept."""
+        return json.dumps({"everything": self.everything, "hosts": sorted(self.hosts)})
+
+
+def edit_of(entry: Entry, store: Store) -> Edit:
+    """What a wish changes, given what the store holds now; ValueError if it makes no sense."""
+    items = _items(entry)
+    match entry.kind.partition("-"):
+        case "add", _, "":
+            return Edit(pages=list(_merged(items, store)))
+        case "remove", _, "":
+            return Edit(removed=[str(url) for url in items])
+        case "remove", _, "host":
+            return _without_hosts(items, store)
+        case "pause" | "resume" as wish, _, "":
+            kept = _kept(items, store)
+            return Edit(pages=[replace(state.page, paused=wish == "pause") for state in kept])
+        case "pause" | "resume" as wish, _, what:
+            return _pausing(wish == "pause", what, items, store)
+        case "refresh", _, "":
+            return Edit(urgent=[state.page.url for state in _kept(items, store)])
+        case "popularity", _, "":
+            said = {str(url): _number(value) for url, value in items}
+            return Edit(pages=[replace(state.page, popularity=said[state.page.url]) for state in _kept(said, store)])
+    raise ValueError(f"nobody knows wishes of the kind {entry.kind!r}")
+
+
+def carry_out(entry: Entry, store: Store) -> int:
+    """Carry a wish out on the store alone; how many pages were new. A wish that makes no sense is dropped."""
+    new, whole = 0, False
+    while not whole:
+        try:
+            edit = edit_of(entry, store)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            edit = Edit()
+        new += edit.write(store, entry.number)
+        whole = edit.whole
+    return new
+
+
+def _items(entry: Entry) -> list[Any]:
+    items = json.loads(entry.body)
+    if not isinstance(items, list):
+        raise TypeError("the body of an entry is a list")
+    return items
+
+
+def _number(value: Any) -> float:
+    number = float(value)
+    if not abs(number) < 1e300:
+        raise ValueError("a number that is none")
+    return number
+
+
+def _kept(urls: Iterable[Any], store: Store) -> Iterator[PageState]:
+    for url in dict.fromkeys(str(url) for url in urls):
+        state = store.state(url)
+        if state is not None:
+            yield state
+
+
+def _without_hosts(hosts: list[Any], store: Store) -> Edit:
+    urls = (state.page.url for host in hosts for state in store.states_of_host(str(host)))
+    some = list(islice(urls, MAX_EDIT + 1))
+    return Edit(removed=some[:MAX_EDIT], whole=len(some) <= MAX_EDIT)
+
+
+def _pausing(pause: bool, what: str, items: list[Any], store: Store) -> Edit:
+    try:
+        pauses = Pauses.from_text(store.get(PAUSED))
+    except (ValueError, TypeError, KeyError):
+        pauses = Pauses()
+    if what == "all":
+        pauses = replace(pauses, everything=pause)
+    elif what == "host":
+        hosts = frozenset(str(host) for host in items)
+        pauses = replace(pauses, hosts=pauses.hosts | hosts if pause else pauses.hosts - hosts)
+    else:
+        raise ValueError(f"nobody can pause {what!r}")
+    return Edit(values={PAUSED: pauses.to_text()})
+
+
+_SAID = ("shortest", "longest", "hours", "popularity")
+
+
+def _as_item(page: Page) -> dict[str, Any]:
+    item: dict[str, Any] = {"url": page.url, "host": page.host, "added": page.added, "depth": page.depth}
+    if page.importance is not None:
+        item["importance"] = [page.importance.value, page.importance.times]
+    return item | {name: value for name in _SAID if (value := getattr(page, name)) not in (None, "")}
+
+
+def _merged(items: Iterable[Mapping[str, Any]], store: Store) -> Iterator[Page]:
+    """Pages as they will be: new, or as they are but for what is said of them now."""
+    for item in items:
+        said: dict[str, Any] = {name: item[name] for name in _SAID if name in item}
+        if "importance" in item:
+            value, times = item["importance"]
+            said["importance"] = Importance(_number(value), bool(times))
+        state = store.state(str(item["url"]))
+        if state is None:
+            yield Page(str(item["url"]), str(item["host"]), _number(item["added"]), depth=int(item["depth"]), **said)
+        elif said:
+            yield replace(state.page, **said)
+
+
+def drain(store: Store) -> int:
+    """Carry out all wishes that wait, if nobody runs on the store; how many pages were new. Evidence stays.
+
+    The store must be claimed by the caller.
+    """
+    new, after = 0, 0
+    while entries := store.inbox(after=after):
+        for entry in entries:
+            if entry.kind not in EVIDENCE:
+                new += carry_out(entry, store)
+            after = entry.number
+    return new

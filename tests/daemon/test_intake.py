@@ -1,0 +1,192 @@
+"""What others hand to a running daemon: durable before it is acknowledged, and taking effect once."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from afresh.daemon import Daemon, Stored
+from afresh.engine import Engine
+from afresh.estimate import Grid
+from afresh.fetch import Scripted
+from afresh.frontier import Hosts, Politeness, host_of
+from afresh.schedule import Few
+from afresh.store import Memory, Sqlite, Store
+from afresh.store.messages import Pauses, drain, of_pages, of_requests, of_signals, packed
+from afresh.store.socket_file import ask, socket_path
+from afresh.types import Fetched, Importance, Page, Request, Signal, Validators
+
+URLS = [f"http://h{nth}.example/" for nth in range(6)]
+QUIET = Politeness(factor=0.0, shortest_gap=0.0, longest_gap=0.0)
+
+
+def page(url: str, **said: Any) -> Page:
+    return Page(url, host_of(url), **said)
+
+
+def answer(url: str, known: Validators) -> Fetched:
+    return Fetched(url, time.time(), 0.001, 200, url.encode(), "text/plain")
+
+
+def daemon_on(store: Store, *, budget: float = 50.0, **more: Any) -> Daemon:
+    engine = Engine(scheduler=Few(budget=budget), estimator=Grid(typical_rate=0.01), hosts=Hosts(QUIET))
+    return Daemon(engine=engine, fetcher=Scripted(answer), store=store, write_every=0.02, grace=0.2, **more)
+
+
+async def until(holds: Callable[[], bool], seconds: float = 5.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not holds():  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.01)
+
+
+async def with_runner(daemon: Daemon, play: Callable[[], Any]) -> None:
+    running = asyncio.create_task(daemon.run())
+    try:
+        await asyncio.wait_for(play(), 20)
+    finally:
+        daemon.stop()
+        await running
+
+
+def test_evidence_is_durable_before_it_is_acknowledged_and_takes_effect_once() -> None:
+    store = Memory()
+    store.add(map(page, URLS))
+    daemon = daemon_on(store)
+
+    async def play() -> None:
+        await until(lambda: daemon.engine.current(URLS[0]) is not None)
+        daemon.engine.scheduler.budget = 0.001  # no more crawls
+        await asyncio.sleep(0.05)
+        now = daemon.clock()
+        heard = [
+            Signal(URLS[0], now),
+            Signal(URLS[0], now),
+            Request(URLS[1], now, 7.0),
+            Signal("http://no.example/", now),
+        ]
+        assert await daemon.observe(heard, key="first") == 2
+        assert store.totals().inbox_entries in (0, 2)
+        assert await daemon.observe(heard, key="first") == 0, "the same again"
+        await until(lambda: not store.inbox())
+        state = store.state(URLS[0])
+        assert state is not None
+        assert state.signals == daemon.engine.signals(URLS[0]) == 2
+        rates = [daemon.engine.beliefs(url, now).request_rate for url in URLS]
+        assert rates[1] > 2 * rates[2]
+        kept = store.state(URLS[1])
+        assert kept is not None
+        assert kept.beliefs is not None
+        assert kept.beliefs.request_rate == pytest.approx(rates[1], rel=0.1)
+
+    asyncio.run(with_runner(daemon, play))
+
+
+def test_a_signal_from_before_the_copy_says_nothing() -> None:
+    store = Memory()
+    store.add(map(page, URLS))
+    daemon = daemon_on(store)
+
+    async def play() -> None:
+        await until(lambda: daemon.engine.current(URLS[0]) is not None)
+        daemon.engine.scheduler.budget = 0.001
+        await asyncio.sleep(0.05)
+        current = daemon.engine.current(URLS[0])
+        assert current is not None
+        await daemon.observe([Signal(URLS[0], current - 1.0)])
+        await until(lambda: not store.inbox())
+        assert daemon.engine.signals(URLS[0]) == 0
+
+    asyncio.run(with_runner(daemon, play))
+
+
+def test_wishes_reach_a_runner_and_the_store(tmp_path: Path) -> None:
+    with Sqlite(tmp_path / "s.db") as store:
+        store.add(map(page, URLS))
+        crawled: list[str] = []
+        daemon = daemon_on(
+            store,
+            socket=socket_path(store.path),
+            listeners=[
+                lambda event: crawled.extend(each.url for each in event.crawls) if isinstance(event, Stored) else None
+            ],
+        )
+
+        def post(kind: str, items: Iterable[Any]) -> None:
+            store.post(packed(kind, items, 0.0))
+            assert ask(store.path, "wake") == {}
+
+        async def play() -> None:
+            await until(lambda: set(crawled) == set(URLS))
+            await asyncio.to_thread(post, "remove", [URLS[0]])
+            await until(lambda: URLS[0] not in daemon.engine)
+            assert store.state(URLS[0]) is None
+            told = page("http://new.example/", importance=Importance(3.0))
+            store.post(of_pages([told, page(URLS[1], importance=Importance(2.0, times=True))], 0.0))
+            daemon.wake()
+            await until(lambda: told.url in crawled)
+            known = store.state(URLS[1])
+            assert known is not None
+            assert known.page.importance == Importance(2.0, times=True)
+            said = await asyncio.to_thread(ask, store.path, "page", {"url": told.url})
+            assert said["beliefs"]["request_rate"] == 3.0
+            assert (await asyncio.to_thread(ask, store.path, "status"))["pages"] == 6
+            daemon.engine.scheduler.budget = 5.0
+            before = len(crawled)
+            await asyncio.to_thread(post, "refresh", [URLS[4]])
+            await until(lambda: len(crawled) > before + 1)
+            assert URLS[4] in crawled[before : before + 3]
+
+        asyncio.run(with_runner(daemon, play))
+        assert list(store.problems()) == []
+        assert [state.urgent for _, state in store.states()] == [False] * 6
+
+
+def test_without_a_runner_wishes_are_carried_out_on_the_store_alone_and_evidence_waits() -> None:
+    store = Memory()
+    store.post([*of_pages(map(page, URLS), 0.0), *of_signals([Signal(URLS[0], 5.0)], 5.0)])
+    assert drain(store) == 6
+    assert [entry.kind for entry in store.inbox()] == ["signals"]
+    for kind, items in (
+        ("remove", URLS[:1]),
+        ("pause", URLS[1:2]),
+        ("pause-host", ["h2.example"]),
+        ("pause-all", [True]),
+        ("refresh", [URLS[3], "http://no.example/"]),
+        ("remove-host", ["h4.example"]),
+        ("popularity", [[URLS[5], 4.0]]),
+        ("nonsense", [1]),
+        ("add", ["no page"]),
+    ):
+        store.post(packed(kind, items, 0.0))
+    assert drain(store) == 0
+    states = {state.page.url: state for _, state in store.states()}
+    assert list(states) == [URLS[1], URLS[2], URLS[3], URLS[5]]
+    assert [states[URLS[1]].page.paused, states[URLS[3]].urgent, states[URLS[5]].page.popularity] == [True, True, 4.0]
+    assert Pauses.from_text(store.get("paused")) == Pauses(True, frozenset({"h2.example"}))
+    store.post(packed("resume", [URLS[1]], 0.0) + packed("resume-all", [True], 0.0))
+    drain(store)
+    assert Pauses.from_text(store.get("paused")) == Pauses(False, frozenset({"h2.example"}))
+
+
+def test_many_items_become_entries_of_bounded_size() -> None:
+    requests = [Request(f"http://h.example/{'x' * 300}{nth}", 1.0, 2.0) for nth in range(2_000)]
+    entries = of_requests(requests, 1.0, "key")
+    assert max(len(entry.body) for entry in entries) <= 64 << 10
+    assert len({entry.key for entry in entries}) == len(entries)
+
+
+def test_entries_that_make_no_sense_are_dropped_and_stop_nobody() -> None:
+    store = Memory()
+    store.add(map(page, URLS))
+    for kind, items in (("signals", [1]), ("requests", [["u", "v", "w"]]), ("wonder", []), ("pause-what", [1])):
+        store.post(packed(kind, items, 0.0) or [])
+    daemon = daemon_on(store)
+
+    async def play() -> None:
+        await until(lambda: not store.inbox())
+        await until(lambda: daemon.engine.current(URLS[5]) is not None)
+
+    asyncio.run(with_runner(daemon, play))
