@@ -8,7 +8,7 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "afresh"
 
-NOUNS = {"types", "errors", "units"}
+NOUNS = {"types", "errors", "units", "hours"}
 PURE = {"estimate", "value", "schedule", "reading", "frontier", "detect"}
 EDGES = {"signals", "fetch", "store"}
 
@@ -17,6 +17,7 @@ ALLOWED: dict[str, set[str]] = {
     "types": set(),
     "errors": set(),
     "units": {"errors", "types"},
+    "hours": {"errors"},
     "estimate": NOUNS | {"value"},
     "value": NOUNS,
     "schedule": NOUNS | {"value"},

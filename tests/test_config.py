@@ -4,6 +4,7 @@ import pytest
 
 from afresh import config
 from afresh.errors import ConfigError
+from afresh.types import Importance
 
 
 def test_without_a_file_everything_has_its_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,4 +85,4 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
 
 def test_a_site_may_be_worth_more() -> None:
     text = "[[site]]\nhost = 'a'\nimportance = 'x5'\n[[site]]\nhost = 'b'\nimportance = 0.5\n[[site]]\nhost = 'c'\n"
-    assert [site.importance for site in config.parse(text).site] == [-5.0, 0.5, None]
+    assert [site.importance for site in config.parse(text).site] == [Importance(5.0, True), Importance(0.5), None]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from afresh.errors import ConfigError
+from afresh.hours import Hours, hours
 from afresh.types import Importance
 from afresh.units import duration, importance, rate, show_duration, size
 
@@ -94,6 +95,13 @@ def _hosts(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _budget_hours(value: Any) -> tuple[tuple[Hours, float], ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) and "=" in each for each in value):
+        raise ConfigError(f"{value!r} is not a list of hours and rates.", hint='Write it like ["22:00-06:00 = 10/s"].')
+    pairs = (each.split("=", 1) for each in value)
+    return tuple((hours(when), rate(how_much.strip())) for when, how_much in pairs)
+
+
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
     """Where copies and history are kept."""
@@ -110,6 +118,9 @@ class CrawlSettings:
     """How much is crawled."""
 
     budget: float = _setting("1/s", rate, "Crawls at a constant rate; never exceeded in any second.")
+    budget_hours: tuple[tuple[Hours, float], ...] = _setting(
+        [], _budget_hours, 'Other budgets at other hours, UTC or with a zone: ["mon-fri 08:00-18:00 = 10/min"].'
+    )
     sweep: float = _setting(
         0.02, _share, "This share of the crawls visits the copies left alone longest, whatever they are worth; 0: none."
     )
@@ -182,16 +193,67 @@ def _importance(value: Any) -> Importance | None:
     return None if value == "" else importance(value if isinstance(value, str | int | float) else "")
 
 
+def _site_host(value: Any) -> str:
+    if value and not (isinstance(value, str) and _HOST.fullmatch(value)):
+        raise ConfigError(f"{value!r} is not a host.", hint='Write it like "example.org" or "*.example.net".')
+    return str(value).lower()
+
+
+def _site_path(value: Any) -> str:
+    if value and (not _text(value).startswith("/") or " " in value):
+        raise ConfigError(f"{value!r} is not a path.", hint='Write it like "/news/*".')
+    return str(value)
+
+
+def _or_nothing(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """As `read`, but an empty text says nothing."""
+    return lambda value: None if value == "" else read(value)
+
+
+def _interval(value: Any) -> float:
+    seconds = duration(value)
+    if not seconds > 0:
+        raise ConfigError(f"{value!r} is no interval.", hint='Write it like "10min", or leave the line out.')
+    return seconds
+
+
+def _site_budget(value: Any) -> float:
+    per_second = rate(value)
+    if not per_second > 0:
+        raise ConfigError(f"{value!r} is no budget.", hint='Write it like "100/h", or use `afresh pause --host`.')
+    return per_second
+
+
+def _hours_text(value: Any) -> str:
+    return hours(value).text if value else ""
+
+
 @dataclass(frozen=True, slots=True)
 class SiteSettings:
-    """What counts as a change on one site, and what it is worth; as many of these tables as you like."""
+    """What counts as a change on one site, and how often it is crawled; as many of these tables as you like.
 
-    host: str = _setting("", _text, "The site's host name.")
+    Of several that hold for a page the most specific one wins: a name before a domain, a long path before a short one.
+    """
+
+    host: str = _setting("", _site_host, "The site's host name, or a whole domain: *.example.net.")
+    path: str = _setting("", _site_path, "Only pages below it, such as /news/*; empty: all.")
     keep: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what counts; empty: all that is shown.")
     drop: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what does not count.")
     compare: str = _setting("text", _way, '"text": what the pages show counts; "bytes": every byte does.')
     importance: Importance | None = _setting(
         "", _importance, 'Requests per second of each page, or "x5": five times what is learned. Empty: learned.'
+    )
+    shortest_interval: float | None = _setting(
+        "", _or_nothing(_interval), "Each page is crawled at most once in this time, such as 10min. Empty: no limit."
+    )
+    longest_interval: float | None = _setting(
+        "", _or_nothing(_interval), "Each page is crawled at least once in this time, such as 1d. Empty: no limit."
+    )
+    hours: str = _setting(
+        "", _hours_text, "Pages are crawled within these hours, UTC or with a zone: mon-fri 08:00-18:00. Empty: always."
+    )
+    budget: float | None = _setting(
+        "", _or_nothing(_site_budget), "Crawls of each host that this holds for, at most: 100/h. Empty: no limit."
     )
 
 
@@ -208,7 +270,8 @@ class Config:
     @property
     def importance(self) -> dict[str, Importance]:
         """That of the pages of each site that was given one."""
-        return {site.host.lower(): site.importance for site in self.site if site.importance is not None}
+        whole = [site for site in self.site if not site.path and not site.host.startswith("*.")]
+        return {site.host: site.importance for site in whole if site.importance is not None}
 
 
 # The tables that stand once; [[site]] may stand any number of times.
@@ -283,7 +346,19 @@ def _unknown_table(name: str, where: str) -> ConfigError:
 def _parse_site(values: Any, where: str) -> object:
     if not isinstance(values, dict) or not values.get("host"):
         raise ConfigError(f"A [[site]] in {where} has no host.", hint='Write host = "example.com" below it.')
-    return _parse_table("site", SiteSettings, values, where)
+    site = cast(SiteSettings, _parse_table("site", SiteSettings, values, where))
+    if (site.path or site.host.startswith("*.")) and (site.keep or site.drop or site.compare != "text"):
+        hint = "Leave path out, and name one host without *."
+        raise ConfigError(f"keep, drop and compare hold for one whole host, not for {site.host}{site.path}.", hint=hint)
+    if site.path and site.budget is not None:
+        hint = "Leave path out; for a part of a host set longest_interval and shortest_interval."
+        raise ConfigError(f"A budget holds for whole hosts, not for {site.host}{site.path}.", hint=hint)
+    if site.shortest_interval and site.longest_interval and site.shortest_interval > site.longest_interval:
+        raise ConfigError(
+            f"The shortest interval of {site.host}{site.path} is longer than its longest.",
+            hint="Exchange shortest_interval and longest_interval.",
+        )
+    return site
 
 
 def _parse_table(name: str, table: type, values: dict[str, Any], where: str) -> object:

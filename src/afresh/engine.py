@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from afresh.estimate import Activity, Calibration, Estimator, Sources, branches_of, kin_of
 from afresh.estimate.activity import TOLD_OF_A_CHANGE
 from afresh.estimate.sources import NOT_EARLY, octave
-from afresh.frontier import Hosts, host_failed, put_off
+from afresh.frontier import Hosts, SiteRules, host_failed, put_off
 from afresh.schedule import Explanation, Schedules
 from afresh.types import Beliefs, Crawl, Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Heard = Mapping[tuple[int, int], int]
 NOTHING: Heard = {}  # one for all pages of which nothing was heard
 STATED = 20_000  # pages at most that tell of the whole collection
+NO_LIMITS = (0.0, math.inf)
 REST_AFTER_REMOVAL = 10.0  # seconds, of a host one of whose pages is removed while it is fetched
 UNKNOWN = "unknown"  # the source of signals that were heard before a restart
 ABOUT = 0.1  # an age that is off by less is right enough
@@ -45,6 +46,7 @@ class _Tracked:
     order: Order | None = None  # the one that is out
     told: tuple[float, ...] | None = None  # what the scheduler was last told to believe
     assumed: float = math.inf  # the scheduler takes the copy to be as of this moment
+    limits: tuple[float, float] = NO_LIMITS  # seconds between two crawls, at least and at most
     branches: tuple[int, ...] = ()  # of its site, where pages may change together
 
 
@@ -105,12 +107,14 @@ class Engine:
         activity: Activity | None = None,
         sources: Sources | None = None,
         importance: Mapping[str, Importance] | None = None,
+        rules: SiteRules | None = None,
     ) -> None:
         self.scheduler = scheduler
         self.estimator = estimator
         self.activity = activity  # None: every page changes on its own
         self.sources = sources or Sources()  # what signals are worth
         self.importance = importance or {}  # of the pages of a host, unless they have one of their own
+        self.rules = rules or SiteRules()  # what operators want of whole sites
         self.hosts = hosts or Hosts()
         self.calibration = Calibration()  # of what is said about copies, checked by every crawl
         self._slots: dict[str, int] = {}
@@ -161,15 +165,16 @@ class Engine:
                 self.activity.follow(len(self._slots) / self.scheduler.budget)
             tracked.branches = self.activity.branches(branches_of(page.url, page.host))
             self._siblings.setdefault(tracked.branches[-1], deque()).append(slot)
-        importance = self.importance.get(page.host) if page.importance is None else page.importance
+        wanted = self.rules.applied(page)
         self.estimator.add(
             slot,
             now=now,
-            importance=importance,
+            importance=self._importance(wanted),
             popularity=page.popularity,
             learned=learned,
             kin=kin_of(page.url, page.host),
         )
+        self._limit(slot, wanted, now)
         self._believe(slot, now)
         if not_before > now:
             self.scheduler.finish(slot, now, crawled=None, put_off=not_before - now)
@@ -190,11 +195,39 @@ class Engine:
 
     def tell(self, page: Page, now: float) -> None:
         """The operator says something else of a page from now on."""
-        slot = self._slots[page.url]
+        slot, wanted = self._slots[page.url], self.rules.applied(page)
         self._tracked[slot].page = page
-        importance = self.importance.get(page.host) if page.importance is None else page.importance
-        self.estimator.told(slot, importance=importance, popularity=page.popularity)
+        self.estimator.told(slot, importance=self._importance(wanted), popularity=page.popularity)
+        self._limit(slot, wanted, now)
         self._believe(slot, now)
+
+    def _importance(self, wanted: Page) -> Importance | None:
+        return self.importance.get(wanted.host) if wanted.importance is None else wanted.importance
+
+    def _limit(self, slot: int, wanted: Page, now: float) -> None:
+        """Tell the scheduler how often at least and at most, if that is anything new."""
+        limits = wanted.shortest or 0.0, wanted.longest or math.inf
+        tracked = self._tracked[slot]
+        if limits != tracked.limits:
+            tracked.limits = limits
+            self.scheduler.not_more_often_than(slot, limits[0], now)
+            self.scheduler.at_least_every(slot, limits[1], now)
+
+    def page(self, url: str) -> Page:
+        """A page with all that its operator and the rules of its site say of it."""
+        return self.rules.applied(self._tracked[self._slots[url]].page)
+
+    def pages(self) -> list[Page]:
+        """All pages, as their operator speaks of them."""
+        return [tracked.page for tracked in self._tracked.values()]
+
+    def pause(self, url: str) -> None:
+        """Keep a page out of play until `resume`."""
+        self.scheduler.pause(self._slots[url])
+
+    def resume(self, url: str, now: float) -> None:
+        """Bring a paused page back into play."""
+        self.scheduler.resume(self._slots[url], now)
 
     def crawl_now(self, url: str, now: float) -> None:
         """Crawl a page before all others, as soon as the budget and its host allow it."""

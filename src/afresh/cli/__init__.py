@@ -11,7 +11,7 @@ from typing import NoReturn
 import typer
 from typer.exceptions import Abort, TyperException
 
-from afresh.cli import contest, feeds, hosts, lab, pages, planning, play, replay, running, showing
+from afresh.cli import contest, control, feeds, hosts, lab, pages, planning, play, replay, requests, running, showing
 from afresh.cli.terminal import flush, output_failed, plain, read_by_a_pipe
 from afresh.errors import AfreshError
 
@@ -26,6 +26,12 @@ app = typer.Typer(
 )
 app.command("init", short_help="Write a commented settings file.")(pages.init)
 app.command("add", short_help="Keep pages fresh from now on.")(pages.add)
+app.command("remove", short_help="Forget pages.")(control.remove)
+app.command("pause", short_help="Crawl pages, a host or everything no more for now.")(control.pause)
+app.command("resume", short_help="Undo pause.")(control.resume)
+app.command("refresh", short_help="Crawl pages now, ahead of all others.")(control.refresh)
+app.command("signal", short_help="Say that pages may have changed.")(control.signal)
+app.command("requests", short_help="Learn from access logs what is asked for.")(requests.requests)
 app.command("run", short_help="Crawl until stopped.")(running.run)
 app.command("crawl", short_help="Discover a site and keep it fresh.")(running.crawl)
 app.command("status", short_help="How the collection is.")(showing.status)

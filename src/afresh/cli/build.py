@@ -6,7 +6,7 @@ from afresh import __version__
 from afresh.cli.compiling import shown_compiling
 from afresh.cli.opening import site_rules
 from afresh.config import Config
-from afresh.daemon import Permits
+from afresh.daemon import Daemon, Permits
 from afresh.detect import Detector
 from afresh.engine import Engine
 from afresh.estimate import Activity, Learner
@@ -14,7 +14,7 @@ from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.base import typical_rate
 from afresh.estimate.requests import Memory
 from afresh.fetch import Guard, Http, Limits
-from afresh.frontier import Addresses, AddressLimits, HostPatterns, Hosts, Politeness
+from afresh.frontier import Addresses, AddressLimits, HostPatterns, Hosts, Politeness, SiteRule, SiteRules
 from afresh.frontier.links import wanted
 from afresh.schedule import Few, Scheduler, Schedules
 from afresh.store import Store
@@ -38,16 +38,48 @@ def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
             requests=Memory(config.crawl.request_memory, config.crawl.burst_memory),
         ),
         importance=config.importance,
+        rules=rules_for(config),
         activity=Activity(width=1.0 / (SLICES_PER_ROUND * typical_rate(budget, pages))),  # it follows what is found
-        hosts=Hosts(
-            Politeness(
-                factor=config.politeness.factor,
-                shortest_gap=config.politeness.shortest_gap,
-                longest_gap=config.politeness.longest_gap,
-                first_back_off=config.politeness.first_back_off,
-                longest_back_off=config.politeness.longest_back_off,
-            )
-        ),
+        hosts=Hosts(politeness_of(config)),
+    )
+
+
+def politeness_of(config: Config) -> Politeness:
+    """How long hosts rest."""
+    return Politeness(
+        factor=config.politeness.factor,
+        shortest_gap=config.politeness.shortest_gap,
+        longest_gap=config.politeness.longest_gap,
+        first_back_off=config.politeness.first_back_off,
+        longest_back_off=config.politeness.longest_back_off,
+    )
+
+
+async def take_up(config: Config, daemon: Daemon) -> None:
+    """Let a running daemon go on with other settings: budgets, rules of sites, politeness, how much at once.
+
+    The others need a new start: where the store is, how pages are fetched and compared, the policy.
+    """
+    engine, crawl = daemon.engine, config.crawl
+    engine.hosts.politeness = politeness_of(config)
+    engine.importance = config.importance
+    daemon.concurrency, daemon.grace = crawl.concurrency, crawl.grace
+    await daemon.control.set(rules=rules_for(config), budget=crawl.budget, budget_hours=crawl.budget_hours)
+
+
+def rules_for(config: Config) -> SiteRules:
+    """What the settings say of sites."""
+    return SiteRules(
+        SiteRule(
+            site.host,
+            site.path,
+            site.importance,
+            site.shortest_interval,
+            site.longest_interval,
+            site.hours,
+            site.budget,
+        )
+        for site in config.site
     )
 
 

@@ -3,14 +3,18 @@
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from afresh.cli.handover import hand_over, said_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, errors, now, plain
 from afresh.errors import ConfigError, InputError
-from afresh.types import Importance, Page
+from afresh.hours import hours as hours_in
+from afresh.store.messages import of_pages
+from afresh.types import Page
+from afresh.units import duration
 from afresh.units import importance as importance_in
 
 MAX_NAMED = 20  # lines that are skipped
@@ -48,6 +52,9 @@ def add(
         str | None,
         typer.Option(help="Requests per second that the pages are worth, or x5: five times what is learned."),
     ] = None,
+    shortest: Annotated[str | None, typer.Option(help='Crawl each at most once in this time, such as "10min".')] = None,
+    longest: Annotated[str | None, typer.Option(help='Crawl each at least once in this time, such as "1d".')] = None,
+    hours: Annotated[str | None, typer.Option(help='Crawl them within these hours, such as "08:00-18:00".')] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
     config: ConfigFile = None,
     store: StoreFile = None,
@@ -55,8 +62,8 @@ def add(
 ) -> None:
     """Keep pages fresh from now on; works while `afresh run` is running.
 
-    Of pages that are known already only the importance is set, if one is given; a running `afresh run` takes it up
-    when it starts again.
+    Of pages that are known already that is set which is given: importance, intervals, hours. A running `afresh run`
+    takes all of it up within a second.
 
     Nothing is added unless every line can be used (or --skip-bad says to leave the others out).
 
@@ -64,12 +71,12 @@ def add(
     """
     from afresh.cli.opening import open_store, settings
 
-    wanted = None if importance is None else importance_in(importance)
+    wanted = _wanted(importance, shortest, longest, hours)
     if not urls and file is None:
         raise InputError("There is nothing to add.", hint="Give URLs, or --file with a file of URLs.")
     lines = [("the command line", url) for url in urls or []]
     if file is not None:
-        lines += _lines_of(file)
+        lines += lines_of(file)
     read = settings(config, store)
     pages, bad = _read(lines, wanted, read.crawl.never)
     if bad and not skip_bad:
@@ -77,7 +84,8 @@ def add(
         first = bad[0]
         raise InputError(f"{first.message}{more}", hint=f"{first.hint} Nothing was added; --skip-bad leaves it out.")
     with open_store(read, create=True) as kept:
-        new = kept.add(pages)
+        new = sum(kept.state(page.url) is None for page in pages)
+        handed = hand_over(kept, of_pages(pages, now()))
     counts = {
         "new": new,
         "known": len(pages) - new,
@@ -92,10 +100,28 @@ def add(
         typer.echo(as_json(counts))
     else:
         skipped = f", {len(bad)} skipped" if bad else ""
-        typer.echo(f"{new} new, {len(pages) - new} known already{skipped}.")
+        typer.echo(f"{new} new, {len(pages) - new} known already{skipped}.{said_of(handed)}")
 
 
-def _lines_of(file: Path) -> Iterator[tuple[str, str]]:
+def _wanted(importance: str | None, shortest: str | None, longest: str | None, hours: str | None) -> dict[str, Any]:
+    """What is said of all pages of a command."""
+    said: dict[str, Any] = {}
+    if importance is not None:
+        said["importance"] = importance_in(importance)
+    for name, text in (("shortest", shortest), ("longest", longest)):
+        if text is not None:
+            said[name] = duration(text)
+            if not said[name] > 0:
+                raise ConfigError(f"--{name} must be more than 0.", hint='Give a time such as "10min".')
+    if shortest and longest and said["shortest"] > said["longest"]:
+        raise ConfigError("--shortest is longer than --longest.", hint="Exchange them.")
+    if hours is not None:
+        said["hours"] = hours_in(hours).text
+    return said
+
+
+def lines_of(file: Path) -> Iterator[tuple[str, str]]:
+    """Lines of a file that are not empty, each with where it stands."""
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -110,7 +136,7 @@ def _lines_of(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _read(
-    lines: list[tuple[str, str]], importance: Importance | None, never: Iterable[str]
+    lines: list[tuple[str, str]], wanted: dict[str, Any], never: Iterable[str]
 ) -> tuple[list[Page], list[InputError]]:
     """Pages from lines of text, and what is wrong with the others."""
     from afresh.cli.opening import require_wanted
@@ -121,7 +147,7 @@ def _read(
     bad: list[InputError] = []
     for where, line in lines:
         try:
-            page = _page(line, importance)
+            page = _page(line, wanted)
             require_wanted(page.host, unwanted)
             pages[page.url] = page
         except InputError as error:
@@ -129,7 +155,7 @@ def _read(
     return list(pages.values()), bad
 
 
-def _page(line: str, importance: Importance | None) -> Page:
+def _page(line: str, wanted: dict[str, Any]) -> Page:
     from afresh.frontier import canonical, canonical_or_none, host_of
 
     address, *rest = line.split() or [""]
@@ -138,7 +164,7 @@ def _page(line: str, importance: Importance | None) -> Page:
     url = canonical(address)
     if rest:
         try:
-            importance = importance_in(" ".join(rest))
+            wanted = wanted | {"importance": importance_in(" ".join(rest))}
         except ConfigError as error:
             raise InputError(error.message, hint=f"Write a URL, a blank, and its importance. {error.hint}") from None
-    return Page(url, host_of(url), added=now(), importance=importance)
+    return Page(url, host_of(url), added=now(), **wanted)

@@ -13,9 +13,9 @@ import typer
 from rich.console import Console
 
 from afresh.cli.options import ConfigFile, StoreFile
-from afresh.cli.terminal import as_json, console, errors, outlive_pipes, output_failed
+from afresh.cli.terminal import as_json, console, errors, outlive_pipes, output_failed, plain
 from afresh.config import Config
-from afresh.errors import ConfigError, InputError
+from afresh.errors import AfreshError, ConfigError, InputError
 from afresh.units import duration, rate, show_rate
 
 if TYPE_CHECKING:
@@ -43,12 +43,20 @@ def run(
     """
     from afresh.cli.opening import open_store, settings
 
-    read = settings(config, store)
-    if budget is not None:
-        read = replace(read, crawl=replace(read.crawl, budget=rate(budget)))
+    def again() -> Config:
+        return with_budget(settings(config, store), budget)
+
+    read = again()
     limit = duration(seconds) if seconds is not None else None
     with open_store(read, create=False) as kept:
-        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit)
+        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, again=again)
+
+
+def with_budget(config: Config, budget: str | None) -> Config:
+    """The settings, with the budget given on the command line in place of theirs, at all hours."""
+    if budget is None:
+        return config
+    return replace(config, crawl=replace(config.crawl, budget=rate(budget), budget_hours=()))
 
 
 def crawl(
@@ -82,9 +90,10 @@ def crawl(
     from afresh.cli.opening import open_store, settings
     from afresh.frontier import HostPatterns
 
-    read = settings(config, store)
-    if budget is not None:
-        read = replace(read, crawl=replace(read.crawl, budget=rate(budget)))
+    def again() -> Config:
+        return with_budget(settings(config, store), budget)
+
+    read = again()
     limit = duration(seconds) if seconds is not None else None
     never = read.crawl.never
     pages = Bounds.seeds(seeds or [], HostPatterns(never))
@@ -102,14 +111,19 @@ def crawl(
         discovery = bounds.discovery(never)
         if before is not None and before != bounds:
             bounds.read_again(kept, discovery)
-        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, discovery)
+        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, discovery, again=again)
 
 
 def keep_fresh(
-    config: Config, kept: "Sqlite", progress: "Progress", limit: float | None, discovery: "Discovery | None" = None
+    config: Config,
+    kept: "Sqlite",
+    progress: "Progress",
+    limit: float | None,
+    discovery: "Discovery | None" = None,
+    again: Callable[[], Config] | None = None,
 ) -> None:
-    """Run a daemon on a store until a stop signal comes or the time is up."""
-    if not config.crawl.budget > 0:
+    """Run a daemon on a store until a stop signal comes or the time is up; `again` reads the settings at SIGHUP."""
+    if not config.crawl.budget > 0 and not config.crawl.budget_hours:
         raise ConfigError("A budget of 0 crawls nothing.", hint="Give a rate above 0, such as --budget 1/s.")
     totals = kept.totals()
     if not totals.pages:
@@ -149,12 +163,15 @@ def keep_fresh(
             grace=config.crawl.grace,
             max_unwritten=config.crawl.max_unwritten,
             socket=socket_path(kept.path),
+            budget_hours=config.crawl.budget_hours,
             listeners=[progress.hear],
         )
         progress.stop = daemon.stop
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, daemon.stop)
+        if again is not None:
+            loop.add_signal_handler(signal.SIGHUP, _read_again, again, daemon, progress)
         if limit is not None:
             loop.call_later(limit, daemon.stop)
         shower = asyncio.create_task(progress.show(daemon))
@@ -167,6 +184,20 @@ def keep_fresh(
 
     outlive_pipes()
     progress.close(asyncio.run(go()))
+
+
+def _read_again(again: Callable[[], Config], daemon: "Daemon", progress: "Progress") -> None:
+    """Go on with the settings as they are now; with the old ones if they cannot be used."""
+    from afresh.cli.build import take_up
+
+    try:
+        config = again()
+    except AfreshError as error:
+        errors.print(f"The settings stay as they are: {plain(str(error))}")
+        return
+    progress.config = config
+    progress.taking_up = asyncio.get_running_loop().create_task(take_up(config, daemon))
+    errors.print("The settings were read again.")
 
 
 def to_come(discovery: "Discovery | None", copies: int) -> int:
@@ -193,6 +224,7 @@ class Progress:
     allowed: "Allowance | None" = None  # what politeness was last said to allow
     stop: Callable[[], None] = lambda: None  # what to do when nobody can be told any more
     unheard: OSError | None = None  # why not
+    taking_up: "asyncio.Task[None] | None" = None  # other settings
 
     def __post_init__(self) -> None:
         from afresh.daemon import events

@@ -13,6 +13,7 @@ from afresh.estimate.activity_kept import from_text
 from afresh.estimate.base import BY_LEARNER, typical_rate
 from afresh.schedule import Few, Greedy, Plain
 from afresh.store import PageState, Store, understood
+from afresh.store.messages import WATCHED
 from afresh.types import Beliefs, Importance
 
 SAMPLE = 20_000  # pages of a large store that stand for all of it
@@ -148,6 +149,9 @@ def _engine(
         activity=understood("activity", lambda: from_text(kept.get("activity"), width=width, now=when)),
         sources=understood("sources", lambda: Sources.from_text(kept.get("sources"))),
     )
+
+    if (since := kept.get(WATCHED)) is not None:
+        engine.estimator.requests_since(understood(WATCHED, lambda: float(since)))
 
     def add_all() -> None:
         for state in states:

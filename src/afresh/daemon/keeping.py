@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 
+from afresh.daemon.control import Control
 from afresh.daemon.discovery import Discovery
 from afresh.daemon.newcomers import Newcomers
 from afresh.daemon.permits import Permits
@@ -50,6 +51,7 @@ class Keeper:
         take: Callable[[], Mapping[str, str]] = dict,
         overview: Callable[[], Mapping[str, str]] = dict,
         pressure: Pressure | None = None,
+        control: Control | None = None,
     ) -> None:
         self.store = store
         self.engine = engine
@@ -60,6 +62,7 @@ class Keeper:
         self.take = take  # named values that somebody else wants to be kept
         self.overview = overview  # what is said of all pages, by name
         self.pressure = pressure or Pressure(MAX_UNWRITTEN)
+        self.control = control or Control(engine=engine, store=store, clock=clock)
         self.newcomers = Newcomers()
         self._unwritten: list[Record] = []
         self._newest: dict[str, PageState] = {}  # states that are not durable yet
@@ -123,6 +126,7 @@ class Keeper:
             state = self._newest[page.url] = PageState(page)
             if self.newcomers.offer(state):
                 self.engine.add(page, now)
+                self.control.entered(page.url)
 
     def next(self, now: float) -> Order | Wait:
         """What the engine wants crawled now; pages that wait go in when it is their turn, or nothing else is due."""
@@ -209,12 +213,14 @@ class Keeper:
                 self.newcomers.said(page)
             if page.url in self.engine:
                 self.engine.tell(page, now)
+                self.control.entered(page.url)
         for url in urgent:
             if self.enter(url):
                 self.engine.crawl_now(url, now)
 
     def remove(self, url: str) -> None:
         """Forget a page and all that is not durable of it; its fetch may be under way."""
+        self.control.left(url)
         if url in self.engine:
             self.engine.remove(url)
         elif url in self.newcomers:
@@ -319,6 +325,9 @@ class Keeper:
             not_before=self._not_before(state),
             learned=state.learned,
         )
+        self.control.entered(state.page.url)
+        if state.urgent:
+            self.engine.crawl_now(state.page.url, now)
 
     def _take_in(self, states: list[PageState]) -> None:
         now = self.clock()

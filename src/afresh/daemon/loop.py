@@ -14,6 +14,7 @@ from typing import cast
 from afresh.daemon.answers import Answers
 from afresh.daemon.asking import Asker, GivenBack
 from afresh.daemon.clock import SteadyClock
+from afresh.daemon.control import BudgetHours, Control
 from afresh.daemon.discovery import PIECE, Discovery
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
 from afresh.daemon.intake import Intake
@@ -31,7 +32,7 @@ from afresh.estimate.activity_kept import from_text as activity_from_text
 from afresh.fetch import Fetcher
 from afresh.frontier import Addresses
 from afresh.store import Store, understood
-from afresh.store.messages import of_requests, of_signals
+from afresh.store.messages import PAUSED, WATCHED, Edit, Pauses, of_requests, of_signals
 from afresh.types import Fetched, Order, Outcome, Request, Signal, Verdict, Wait
 
 # Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
@@ -67,6 +68,7 @@ class Daemon:
         write_every: float = 0.2,
         max_unwritten: int = MAX_UNWRITTEN,
         socket: Path | None = None,
+        budget_hours: BudgetHours = (),
         listeners: Sequence[Listener] = (),
     ) -> None:
         self.engine = engine
@@ -79,6 +81,7 @@ class Daemon:
         self.write_every = write_every
         self.listeners = list(listeners)
         self._pressure = Pressure(max_unwritten)
+        self.control = Control(engine=engine, store=store, clock=self.clock, budget_hours=budget_hours)
         self._keeper = Keeper(
             store=store,
             engine=engine,
@@ -89,8 +92,11 @@ class Daemon:
             take=lambda: self._reader.take(),
             overview=lambda: self.overview.values(),
             pressure=self._pressure,
+            control=self.control,
         )
-        self._intake = Intake(store=store, engine=engine, keeper=self._keeper, clock=self.clock)
+        self._intake = Intake(
+            store=store, engine=engine, keeper=self._keeper, clock=self.clock, carried_out=self._carried_out
+        )
         self._reader = Reader(detector or Detector(), copy=self._keeper.copy, recall=store.get, discovery=discovery)
         self._asker = Asker(
             fetcher=fetcher,
@@ -104,7 +110,12 @@ class Daemon:
         self.overview = Overview(engine=engine, asker=self._asker, clock=self.clock)
         # What can be asked over the socket, by name: a caller may put in others before `run`.
         self.questions = questions(
-            engine=engine, keeper=self._keeper, overview=self.overview, clock=self.clock, wake=self.wake
+            engine=engine,
+            keeper=self._keeper,
+            overview=self.overview,
+            clock=self.clock,
+            wake=self.wake,
+            control=self.control,
         )
         self._answers = Answers(socket, self.questions) if socket is not None else None
         self._permits = permits
@@ -141,6 +152,13 @@ class Daemon:
         """Look into the inbox now."""
         self._write_now.set()
 
+    def _carried_out(self, edit: Edit) -> None:
+        """A wish is durable."""
+        if (since := edit.values.get(WATCHED)) is not None:
+            self.engine.estimator.requests_since(float(since))
+        if PAUSED in edit.values:
+            self.control.paused(understood(PAUSED, lambda: Pauses.from_text(edit.values[PAUSED])))
+
     async def observe(self, evidence: Iterable[Signal | Request], key: str = "") -> int:
         """Take signals and requests in; they are durable when this returns, and take effect once, within a second.
 
@@ -170,6 +188,9 @@ class Daemon:
             self.engine.scheduler.resume_price(understood("price", lambda: float(price)))
         if self._permits is not None:
             await self._permits.begin(self.clock())
+        if (since := get(WATCHED)) is not None:
+            self.engine.estimator.requests_since(understood(WATCHED, lambda: float(since)))
+        self.control.begin()
         self._keeper.take_in()
         if self._answers is not None:
             await self._answers.open()
@@ -222,6 +243,9 @@ class Daemon:
         """The next order, if there is one now; if not, see to it that this is asked again when there may be."""
         if self._ended.is_set():
             return None
+        if self.control.pauses.everything:
+            self._ask_again(LONGEST_SLEEP)
+            return None
         if self._begun >= AT_ONCE:
             self._ask_again(0.0)
             return None
@@ -231,6 +255,7 @@ class Daemon:
             return None
         try:
             now = self.clock()
+            self.control.tick(now)
             decision = self._keeper.next(now)
             if not isinstance(decision, Wait):
                 if not self._begun:

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from afresh.daemon.answers import Question
+from afresh.daemon.control import Control
 from afresh.daemon.keeping import Keeper
 from afresh.daemon.overview import Overview
 from afresh.engine import Engine
@@ -18,6 +19,7 @@ def questions(
     overview: Overview,
     clock: Callable[[], float],
     wake: Callable[[], None],
+    control: Control,
 ) -> dict[str, Question]:
     """The questions by name; a caller may put in others, and better ones."""
 
@@ -35,6 +37,8 @@ def questions(
             "price": engine.scheduler.price,
             "freshness": None if overview.stated is None else asdict(overview.stated),
             "allowance": None if overview.allowance is None else overview.allowance.to_text(),
+            "host_budgets": control.budgets(),
+            "paused": {"everything": control.pauses.everything, "hosts": sorted(control.pauses.hosts)},
             "calibration": engine.calibration.summary() if engine.calibration.statements else None,
         }
 

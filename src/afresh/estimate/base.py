@@ -41,6 +41,9 @@ class Estimator(Protocol):
         in times the average page, until requests of its own say more.
         """
 
+    def requests_since(self, moment: float) -> None:
+        """Requests are counted since this moment, also those of pages that were added later: logs reach back so far."""
+
     def told(self, slot: int, *, importance: Importance | None, popularity: float | None) -> None:
         """The operator says something else of the page from now on; see `add`."""
 

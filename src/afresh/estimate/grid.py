@@ -8,7 +8,7 @@ believed to be like the others. What was seen fades with every crawl and with ti
 
 import struct
 from dataclasses import dataclass, field
-from math import exp, log, sqrt
+from math import exp, inf, log, sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +73,7 @@ class Grid:
         self._usual = 0.0  # seconds between two crawls of a page
         self._pages: dict[int, _Page] = {}
         self._popularity = Popularity()
+        self._counted_since = inf  # where logs reach further back than pages are watched
 
     def add(
         self,
@@ -92,7 +93,7 @@ class Grid:
         self.told(slot, importance=importance, popularity=popularity)
         page.group = self._popularity.group(kin)
         requests = faded(page.requests, now - page.asked, REQUESTS.slow)
-        self._popularity.add(page.group, now, since=page.added, requests=requests)
+        self._popularity.add(page.group, now, since=self._since(page), requests=requests)
         if page.observations:
             self._share(page)
 
@@ -100,6 +101,17 @@ class Grid:
         """The operator says something else of the page from now on."""
         page = self._pages[slot]
         page.importance, page.popularity = importance, 1.0 if popularity is None else popularity
+
+    def requests_since(self, moment: float) -> None:
+        """Requests are counted since this moment, also those of pages that were added later."""
+        before, self._counted_since = self._counted_since, min(self._counted_since, moment)
+        for page in self._pages.values():  # their groups were watched for longer, too
+            was, requests = min(page.added, before), page.requests
+            self._popularity.remove(page.group, page.asked, since=was, requests=requests)
+            self._popularity.add(page.group, page.asked, since=self._since(page), requests=requests)
+
+    def _since(self, page: _Page) -> float:
+        return min(page.added, self._counted_since)
 
     def _restore(self, page: _Page, learned: bytes) -> None:
         size = len(learned) - 4 * (POINTS + len(SIGNAL_WEIGHTS))
@@ -163,8 +175,10 @@ class Grid:
             page.requests = faded(page.requests, now - page.asked, REQUESTS.slow)
             page.burst = faded(page.burst, now - page.asked, REQUESTS.fast)
             page.asked = now
-        page.burst += count
-        count *= ordinary_share(page.requests, page.burst, page.asked - page.added)
+        late = 0.0 if now is None else max(page.asked - now, 0.0)  # what came before others that are counted
+        page.burst += faded(count, late, REQUESTS.fast)
+        count = faded(count, late, REQUESTS.slow)
+        count *= ordinary_share(page.requests, page.burst, page.asked - self._since(page))
         page.requests += count
         self._popularity.ask(page.group, count, page.asked)
 
@@ -195,7 +209,7 @@ class Grid:
     def remove(self, slot: int) -> None:
         """Forget the page."""
         page = self._pages.pop(slot)
-        self._popularity.remove(page.group, page.asked, since=page.added, requests=page.requests)
+        self._popularity.remove(page.group, page.asked, since=self._since(page), requests=page.requests)
         if page.posterior is not None:
             self._mass -= page.posterior
             self._unseen_rate = None
@@ -240,7 +254,7 @@ class Grid:
         rate = request_rate(
             faded(page.requests, elapsed, REQUESTS.slow),
             faded(page.burst, elapsed, REQUESTS.fast),
-            now - page.added,
+            now - self._since(page),
             self._popularity.average(page.group, now),
             popularity=page.popularity,
         )

@@ -52,6 +52,7 @@ class Learner:
         self._pages = 0
         self._memory = requests
         self._popularity = Popularity(requests.slow)
+        self._counted_since = np.inf  # where logs reach further back than pages are watched
         self._groups_of_requests: list[int] = [0]  # the group in `_popularity` of each group
         self._restored = 0  # pages read back since the priors were last learned from all of them
 
@@ -80,9 +81,12 @@ class Learner:
         self.table.pages[slot] = record[0]
         self._pages += not self._live[slot]
         self._live[slot] = True
-        since, requests = float(record["since"][0]), float(record["requests"][0])
+        requests = float(record["requests"][0])
         self._popularity.add(
-            self._popular(slot), now, since=since, requests=faded(requests, now - self._asked(slot), self._memory.slow)
+            self._popular(slot),
+            now,
+            since=self._since(slot),
+            requests=faded(requests, now - self._asked(slot), self._memory.slow),
         )
         self.told(slot, importance=importance, popularity=popularity)
 
@@ -111,12 +115,31 @@ class Learner:
     def requested(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
         """Somebody asked for the page."""
         record = self.table.pages[slot]
+        late = 0.0
         if now is not None:
             self._fade(slot, now)
-        record["burst"] += count
-        count *= ordinary_share(float(record["requests"]), float(record["burst"]), float(record["asked"]), self._memory)
+            late = max(self._asked(slot) - now, 0.0)  # what came before others that are counted has faded since
+        record["burst"] += faded(count, late, self._memory.fast)
+        count = faded(count, late, self._memory.slow)
+        watched = self._asked(slot) - self._since(slot)
+        count *= ordinary_share(float(record["requests"]), float(record["burst"]), watched, self._memory)
         record["requests"] += count
         self._popularity.ask(self._popular(slot), count, self._asked(slot))
+
+    def requests_since(self, moment: float) -> None:
+        """Requests are counted since this moment, also those of pages that were added later."""
+        if moment >= self._counted_since:
+            return
+        self._counted_since = moment
+        for slot in np.flatnonzero(self._live).tolist():  # their groups were watched for longer, too
+            since, asked = float(self.table.pages["since"][slot]), self._asked(slot)
+            requests = float(self.table.pages["requests"][slot])
+            self._popularity.remove(self._popular(slot), asked, since=since, requests=requests)
+            self._popularity.add(self._popular(slot), asked, since=self._since(slot), requests=requests)
+
+    def _since(self, slot: int) -> float:
+        """Since when requests for the page are counted."""
+        return min(float(self.table.pages["since"][slot]), self._counted_since)
 
     def beliefs(self, slot: int, now: float) -> Beliefs:
         """What is believed of the page now."""
@@ -145,8 +168,8 @@ class Learner:
     def remove(self, slot: int) -> None:
         """Forget the page."""
         record = self.table.pages[slot]
-        since, requests = float(record["since"]), float(record["requests"])
-        self._popularity.remove(self._popular(slot), self._asked(slot), since=since, requests=requests)
+        requests = float(record["requests"])
+        self._popularity.remove(self._popular(slot), self._asked(slot), since=self._since(slot), requests=requests)
         self.table.pages[slot] = np.zeros((), PAGE)
         self._pages -= bool(self._live[slot])
         self._live[slot] = False
@@ -222,7 +245,7 @@ class Learner:
         rate = request_rate(
             faded(float(record["requests"]), elapsed, self._memory.slow),
             faded(float(record["burst"]), elapsed, self._memory.fast),
-            now - float(record["since"]),
+            now - self._since(slot),
             self._popularity.average(self._popular(slot), now),
             self._memory,
             self._reported.get(slot, 1.0),

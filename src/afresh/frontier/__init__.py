@@ -21,6 +21,7 @@ from afresh.frontier.permission import Permission, RobotsState
 from afresh.frontier.robots import Robots
 from afresh.frontier.scope import Admission, Refusal, Scope, Traps, site_of
 from afresh.frontier.seen import Seen, fingerprints
+from afresh.frontier.sites import SiteRule, SiteRules
 from afresh.frontier.split import Splitter, owner
 from afresh.frontier.url import Resolver, Url, canonical, canonical_or_none, host_of, parse
 
@@ -43,6 +44,8 @@ __all__ = [
     "RobotsState",
     "Scope",
     "Seen",
+    "SiteRule",
+    "SiteRules",
     "Splitter",
     "Traps",
     "Url",

@@ -109,8 +109,11 @@ class Store(Protocol):
     Any method may be called from any thread. A store that is closed, damaged or full raises StoreError.
     """
 
-    def claim(self) -> None:
-        """Become the one process that runs on this store; StoreLocked if there is another."""
+    def claim(self, *, brief: bool = False) -> None:
+        """Become the one process that runs on this store; StoreLocked if there is another.
+
+        One that wants it only `brief`ly, for a wish, is waited for; it does not look for damage.
+        """
 
     def add(self, pages: Iterable[Page]) -> int:
         """Take pages in that are not there yet; how many were new.

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import struct
+import time
 from collections.abc import Callable
 from glob import escape
 from pathlib import Path
@@ -16,6 +17,9 @@ from afresh.store.schema import APPLICATION_ID
 MAGIC = b"SQLite format 3\x00"
 HEADER_BYTES = 100
 APPLICATION_ID_AT = 68  # in the header, four bytes, big end first
+BRIEF = " briefly"  # behind the number of a process that holds a claim for a moment only
+UNNAMED_SECONDS = 0.2  # that one who has just claimed may take to say who he is
+RETRY_SECONDS = 0.01
 PAGE_SIZE_AT = 16  # two bytes; 1 stands for 65536
 
 
@@ -130,21 +134,20 @@ class Claim:
     inside serves the message alone.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.handle: int | None = os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pid = os.pread(self.handle, 32, 0).decode(errors="replace").strip()
-            os.close(self.handle)
-            raise StoreLocked(
-                f"Another afresh (process {pid or 'unknown'}) is running on the store {path}.",
-                hint=f"Stop it first (kill {pid}), or give this one a store of its own."
-                if pid
-                else "Try again in a moment.",
-            ) from None
-        os.ftruncate(self.handle, 0)
-        os.pwrite(self.handle, f"{os.getpid()}\n".encode(), 0)
+    def __init__(self, path: Path, *, brief: bool = False, patience: float = 0.0) -> None:
+        """Claim the store; one who holds it for a `brief` moment only is waited for, for `patience` seconds."""
+        handle = os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        began = time.monotonic()
+        while (holder := _locked_by(handle)) is not None:
+            waited = time.monotonic() - began
+            unnamed = 0.0 if holder else min(patience, UNNAMED_SECONDS)
+            if waited >= (patience if holder.endswith(BRIEF) else unnamed):
+                os.close(handle)
+                raise _taken(path, holder.removesuffix(BRIEF))
+            time.sleep(RETRY_SECONDS)
+        self.handle: int | None = handle
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}{BRIEF if brief else ''}\n".encode(), 0)
 
     def release(self) -> None:
         """Let another process have it."""
@@ -153,3 +156,19 @@ class Claim:
             fcntl.flock(self.handle, fcntl.LOCK_UN)
             os.close(self.handle)
             self.handle = None
+
+
+def _locked_by(handle: int) -> str | None:
+    """None if the lock is ours now; who has it otherwise, "" if he has not said so yet."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.pread(handle, 32, 0).decode(errors="replace").strip()
+    return None
+
+
+def _taken(path: Path, pid: str) -> StoreLocked:
+    return StoreLocked(
+        f"Another afresh (process {pid or 'unknown'}) is running on the store {path}.",
+        hint=f"Stop it first (kill {pid}), or give this one a store of its own." if pid else "Try again in a moment.",
+    )

@@ -59,7 +59,7 @@ class Memory:
         if self._closed:
             raise StoreError("The store in memory is closed.", hint="Make a new one.")
 
-    def claim(self) -> None:
+    def claim(self, *, brief: bool = False) -> None:
         """Nothing to do: no other process can see this store."""
         self._require_open()
 

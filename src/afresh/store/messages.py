@@ -17,6 +17,7 @@ from afresh.types import Importance, Page, Request, Signal
 MAX_ITEMS = 500  # of an entry
 MAX_EDIT = 10_000  # pages that one transaction changes; a wish for more is carried out in several
 PAUSED = "paused"  # the named value that says which hosts are paused
+WATCHED = "requests since"  # the named value that says since when requests are counted
 EVIDENCE = frozenset({"signals", "requests"})
 MAX_COUNT = 1e12  # requests in one line
 
@@ -119,6 +120,9 @@ def edit_of(entry: Entry, store: Store) -> Edit:
             return _pausing(wish == "pause", what, items, store)
         case "refresh", _, "":
             return Edit(urgent=[state.page.url for state in _kept(items, store)])
+        case "watched", _, "":
+            since = min([_number(items[0]), *_number_in(store.get(WATCHED))])
+            return Edit(values={WATCHED: repr(since)})
         case "popularity", _, "":
             said = {str(url): _number(value) for url, value in items}
             return Edit(pages=[replace(state.page, popularity=said[state.page.url]) for state in _kept(said, store)])
@@ -150,6 +154,13 @@ def _number(value: Any) -> float:
     if not abs(number) < 1e300:
         raise ValueError("a number that is none")
     return number
+
+
+def _number_in(text: str | None) -> list[float]:
+    try:
+        return [] if text is None else [_number(text)]
+    except ValueError:
+        return []
 
 
 def _kept(urls: Iterable[Any], store: Store) -> Iterator[PageState]:

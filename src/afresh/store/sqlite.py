@@ -116,14 +116,15 @@ class Sqlite:
             finally:
                 claim.release()
 
-    def claim(self) -> None:
+    def claim(self, *, brief: bool = False) -> None:
         """Become the one process that runs on this store; StoreLocked if there is another."""
         with self._write_lock, translated(self.path):
             self._writer.cache_stats()  # an error if the store is closed
             if self._claim is None:
-                claim = Claim(self.path)
+                claim = Claim(self.path, brief=brief, patience=self.patience)
                 try:
-                    self._look_for_damage(CHECK_SECONDS)
+                    if not brief:
+                        self._look_for_damage(CHECK_SECONDS)
                 except BaseException:
                     claim.release()
                     raise

@@ -1,0 +1,223 @@
+"""Commands that steer what is kept, also while it runs: remove, pause, resume, refresh, and signal."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from afresh.cli.handover import Handed, hand_over, said_of
+from afresh.cli.options import ConfigFile, Json, StoreFile
+from afresh.cli.terminal import as_json, now
+from afresh.errors import InputError
+from afresh.store import Sqlite
+
+UrlFile = Annotated[Path | None, typer.Option("--file", "-f", help="A file of URLs, one a line; - for standard input.")]
+OneHost = Annotated[str | None, typer.Option("--host", help="All pages of this host.")]
+Urls = Annotated[list[str] | None, typer.Argument(help="Pages that are kept.")]
+
+
+def remove(
+    urls: Urls = None,
+    host: OneHost = None,
+    file: UrlFile = None,
+    config: ConfigFile = None,
+    store: StoreFile = None,
+    json: Json = False,
+) -> None:
+    """Forget pages, with their copies and their history; works while `afresh run` is running.
+
+    A page that a crawl discovered may be found again: leave its host out with crawl.never, or its path with --exclude.
+
+    Example: afresh remove https://example.com/old
+    """
+    from afresh.cli.opening import open_store, settings
+
+    if host is None and not urls and file is None:
+        raise InputError("There is nothing to remove.", hint="Give URLs, --host with a host, or --file with a file.")
+    with open_store(settings(config, store), create=False) as kept:
+        if host is None:
+            _for_pages(kept, "remove", _known(kept, urls, file), "removed", json)
+        else:
+            name, pages = _host(kept, host)
+            handed = _hand(kept, "remove-host", [name])
+            _tell({"removed": pages, "host": name}, f"{pages} pages of {name} removed.", handed, json)
+
+
+def pause(
+    urls: Urls = None,
+    host: OneHost = None,
+    file: UrlFile = None,
+    config: ConfigFile = None,
+    store: StoreFile = None,
+    json: Json = False,
+) -> None:
+    """Crawl some pages no more until `afresh resume`: these URLs, a host, or everything if nothing is named.
+
+    Copies stay, and a running `afresh run` hears of it within a second. What is being fetched is still stored.
+
+    Example: afresh pause --host example.com
+    """
+    _pause_or_resume("pause", urls, host, file, config, store, json)
+
+
+def resume(
+    urls: Urls = None,
+    host: OneHost = None,
+    file: UrlFile = None,
+    config: ConfigFile = None,
+    store: StoreFile = None,
+    json: Json = False,
+) -> None:
+    """Undo `afresh pause`: for these URLs, for a host, or of everything if nothing is named.
+
+    Each undoes its own kind: a page that was paused by its URL stays paused when everything is resumed.
+
+    Example: afresh resume --host example.com
+    """
+    _pause_or_resume("resume", urls, host, file, config, store, json)
+
+
+def _pause_or_resume(
+    wish: str,
+    urls: list[str] | None,
+    host: str | None,
+    file: Path | None,
+    config: Path | None,
+    store: Path | None,
+    json: bool,
+) -> None:
+    from afresh.cli.opening import open_store, settings
+
+    done = f"{wish}d"
+    with open_store(settings(config, store), create=False) as kept:
+        if urls or file is not None:
+            _for_pages(kept, wish, _known(kept, urls, file), done, json)
+        elif host is not None:
+            name, pages = _host(kept, host)
+            _tell(
+                {done: pages, "host": name}, f"{name} {done}: {pages} pages.", _hand(kept, f"{wish}-host", [name]), json
+            )
+        else:
+            _tell({done: "everything"}, f"Everything {done}.", _hand(kept, f"{wish}-all", [True]), json)
+        if wish == "resume" and not json and (left := _still_paused(kept)):
+            typer.echo(left)
+
+
+def _still_paused(kept: Sqlite) -> str:
+    from afresh.store import understood
+    from afresh.store.messages import PAUSED, Pauses
+
+    pauses = understood(PAUSED, lambda: Pauses.from_text(kept.get(PAUSED)))
+    left = ["everything"] if pauses.everything else []
+    left += sorted(pauses.hosts)[:5] + (["…"] if len(pauses.hosts) > 5 else [])
+    return f"Still paused: {', '.join(left)}." if left else ""
+
+
+def refresh(
+    urls: Urls = None,
+    file: UrlFile = None,
+    config: ConfigFile = None,
+    store: StoreFile = None,
+    json: Json = False,
+) -> None:
+    """Crawl pages now, ahead of all others, as soon as the budget and their hosts allow it.
+
+    Without a running `afresh run` they are the first that it crawls when it starts.
+
+    Example: afresh refresh https://example.com/news
+    """
+    from afresh.cli.opening import open_store, settings
+
+    if not urls and file is None:
+        raise InputError("There is nothing to refresh.", hint="Give URLs, or --file with a file of URLs.")
+    with open_store(settings(config, store), create=False) as kept:
+        _for_pages(kept, "refresh", _known(kept, urls, file), "to be crawled next", json)
+
+
+def signal(
+    urls: Annotated[list[str] | None, typer.Argument(help="Pages that may have changed.")] = None,
+    sender: Annotated[str, typer.Option(help="Who says so; how far each is believed is learned.")] = "manual",
+    file: UrlFile = None,
+    key: Annotated[
+        str, typer.Option(help="A name for this very signal: sent again with the same key, it counts once.")
+    ] = "",
+    config: ConfigFile = None,
+    store: StoreFile = None,
+    json: Json = False,
+) -> None:
+    """Say that pages may have changed. How far that is believed is learned for each sender.
+
+    Example: afresh signal https://example.com/news --sender cms
+    """
+    from afresh.cli.opening import open_store, settings
+    from afresh.store.messages import of_signals
+    from afresh.types import Signal
+
+    if not urls and file is None:
+        raise InputError("There is nothing to signal.", hint="Give URLs, or --file with a file of URLs.")
+    if not sender.isprintable() or not 0 < len(sender) <= 100:
+        raise InputError("That is no name of a sender.", hint="Give up to 100 printable characters.")
+    if len(key) > 100:
+        raise InputError("The key is too long.", hint="Give up to 100 characters.")
+    with open_store(settings(config, store), create=False) as kept:
+        known, strange = _known(kept, urls, file)
+        when = now()
+        entries = of_signals((Signal(url, when, sender) for url in known), when, key and f"{sender} {key}")
+        handed = hand_over(kept, entries)
+        again = "" if handed.new_entries else " They were heard before."
+        facts = {"signals": len(known) if handed.new_entries else 0, "not_kept": len(strange)}
+        _tell(facts, f"{_count(len(known), 'signal')} heard{_but(strange)}.{again}", handed, json)
+
+
+def _for_pages(kept: Sqlite, kind: str, found: tuple[list[str], list[str]], done: str, json: bool) -> None:
+    known, strange = found
+    handed = _hand(kept, kind, known)
+    facts = {done.replace(" ", "_"): len(known), "not_kept": len(strange)}
+    _tell(facts, f"{_count(len(known), 'page')} {done}{_but(strange)}.", handed, json)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _but(strange: list[str]) -> str:
+    return f", {len(strange):,} not kept" if strange else ""
+
+
+def _known(kept: Sqlite, urls: list[str] | None, file: Path | None) -> tuple[list[str], list[str]]:
+    """Addresses of pages that are kept, and the others; InputError if none is."""
+    from afresh.cli.pages import lines_of
+    from afresh.frontier import canonical
+
+    lines: Iterable[str] = [*(urls or []), *(line.split()[0] for _, line in (lines_of(file) if file else ()))]
+    found = list(dict.fromkeys(canonical(line) for line in lines))
+    known = [url for url in found if kept.state(url) is not None]
+    strange = [url for url in found if kept.state(url) is None]
+    if not known:
+        first = strange[0] if strange else "nothing"
+        more = f", nor are the {len(strange) - 1} others" if len(strange) > 1 else ""
+        raise InputError(f"{first} is not kept{more}.", hint="Check the address, or add it: afresh add URL")
+    return known, strange
+
+
+def _host(kept: Sqlite, host: str) -> tuple[str, int]:
+    """A host as its pages name it, and how many it has."""
+    name = host.strip().lower().removeprefix("http://").removeprefix("https://").rstrip("/")
+    for known, pages, _ in kept.pages_by_host():
+        if known == name:
+            return name, pages
+    raise InputError(f"There are no pages of the host {name}.", hint="`afresh hosts` lists those that are kept.")
+
+
+def _hand(kept: Sqlite, kind: str, items: list[object] | list[str] | list[bool]) -> Handed:
+    from afresh.store.messages import packed
+
+    return hand_over(kept, packed(kind, items, now()))
+
+
+def _tell(facts: Mapping[str, object], sentence: str, handed: Handed, json: bool) -> None:
+    if json:
+        typer.echo(as_json({**facts, "running": handed.running, "taken": handed.taken}))
+    else:
+        typer.echo(sentence + said_of(handed))

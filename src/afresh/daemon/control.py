@@ -1,0 +1,142 @@
+"""What an operator wants while it runs: pauses, hours, budgets of hosts and by the time of day, rules of sites.
+
+The schedule knows pages that are paused and hosts that have a budget; this knows why, and when that changes.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from afresh.engine import Engine
+from afresh.frontier import SiteRules
+from afresh.hours import Hours, hours
+from afresh.store import Store, understood
+from afresh.store.messages import PAUSED, Pauses
+
+PIECE = 200  # pages that are told of other rules between two chances for others
+
+BudgetHours = Sequence[tuple[Hours, float]]
+
+
+class Control:
+    """Holds pages back and lets them go.
+
+    Invariant: a page is paused in the schedule exactly if it is `paused` itself, its host is, or its hours are over (to
+    within a second).
+    """
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        store: Store,
+        clock: Callable[[], float],
+        budget_hours: BudgetHours = (),
+    ) -> None:
+        self.engine = engine
+        self.store = store
+        self.clock = clock
+        self.budget_hours = budget_hours
+        self.budget = engine.scheduler.budget  # outside of those hours
+        self.pauses = Pauses()
+        self._held: set[str] = set()
+        self._hours: dict[str, tuple[Hours, set[str]]] = {}  # pages by the text of their hours
+        self._open: dict[str, bool] = {}
+        self._budgets: dict[str, float] = {}  # by host
+        self._next = 0.0  # when to look at the clock again
+
+    def begin(self) -> None:
+        """Take over what was paused before a restart."""
+        self.pauses = understood(PAUSED, lambda: Pauses.from_text(self.store.get(PAUSED)))
+        self.tick(self.clock())
+
+    def entered(self, url: str) -> None:
+        """A page is with the engine now, or something else is said of it."""
+        page, rules = self.engine.page(url), self.engine.rules
+        if rules.have_budgets and page.host not in self._budgets:
+            self._set_budget(page.host, rules.budget(page.host))
+        self._leave_hours(url)
+        if page.hours:
+            self._hours.setdefault(page.hours, (hours(page.hours), set()))[1].add(url)
+        self._settle(url)
+
+    def left(self, url: str) -> None:
+        """A page is not with the engine any more."""
+        self._held.discard(url)
+        self._leave_hours(url)
+
+    def paused(self, pauses: Pauses) -> None:
+        """Other hosts are paused from now on."""
+        changed, self.pauses = self.pauses.hosts ^ pauses.hosts, pauses
+        if changed:
+            for page in self.engine.pages():
+                if page.host in changed:
+                    self._settle(page.url)
+
+    async def set(self, *, rules: SiteRules, budget: float, budget_hours: BudgetHours) -> None:
+        """Other settings hold from now on."""
+        self.budget, self.budget_hours = budget, budget_hours
+        self._next = 0.0
+        self._set_rate(budget)
+        self.tick(self.clock())
+        if rules.rules == self.engine.rules.rules:
+            return
+        self.engine.rules = rules
+        for host in list(self._budgets):
+            self._set_budget(host, rules.budget(host))
+        for nth, page in enumerate(self.engine.pages()):
+            if page.url in self.engine:
+                self.engine.tell(page, self.clock())
+                self.entered(page.url)
+            if nth % PIECE == PIECE - 1:
+                await asyncio.sleep(0)
+
+    def tick(self, now: float) -> None:
+        """Look at the clock, about once a second."""
+        if now < self._next:
+            return
+        self._next = now + 0.5
+        if self.budget_hours:
+            self._set_rate(next((rate for span, rate in self.budget_hours if span.are_open(now)), self.budget))
+        for text, (span, urls) in self._hours.items():
+            is_open = span.are_open(now)
+            if self._open.get(text) != is_open:
+                self._open[text] = is_open
+                for url in urls:
+                    self._settle(url)
+
+    def budgets(self) -> list[dict[str, object]]:
+        """Hosts that have a budget of their own, and what a crawl of them has to gain."""
+        engine = self.engine
+        return [
+            {"host": host, "budget": budget, "price": engine.scheduler.host_price(engine.hosts.number(host))}
+            for host, budget in sorted(self._budgets.items())
+        ]
+
+    def _set_rate(self, budget: float) -> None:
+        if budget != self.engine.scheduler.budget:
+            self.engine.scheduler.budget = budget
+
+    def _set_budget(self, host: str, budget: float | None) -> None:
+        number = self.engine.hosts.number(host)
+        if budget is not None:
+            self._budgets[host] = budget
+            self.engine.scheduler.set_host(number, budget=budget)
+        elif self._budgets.pop(host, None) is not None:
+            self.engine.scheduler.set_host(number, budget=float("inf"))
+
+    def _leave_hours(self, url: str) -> None:
+        for _, urls in self._hours.values():
+            urls.discard(url)
+
+    def _settle(self, url: str) -> None:
+        page = self.engine.page(url)
+        hold = page.paused or page.host in self.pauses.hosts or not self._are_open(page.hours)
+        if hold and page.url not in self._held:
+            self._held.add(page.url)
+            self.engine.pause(page.url)
+        elif not hold and page.url in self._held:
+            self._held.discard(page.url)
+            self.engine.resume(page.url, self.clock())
+
+    def _are_open(self, text: str) -> bool:
+        return not text or self._hours[text][0].are_open(self.clock())

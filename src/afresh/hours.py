@@ -1,0 +1,75 @@
+"""Hours of the week, such as "mon-fri 08:00-18:00 Europe/Berlin"."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+from afresh.errors import ConfigError
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+DAY_MINUTES = 1440
+WEEK_MINUTES = 7 * DAY_MINUTES
+MAX_CHARACTERS = 200
+_TIME = r"([01]?\d|2[0-4]):([0-5]\d)"
+_SPAN = re.compile(rf"(?:([a-z]{{3}})(?:-([a-z]{{3}}))?\s+)?{_TIME}-{_TIME}")
+_ZONE = re.compile(r"(.*?\d)\s+([A-Za-z][A-Za-z0-9_+/-]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """Spans of minutes of the week, each with its length, and the time zone that they are meant in."""
+
+    text: str
+    spans: tuple[tuple[int, int], ...]
+    zone: tzinfo = UTC
+
+    def are_open(self, now: float) -> bool:
+        """Whether a moment is within them."""
+        local = datetime.fromtimestamp(now, self.zone)
+        minute = local.weekday() * DAY_MINUTES + local.hour * 60 + local.minute
+        return any((minute - start) % WEEK_MINUTES < length for start, length in self.spans)
+
+
+def hours(text: str) -> Hours:
+    """Hours from text: spans with commas between, each with its days unless it holds on all, and a zone unless UTC.
+
+    >>> night = hours("22:00-06:00")
+    >>> [night.are_open(3600.0 * hour) for hour in (5, 6, 21, 22)]
+    [True, False, False, True]
+    """
+    said = str(text).strip()
+    zoned = _ZONE.fullmatch(said)
+    spans_text, zone = (zoned[1], _zone(zoned[2], said)) if zoned else (said, UTC)
+    spans: list[tuple[int, int]] = []
+    for span in spans_text.split(","):
+        match = _SPAN.fullmatch(span.strip().lower())
+        if match is None or len(said) > MAX_CHARACTERS:
+            raise _not_hours(said)
+        spans += _spans(match, said)
+    return Hours(said, tuple(spans), zone)
+
+
+def _spans(match: re.Match[str], said: str) -> list[tuple[int, int]]:
+    first, last = match[1] or "mon", match[2] or match[1] or "sun"
+    start, end = int(match[3]) * 60 + int(match[4]), int(match[5]) * 60 + int(match[6])
+    if first not in DAYS or last not in DAYS or start >= DAY_MINUTES or end > DAY_MINUTES or start == end:
+        raise _not_hours(said)
+    count = (DAYS.index(last) - DAYS.index(first)) % 7 + 1
+    days = [(DAYS.index(first) + nth) % 7 for nth in range(count)]
+    length = end - start if end > start else end - start + DAY_MINUTES  # until the next morning
+    return [(day * DAY_MINUTES + start, length) for day in days]
+
+
+def _zone(name: str, said: str) -> tzinfo:
+    if name.upper() == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        hint = 'Write one such as Europe/Berlin, or none for UTC: "08:00-18:00 Europe/Berlin".'
+        raise ConfigError(f"{said[:80]!r} names no time zone that is known here.", hint=hint) from None
+
+
+def _not_hours(said: str) -> ConfigError:
+    return ConfigError(f"{said[:80]!r} are no hours.", hint='Write them like "08:00-18:00" or "mon-fri 22:00-06:00".')
