@@ -8,7 +8,7 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "afresh"
 
-NOUNS = {"types", "errors", "units", "hours"}
+NOUNS = {"types", "errors", "units", "hours", "checks"}
 PURE = {"estimate", "value", "schedule", "reading", "frontier", "detect"}
 EDGES = {"signals", "fetch", "store"}
 
@@ -16,6 +16,7 @@ EDGES = {"signals", "fetch", "store"}
 ALLOWED: dict[str, set[str]] = {
     "types": set(),
     "errors": set(),
+    "checks": {"errors"},
     "units": {"errors", "types"},
     "hours": {"errors"},
     "estimate": NOUNS | {"value"},

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
+from afresh.checks import later, number, require, require_kinds
+from afresh.errors import InputError
 from afresh.estimate import Activity, Calibration, Estimator, Sources, branches_of, kin_of
 from afresh.estimate.activity import TOLD_OF_A_CHANGE
 from afresh.estimate.sources import NOT_EARLY, octave
@@ -109,8 +111,11 @@ class Engine:
         importance: Mapping[str, Importance] | None = None,
         rules: SiteRules | None = None,
     ) -> None:
+        require(scheduler, "scheduler", ("next", "finish", "explain"), "Few(budget=2.0) of afresh.schedule")
+        require(estimator, "estimator", ("beliefs", "crawled", "learned"), "Learner() of afresh.estimate")
         self.scheduler = scheduler
         self.estimator = estimator
+        self._now = -math.inf  # when it was last asked for an order
         self.activity = activity  # None: every page changes on its own
         self.sources = sources or Sources()  # what signals are worth
         self.importance = importance or {}  # of the pages of a host, unless they have one of their own
@@ -129,6 +134,13 @@ class Engine:
     def __contains__(self, url: str) -> bool:
         return url in self._slots
 
+    def _slot(self, url: str) -> int:
+        slot = self._slots.get(url)
+        if slot is None:
+            hint = "Add it first: engine.add(Page(url, host), now)."
+            raise InputError(f"{str(url)[:300]!r} is not a page of this engine.", hint=hint)
+        return slot
+
     def add(
         self,
         page: Page,
@@ -144,6 +156,7 @@ class Engine:
 
         A page that failed before the restart is not tried again `not_before` its time.
         """
+        require_kinds((page, Page, "page"))
         if page.url in self._slots:
             return
         host = self.hosts.number(page.host)
@@ -181,7 +194,8 @@ class Engine:
 
     def remove(self, url: str) -> None:
         """Forget a page."""
-        slot = self._slots.pop(url)
+        slot = self._slot(url)
+        del self._slots[url]
         tracked = self._tracked.pop(slot)
         branches = tracked.branches
         if branches:
@@ -215,7 +229,7 @@ class Engine:
 
     def page(self, url: str) -> Page:
         """A page with all that its operator and the rules of its site say of it."""
-        return self.rules.applied(self._tracked[self._slots[url]].page)
+        return self.rules.applied(self._tracked[self._slot(url)].page)
 
     def pages(self) -> list[Page]:
         """All pages, as their operator speaks of them."""
@@ -223,21 +237,25 @@ class Engine:
 
     def pause(self, url: str) -> None:
         """Keep a page out of play until `resume`."""
-        self.scheduler.pause(self._slots[url])
+        self.scheduler.pause(self._slot(url))
 
     def resume(self, url: str, now: float) -> None:
         """Bring a paused page back into play."""
-        self.scheduler.resume(self._slots[url], now)
+        self.scheduler.resume(self._slot(url), now)
 
     def crawl_now(self, url: str, now: float) -> None:
         """Crawl a page before all others, as soon as the budget and its host allow it."""
-        self.scheduler.crawl_now(self._slots[url], now)
+        self.scheduler.crawl_now(self._slot(url), now)
 
     def observe(self, evidence: Signal | Request, now: float | None = None) -> bool:
         """Take in a hint or a request, which may have come late if `now` is given; False if the page is not ours."""
+        require_kinds((evidence, (Signal, Request), "evidence"))
         slot = self._slots.get(evidence.url)
         if slot is None:
             return False
+        number("evidence.time", evidence.time, least=-math.inf)
+        if isinstance(evidence, Request):
+            number("count", evidence.count)
         if isinstance(evidence, Signal):
             self._hear(slot, evidence)
         else:
@@ -255,7 +273,8 @@ class Engine:
         self.estimator.signalled(slot, self.sources.weight(tracked.page.host, source, early), signal.time)
 
     def next(self, now: float) -> Order | Wait:
-        """The crawl that gains most now, or when to ask again."""
+        """The crawl that gains most now, or when to ask again; ConfigError if `now` is before the last one."""
+        self._now = later(now, self._now)
         pick = self.scheduler.next(now)
         if isinstance(pick, Wait):
             return pick
@@ -274,6 +293,7 @@ class Engine:
 
     def finish(self, order: Order, fetched: Fetched, verdict: Verdict, now: float) -> Crawl:
         """Learn from a crawl that was carried out; the record of it."""
+        require_kinds((order, Order, "order"), (fetched, Fetched, "fetched"), (verdict, Verdict, "verdict"))
         tracked = self._tracked.get(order.slot)
         if tracked is None or tracked.order is not order:
             return _record(order, fetched, verdict)
@@ -357,11 +377,11 @@ class Engine:
 
     def beliefs(self, url: str, now: float) -> Beliefs:
         """What is believed of a page."""
-        return self.estimator.beliefs(self._slots[url], now)
+        return self.estimator.beliefs(self._slot(url), now)
 
     def fresh_probability(self, url: str, now: float) -> float:
         """How likely the copy of a page is to be current; 0 where there is none."""
-        slot = self._slots[url]
+        slot = self._slot(url)
         tracked = self._tracked[slot]
         if tracked.current is None:
             return 0.0
@@ -374,7 +394,7 @@ class Engine:
 
     def freshness_parts(self, url: str, now: float) -> FreshnessParts:
         """How what `fresh_probability` says comes about, one reason after the other; for a page with a copy."""
-        slot = self._slots[url]
+        slot = self._slot(url)
         tracked = self._tracked[slot]
         elapsed = max(now - (now if tracked.current is None else tracked.current), 0.0)
         believed = self.estimator.beliefs(slot, now)
@@ -439,23 +459,23 @@ class Engine:
 
     def current(self, url: str) -> float | None:
         """The moment that the copy of a page is as of; None if there is none."""
-        return self._tracked[self._slots[url]].current
+        return self._tracked[self._slot(url)].current
 
     def explain(self, url: str, now: float) -> Explanation:
         """Value, price, due time of a page, and what holds it back."""
-        return self.scheduler.explain(self._slots[url], now)
+        return self.scheduler.explain(self._slot(url), now)
 
     def failures(self, url: str) -> int:
         """How often the page has failed in a row, up to now."""
-        return self._tracked[self._slots[url]].failures
+        return self._tracked[self._slot(url)].failures
 
     def signals(self, url: str) -> int:
         """How many signals a page has sent since its copy was current."""
-        return self._tracked[self._slots[url]].signals
+        return self._tracked[self._slot(url)].signals
 
     def learned(self, url: str) -> bytes:
         """What the estimator remembers of a page, for `add` after a restart."""
-        return self.estimator.learned(self._slots[url])
+        return self.estimator.learned(self._slot(url))
 
     def _believe(self, slot: int, now: float) -> None:
         """Tell the scheduler what is believed of a page and its copy, if that is anything new."""

@@ -1,10 +1,12 @@
 """How numbers are put for people: what each of them means stands beside it."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from afresh.engine import FreshnessParts
 from afresh.units import show_duration
+
+if TYPE_CHECKING:
+    from afresh.engine import FreshnessParts
 
 NOTICED = 0.01  # a probability that differs by less is printed alike, or nearly so
 INDENT = " " * 13
@@ -54,9 +56,10 @@ def calibration_lines(said: dict[str, Any]) -> Iterator[str]:
         yield f"{INDENT}{row['stated']:16.1%} {row['fresh']:12.1%} {row['statements']:13,.0f}"
 
 
-def why_fresh(parts: FreshnessParts, signals: int) -> str:
+def why_fresh(parts: "FreshnessParts", signals: int) -> str:
     """What a probability follows from besides rate and age; "" if from these alone.
 
+    >>> from afresh.engine import FreshnessParts
     >>> why_fresh(FreshnessParts(0.5, 0.5, 0.5, 0.5, 0.5), 0)
     ''
     >>> why_fresh(FreshnessParts(0.5, 0.5, 0.58, 0.29, 0.31), 2)
