@@ -95,6 +95,22 @@ def _hosts(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+# Every policy that can crawl live; `afresh.cli.build` knows what each is.
+POLICIES = (
+    *("value", "refresh-probabilities", "greedy", "greedy-cis", "greedy-ncis", "greedy-cis+", "greedy-ncis-d", "lds"),
+    *("uniform", "proportional", "nutch", "nutch-adaptive", "nutch-1.22", "stormcrawler", "stormcrawler-adaptive"),
+    *("common-crawl-news", "heritrix", "miniflux", "yacy", "scrapy", "squid", "traffic-server"),
+)
+
+
+def _policy(value: Any) -> str:
+    if value not in POLICIES:
+        near = difflib.get_close_matches(str(value)[:80], POLICIES, n=1)
+        hint = f"Did you mean {near[0]!r}? " if near else ""
+        raise ConfigError(f"There is no policy {str(value)[:80]!r}.", hint=f"{hint}Known are {', '.join(POLICIES)}.")
+    return str(value)
+
+
 def _budget_hours(value: Any) -> tuple[tuple[Hours, float], ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(each, str) and "=" in each for each in value):
         raise ConfigError(f"{value!r} is not a list of hours and rates.", hint='Write it like ["22:00-06:00 = 10/s"].')
@@ -120,6 +136,9 @@ class CrawlSettings:
     budget: float = _setting("1/s", rate, "Crawls at a constant rate; never exceeded in any second.")
     budget_hours: tuple[tuple[Hours, float], ...] = _setting(
         [], _budget_hours, 'Other budgets at other hours, UTC or with a zone: ["mon-fri 08:00-18:00 = 10/min"].'
+    )
+    policy: str = _setting(
+        "value", _policy, "What decides who goes next: the value of a crawl, or a rule of others to compare it with."
     )
     sweep: float = _setting(
         0.02, _share, "This share of the crawls visits the copies left alone longest, whatever they are worth; 0: none."

@@ -22,9 +22,9 @@ from afresh.lab.contest import (
     summary_of,
     weights_of,
 )
+from afresh.schedule.peer_rules import RULES
 from afresh.sim.history import draw_history
 from afresh.sim.replay import replay
-from afresh.sim.rules import RULES
 
 DAY = 86400.0
 NAN = float("nan")

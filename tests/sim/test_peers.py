@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from afresh.schedule.peer_rules import DAY, HOUR, MINUTE, RULES
 from afresh.sim.field import close, entries_since, modified, new_field, visit
 from afresh.sim.history import History, make_history
 from afresh.sim.peers import replay_rates, replay_rule
 from afresh.sim.queue import new_queue, pop, push
-from afresh.sim.rules import DAY, HOUR, MINUTE, RULES, first_due, new_intervals, next_due
+from afresh.sim.rules import first_due, new_intervals, next_due
 
 
 def history(changes: list[list[float]], end: float) -> History:

@@ -3,11 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from afresh.schedule.peer_rules import DAY, RULES
 from afresh.sim.field import close, new_field, visit
 from afresh.sim.history import History, draw_history, draw_signals, make_history
 from afresh.sim.learned import replay_learned
 from afresh.sim.replay import POLICIES, replay, run_policy
-from afresh.sim.rules import DAY, RULES
 
 SPAN = 720 * DAY
 

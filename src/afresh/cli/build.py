@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 from afresh import __version__
 from afresh.cli.compiling import shown_compiling
 from afresh.cli.opening import site_rules
@@ -16,23 +18,22 @@ from afresh.estimate.requests import Memory
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Addresses, AddressLimits, HostPatterns, Hosts, Politeness, SiteRule, SiteRules
 from afresh.frontier.links import wanted
-from afresh.schedule import Few, Scheduler, Schedules
+from afresh.schedule import Few, Plain, Rule, Scheduler, Schedules
+from afresh.schedule.peer_rules import RULES
+from afresh.schedule.peers import ByInterval, RefreshProbabilities
+from afresh.schedule.policies import POLICIES
 from afresh.store import Store
 
 # Up to this many pages the scheduler of few is fast enough, and needs no compiling.
 MANY = 20_000
+MOST_BY_RULE = 200_000  # pages that a rule of somebody else's looks at for every crawl
 
 
 def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
     """An engine with the settings' budget and politeness, for so many pages, or for more that are yet to be found."""
     budget = config.crawl.budget
-    lease = config.fetch.timeout + 60
-    sweep = config.crawl.sweep
-    scheduler: Schedules = Few(budget=budget, lease=lease, sweep=sweep)
-    if pages > MANY:
-        scheduler = Scheduler(budget=budget, lease=lease, sweep=sweep)
     return Engine(
-        scheduler=scheduler,
+        scheduler=scheduler_for(config, max(pages, to_come)),
         estimator=Learner(
             typical_rate=typical_rate(budget, max(pages, to_come)),
             requests=Memory(config.crawl.request_memory, config.crawl.burst_memory),
@@ -42,6 +43,28 @@ def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
         activity=Activity(width=1.0 / (SLICES_PER_ROUND * typical_rate(budget, pages))),  # it follows what is found
         hosts=Hosts(politeness_of(config)),
     )
+
+
+def scheduler_for(config: Config, pages: int) -> Schedules:
+    """What spends the budget, by the policy that the settings name."""
+    name, budget, sweep = config.crawl.policy, config.crawl.budget, config.crawl.sweep
+    lease = config.fetch.timeout + 60
+    if name == "value" and pages <= MANY:
+        return Few(budget=budget, lease=lease, sweep=sweep)
+    if name == "value":
+        return Scheduler(budget=budget, lease=lease, sweep=sweep)
+    if name in POLICIES:
+        return Scheduler(budget=budget, policy=name, lease=lease, sweep=sweep)
+    if pages > MOST_BY_RULE:
+        raise ConfigError(
+            f"The policy {name} is for {MOST_BY_RULE:,} pages at most: it looks at each of them for every crawl.",
+            hint='Use policy = "value", which does not.',
+        )
+    if name == "refresh-probabilities":
+        rule: Rule = RefreshProbabilities(budget=budget, rng=np.random.default_rng())
+    else:
+        rule = ByInterval(RULES[name])
+    return Plain(rule, budget=budget, lease=lease)
 
 
 def politeness_of(config: Config) -> Politeness:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import ConfigError
+from afresh.schedule.peer_rules import RULES
 from afresh.sim.field import Field, close
 from afresh.sim.history import SILENCE, Heard, History, draw_signals
 from afresh.sim.replay import BOUNDS, OURS, POLICIES, run_policy, scored
-from afresh.sim.rules import RULES
 
 VISITS = (5.0, 20.0, 80.0)  # a page in the scored time
 WEIGHTS = ("equal", "zipf")

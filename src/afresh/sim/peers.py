@@ -5,17 +5,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh.schedule.peer_rules import PeerRule
 from afresh.sim.field import Field, coming, is_gone, new_field, visit
 from afresh.sim.history import History
 from afresh.sim.queue import Queue, new_queue, pop, push
-from afresh.sim.rules import Intervals, Rule, first_due, new_intervals, next_due
+from afresh.sim.rules import Intervals, first_due, new_intervals, next_due
 from afresh.value.compiled import compiled
 
 
 class Machine(NamedTuple):
     """A rule at work."""
 
-    rule: Rule
+    rule: PeerRule
     intervals: Intervals
     waiting: Queue  # by the time they may be taken
     ready: Queue  # by age of the copy, for rules that take the oldest copy first
@@ -71,7 +72,7 @@ def run_rule(machine: Machine, field: Field, start: float, step: float, early: b
 
 
 def replay_rule(
-    history: History, rule: Rule, *, budget: float, score_from: float, early: bool = True, seed: int = 0
+    history: History, rule: PeerRule, *, budget: float, score_from: float, early: bool = True, seed: int = 0
 ) -> Field:
     """Run a rule over a history from its start; scored from `score_from`.
 

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from afresh.schedule.peer_rules import RULES
 from afresh.sim.constant import best_rates
 from afresh.sim.field import FINDS, VISITS, Field, close
 from afresh.sim.history import SILENCE, Floats, Heard, History
 from afresh.sim.learned import replay_learned
 from afresh.sim.peers import replay_rates, replay_rule
 from afresh.sim.random import replay_random
-from afresh.sim.rules import RULES
 from afresh.value import optimum
 
 OURS = ("afresh", "greedy", "greedy-cis", "greedy-ncis")

@@ -1,7 +1,7 @@
 """The rules that others use, with their published constants, compiled: when is a page due that was just fetched?
 
-Each is a state machine on one interval a page. `RULES` gives the constants in the order in which `next_due` reads them;
-times are seconds. Where more is due than the budget allows, the oldest due goes first, as they do it.
+Each is a state machine on one interval a page, with the constants of `schedule.peer_rules`; times are seconds.
+Where more is due than the budget allows, the oldest due goes first, as they do it.
 """
 
 from typing import NamedTuple
@@ -9,45 +9,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh.schedule.peer_rules import (
+    ENTRIES,
+    FACTOR,
+    FIXED,
+    MODIFIED,
+    NUTCH,
+    PROPORTIONAL,
+    ROUND_ROBIN,
+    STORM,
+    PeerRule,
+)
 from afresh.sim.field import Field, entries_since, modified
 from afresh.value.compiled import compiled
 
 Floats = NDArray[np.float64]
-
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
-
-ROUND_ROBIN, FIXED, NUTCH, STORM, FACTOR, ENTRIES, MODIFIED, PROPORTIONAL = range(8)
-
-
-class Rule(NamedTuple):
-    """A state machine and its constants."""
-
-    machine: int
-    start: float = 0.0  # first interval
-    shortest: float = 0.0
-    longest: float = float("inf")
-    grow: float = 0.0  # unchanged: the interval grows by this share, or to this multiple
-    shrink: float = 0.0  # changed: it shrinks by this share, or is divided by this
-    shift: float = 0.0  # Nutch: moved towards the last change by this share; others: see `next_due`
-    wait: float = 0.0  # taken only when overdue by this, and then the oldest copy first
-
-
-RULES = {
-    "uniform": Rule(ROUND_ROBIN),
-    "proportional": Rule(PROPORTIONAL),
-    "nutch": Rule(FIXED, start=30 * DAY, longest=90 * DAY),
-    "nutch-adaptive": Rule(NUTCH, 30 * DAY, MINUTE, 90 * DAY, grow=0.4, shrink=0.2, shift=0.3),
-    "nutch-1.22": Rule(NUTCH, 30 * DAY, MINUTE, 90 * DAY, grow=0.4, shrink=0.2),  # its shift is cut to nothing
-    "stormcrawler": Rule(FIXED, start=1440 * MINUTE),
-    "stormcrawler-adaptive": Rule(STORM, 1440 * MINUTE, 60 * MINUTE, 14 * DAY, grow=0.5, shrink=0.5),
-    "common-crawl-news": Rule(STORM, 1440 * MINUTE, 90 * MINUTE, 90 * DAY, grow=0.5, shrink=0.2),
-    "heritrix": Rule(FACTOR, 12 * HOUR, HOUR, 28 * DAY, grow=1.5, shrink=1.5),
-    "miniflux": Rule(ENTRIES, DAY, 5 * MINUTE, DAY, shift=7 * DAY),
-    "yacy": Rule(MODIFIED, DAY, shift=0.5, wait=DAY),
-    "scrapy": Rule(MODIFIED, DAY, shift=0.1),
-    "squid": Rule(MODIFIED, DAY, 0.0, 3 * DAY, shift=0.2),
-    "traffic-server": Rule(MODIFIED, DAY, HOUR, DAY, shift=0.1),
-}
 
 
 class Intervals(NamedTuple):
@@ -58,19 +34,19 @@ class Intervals(NamedTuple):
     changes: Floats  # seen so far
 
 
-def new_intervals(field: Field, rule: Rule) -> Intervals:
+def new_intervals(field: Field, rule: PeerRule) -> Intervals:
     """Before the first fetch."""
     pages = field.births.size
     return Intervals(np.full(pages, rule.start), field.births.copy(), np.zeros(pages))
 
 
 @compiled
-def _clamp(interval: float, rule: Rule) -> float:
+def _clamp(interval: float, rule: PeerRule) -> float:
     return min(max(interval, rule.shortest), rule.longest)
 
 
 @compiled
-def _nutch(rule: Rule, intervals: Intervals, page: int, now: float, changed: bool) -> float:
+def _nutch(rule: PeerRule, intervals: Intervals, page: int, now: float, changed: bool) -> float:
     interval = intervals.interval[page] * (1.0 - rule.shrink if changed else 1.0 + rule.grow)
     since_change = now - intervals.changed_at[page]
     # An interval shorter than the time since the last change is stretched to it; then the next fetch is moved back.
@@ -80,7 +56,7 @@ def _nutch(rule: Rule, intervals: Intervals, page: int, now: float, changed: boo
 
 
 @compiled
-def _multiply(rule: Rule, intervals: Intervals, page: int, now: float, changed: bool) -> float:
+def _multiply(rule: PeerRule, intervals: Intervals, page: int, now: float, changed: bool) -> float:
     interval = intervals.interval[page]
     if rule.machine == STORM:
         if changed:
@@ -95,7 +71,7 @@ def _multiply(rule: Rule, intervals: Intervals, page: int, now: float, changed: 
 
 
 @compiled
-def next_due(rule: Rule, intervals: Intervals, field: Field, page: int, now: float, changed: bool) -> float:
+def next_due(rule: PeerRule, intervals: Intervals, field: Field, page: int, now: float, changed: bool) -> float:
     """When a page that was just visited is due again."""
     if changed:
         intervals.changed_at[page] = now
@@ -117,7 +93,7 @@ def next_due(rule: Rule, intervals: Intervals, field: Field, page: int, now: flo
 
 
 @compiled
-def first_due(rule: Rule, intervals: Intervals, field: Field, page: int) -> float:
+def first_due(rule: PeerRule, intervals: Intervals, field: Field, page: int) -> float:
     """When a page that was just born is due: as after a fetch that says nothing about its changes."""
     born = field.births[page]
     if rule.machine in (FIXED, NUTCH, STORM, FACTOR):
