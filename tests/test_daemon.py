@@ -383,6 +383,7 @@ def test_a_fault_of_ours_puts_the_page_off_and_rests_the_host() -> None:
         await scene.run(0.5)
         assert len(fetcher.asked) == 1
         assert scene.daemon.engine.failures("http://h0.example/") == 1
+        assert [crawl.reason for crawl in store.history("http://h0.example/")] == ["fault"], "it is in the history"
 
     complaints: list[str] = []
     asyncio.run(go())
@@ -438,6 +439,6 @@ def test_a_host_whose_robots_cannot_be_had_is_left_alone_and_nothing_is_refused(
     scene = Scene(store, fetcher, permits=Permits("afresh"))  # type: ignore[arg-type]
     asyncio.run(scene.run(1.0))
     assert fetcher.asked == ["http://h0.example/robots.txt"]
-    assert store.totals().crawls == 0
-    assert scene.daemon.engine.failures("http://h0.example/") == 0
+    assert [(crawl.outcome, crawl.reason) for crawl in store.history(pages(1)[0].url)] == [(Outcome.FAILED, "dns")]
+    assert scene.daemon.engine.explain("http://h0.example/", time.time()).held_by == "host resting"
     assert scene.daemon.engine.hosts.state("h0.example").failures == 1

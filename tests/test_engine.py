@@ -147,13 +147,42 @@ def test_a_busy_host_rests_as_it_asks() -> None:
     assert machine.hosts.state("a.example").ready == 120.0
 
 
+def test_a_page_on_a_host_that_cannot_be_reached_waits_for_its_host_alone() -> None:
+    machine, now = engine(), 10.0
+    machine.add(page("a"), 0.0)
+    for _ in range(30):
+        order = order_at(machine, now)
+        fetched = Fetched(order.url, now, 0.0, reason="dns")
+        machine.finish(order, fetched, Verdict(Outcome.FAILED, reason="dns"), now)
+        wait = machine.next(now + 1.5)
+        assert isinstance(wait, Wait)
+        assert wait.until - now <= 3600.0, "a week of failures must not put the page off for another"
+        now = wait.until
+    state = machine.hosts.state(page("a").host)
+    assert (state.failures, state.reason, state.since) == (30, "dns", 10.0)
+    assert 0.5 / 3600 < state.rate(now) < 3 / 3600
+
+
+def test_a_page_that_is_gone_is_checked_after_an_hour_and_then_twice_as_late_each_time() -> None:
+    machine, now = engine(), 10.0
+    machine.add(page("a"), 0.0, current=0.0)
+    waits = []
+    for outcome in (Outcome.FAILED, Outcome.FAILED, Outcome.GONE, Outcome.GONE, Outcome.GONE):
+        carry_out(machine, order_at(machine, now), outcome, now)
+        wait = machine.next(now + 1.5)
+        assert isinstance(wait, Wait)
+        waits.append(wait.until - now)
+        now = wait.until
+    assert waits == [60.0, 120.0, 3600.0, 7200.0, 14400.0], "failures of other kinds do not count"
+
+
 def test_a_gone_page_is_left_alone_for_long() -> None:
     machine = engine()
     machine.add(page("a"), 0.0, current=0.0)
     carry_out(machine, order_at(machine, 10.0), Outcome.GONE, 10.0)
     wait = machine.next(11.0)
     assert isinstance(wait, Wait)
-    assert wait.until == 10.0 + 86400
+    assert wait.until == 10.0 + 3600
 
 
 def test_a_released_order_is_as_if_never_given() -> None:

@@ -124,6 +124,9 @@ class StoreSettings:
 
     path: Path = _setting("afresh.db", _path, "The file that holds pages, copies, history and beliefs.")
     history: int = _setting(100, _count, "How many of its latest crawls are kept of each page.")
+    max_bytes: int = _setting(
+        "0B", size, "The store takes nothing new from 95 % of this on, and does not grow beyond it; 0B: no bound."
+    )
     max_inbox: int = _setting(
         "64MiB", size, "How much may wait in the inbox while no `afresh run` takes it; more is refused."
     )
@@ -148,6 +151,9 @@ class CrawlSettings:
         "256MiB", size, "Largest sum of bodies in memory that are not yet stored; at this no new fetch begins."
     )
     grace: float = _setting("10s", duration, "How long fetches under way may take to finish after a stop signal.")
+    gone_retry: float = _setting(
+        "1h", duration, "A page that is gone (404, 410) is checked again after this, then twice as late each time."
+    )
     request_memory: float = _setting("30d", duration, "How long requests count for a page's ordinary request rate.")
     burst_memory: float = _setting("12h", duration, "How long they count for a burst of interest above it.")
     never: tuple[str, ...] = _setting(

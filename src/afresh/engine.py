@@ -17,7 +17,7 @@ from afresh.errors import InputError
 from afresh.estimate import Activity, Calibration, Estimator, Sources, branches_of, kin_of
 from afresh.estimate.activity import TOLD_OF_A_CHANGE
 from afresh.estimate.sources import NOT_EARLY, octave
-from afresh.frontier import Hosts, SiteRules, host_failed, put_off
+from afresh.frontier import Hosts, Retries, SiteRules, host_failed
 from afresh.schedule import Explanation, Schedules
 from afresh.types import Beliefs, Crawl, Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
@@ -44,7 +44,8 @@ class _Tracked:
     heard: Heard = field(default_factory=lambda: NOTHING)  # the same by source and how early after a change
     ordered: Heard = field(default_factory=lambda: NOTHING)  # heard when the order was given
     found: bool = False  # whether the last crawl found a change, for which signals may yet come
-    failures: int = 0  # in a row, up to now
+    failures: int = 0  # in a row, up to now: all that it is gone, or all others
+    gone: bool = False  # whether the last one said that the page is gone
     order: Order | None = None  # the one that is out
     told: tuple[float, ...] | None = None  # what the scheduler was last told to believe
     assumed: float = math.inf  # the scheduler takes the copy to be as of this moment
@@ -109,6 +110,7 @@ class Engine:
         activity: Activity | None = None,
         sources: Sources | None = None,
         importance: Mapping[str, Importance] | None = None,
+        retries: Retries | None = None,
         rules: SiteRules | None = None,
     ) -> None:
         require(scheduler, "scheduler", ("next", "finish", "explain"), "Few(budget=2.0) of afresh.schedule")
@@ -121,6 +123,7 @@ class Engine:
         self.importance = importance or {}  # of the pages of a host, unless they have one of their own
         self.rules = rules or SiteRules()  # what operators want of whole sites
         self.hosts = hosts or Hosts()
+        self.retries = retries or Retries()  # of pages that could not be refreshed
         self.calibration = Calibration()  # of what is said about copies, checked by every crawl
         self._slots: dict[str, int] = {}
         self._tracked: dict[int, _Tracked] = {}
@@ -149,12 +152,13 @@ class Engine:
         current: float | None = None,
         signals: int = 0,
         failures: int = 0,
+        gone: bool = False,
         not_before: float = 0.0,
         learned: bytes = b"",
     ) -> None:
         """Keep a page fresh from now on, going on from what was known of it; a page that is kept already stays.
 
-        A page that failed before the restart is not tried again `not_before` its time.
+        A page that failed before the restart, or was `gone`, is not tried again `not_before` its time.
         """
         require_kinds((page, Page, "page"))
         if page.url in self._slots:
@@ -169,7 +173,7 @@ class Engine:
         )
         self._slots[page.url] = slot
         self._highest = max(self._highest, slot)
-        tracked = self._tracked[slot] = _Tracked(page, current, signals, failures=failures)
+        tracked = self._tracked[slot] = _Tracked(page, current, signals, failures=failures, gone=gone)
         if signals:
             # Nobody knows any more who said it.
             tracked.heard = {(self.sources.number(UNKNOWN), NOT_EARLY): signals}
@@ -310,15 +314,17 @@ class Engine:
             tracked.found = outcome is not Outcome.UNCHANGED
             tracked.signals -= order.signals
             tracked.heard, tracked.ordered = _rest(tracked.heard, tracked.ordered), NOTHING
-            tracked.failures = 0
+            tracked.failures, tracked.gone = 0, False
         else:
-            tracked.failures += 1
+            gone = outcome is Outcome.GONE
+            tracked.failures, tracked.gone = 1 if gone is not tracked.gone else tracked.failures + 1, gone
         gap = self.hosts.answered(
             order.host,
             failed=host_failed(fetched, verdict),
             now=now,
             took=fetched.took,
             retry_after=fetched.retry_after,
+            reason=verdict.reason,
         )
         self.scheduler.finish(
             order.slot,
@@ -326,12 +332,17 @@ class Engine:
             crawled=fetched.started if outcome.refreshed else None,
             changed=outcome is Outcome.CHANGED,
             gap=gap,
-            put_off=put_off(outcome, tracked.failures),
+            put_off=self.retries.put_off(outcome, tracked.failures, verdict.reason),
         )
         self._believe(order.slot, now)
         if outcome is Outcome.CHANGED and tracked.branches:
             self._look_at_siblings(tracked.branches[-1], now)
         return crawl
+
+    def is_out(self, order: Order) -> bool:
+        """Whether an order was neither finished nor taken back yet."""
+        tracked = self._tracked.get(order.slot)
+        return tracked is not None and tracked.order is order
 
     def _learn(self, tracked: _Tracked, order: Order, elapsed: float, changed: bool) -> None:
         """A crawl has shown whether the copy, this old, had become stale."""

@@ -34,6 +34,9 @@ class Outcome(StrEnum):
 CHANGES = frozenset({Outcome.NEW, Outcome.CHANGED, Outcome.GONE})
 
 
+STORE_FULL = "store_full"  # the reason of a crawl whose content could not be kept: `store.max_bytes` is reached
+
+
 @dataclass(frozen=True, slots=True)
 class Importance:
     """What an operator says a page is worth: requests per second, or `times` as many as are learned.
@@ -224,6 +227,9 @@ class Wait:
     reason: str = ""
 
 
+RECENT_SECONDS = 3600.0
+
+
 @dataclass(frozen=True, slots=True)
 class HostState:
     """What must be remembered of a host to stay polite, also after a restart."""
@@ -231,3 +237,25 @@ class HostState:
     host: str
     ready: float = 0.0  # not before this moment
     failures: int = 0  # in a row, up to now
+    reason: str = ""  # of the last of them, or why it is not asked at all; "": all is well
+    since: float | None = None  # the first of them
+    # How often it was asked of late, and over how long; what is RECENT_SECONDS old counts for 1/e.
+    asked: float = 0.0  # last
+    recent_asks: float = 0.0
+    recent_seconds: float = 0.0
+
+    def recent(self, now: float) -> tuple[float, float]:
+        """How often the host was asked of late, and over how many seconds, as they count now."""
+        if not self.recent_asks:
+            return 0.0, 0.0
+        left = exp(-max(now - self.asked, 0.0) / RECENT_SECONDS)
+        return self.recent_asks * left, self.recent_seconds * left + RECENT_SECONDS * (1.0 - left)
+
+    def rate(self, now: float) -> float:
+        """Requests a second of late; 0 if it was not asked yet, or only just for the first time.
+
+        >>> round(HostState("example.org", asked=100.0, recent_asks=60.0, recent_seconds=60.0).rate(now=101.0), 2)
+        0.98
+        """
+        asks, seconds = self.recent(now)
+        return asks / seconds if seconds > 0 else 0.0

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from afresh.store import Memory, PageState, Record, Sqlite, Store
+from afresh.store.base import MAX_ALIKE
 from afresh.testing import check_store
 from afresh.testing.store_model import StoreModel, page, random_record, record
 from afresh.types import Beliefs, Copy, Crawl, Outcome, Validators
@@ -23,6 +24,22 @@ def sqlite_maker(folder: Path, keep_crawls: int = 5) -> Callable[[], Sqlite]:
 
 def test_memory_passes_the_battery() -> None:
     check_store(lambda: Memory(keep_crawls=5))
+
+
+def test_runs_of_failures_are_shortened_in_longer_histories(tmp_path: Path) -> None:
+    check_store(lambda: Memory(keep_crawls=25), keep_crawls=25, steps=10)
+    check_store(sqlite_maker(tmp_path, 25), keep_crawls=25, steps=10)
+    store = Memory()
+    store.add([page(1)])
+    state = PageState(page(1))
+    for nth, outcome in enumerate([Outcome.UNCHANGED] * 90 + [Outcome.FAILED] * 1_000):
+        written = record(state, outcome, float(nth))
+        store.write([written])
+        state = written.state
+    history = store.history(page(1).url, 1_000)
+    assert [crawl.outcome for crawl in history].count(Outcome.UNCHANGED) == 90, "a bad week pushes nothing out"
+    assert [crawl.time for crawl in history[:MAX_ALIKE]] == [*range(1_089, 1_089 - MAX_ALIKE + 1, -1), 90]
+    assert (store.totals().crawls, state.failures) == (1_090, 1_000)
 
 
 @pytest.mark.parametrize("seed", range(3))

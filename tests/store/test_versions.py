@@ -66,6 +66,14 @@ ALTER TABLE pages ADD COLUMN hours TEXT NOT NULL DEFAULT '';
 ALTER TABLE pages ADD COLUMN paused INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE pages ADD COLUMN urgent INTEGER NOT NULL DEFAULT 0;
 """
+HOSTS = """
+ALTER TABLE hosts ADD COLUMN reason ANY NOT NULL DEFAULT '';
+ALTER TABLE hosts ADD COLUMN since REAL;
+ALTER TABLE hosts ADD COLUMN asked REAL NOT NULL DEFAULT 0;
+ALTER TABLE hosts ADD COLUMN recent_asks REAL NOT NULL DEFAULT 0;
+ALTER TABLE hosts ADD COLUMN recent_seconds REAL NOT NULL DEFAULT 0;
+CREATE INDEX pages_that_fail ON pages (failures) WHERE failures > 0;
+"""
 
 VERSIONS = {
     "1": (1, FIRST),
@@ -73,6 +81,7 @@ VERSIONS = {
     "2": (2, FIRST + SECOND + DEPTH),
     "3": (3, FIRST + SECOND + DEPTH + NOISE),
     "4": (4, FIRST + SECOND + DEPTH + NOISE + INBOX),
+    "5": (5, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS),
 }
 
 PAGES = [Page(f"https://h{nth % 3}.example/{nth}", f"h{nth % 3}.example", added=float(nth)) for nth in range(8)]
@@ -109,7 +118,7 @@ def make(path: Path, version: str) -> None:
                 " VALUES (?, ?, ?, ?, 0, 0.5, 200, 7, 0.0, '')",
                 (nth, crawl, crawl * 10.0, outcome),
             )
-    connection.execute("INSERT INTO hosts VALUES ('h0.example', 30.0, 2)")
+    connection.execute("INSERT INTO hosts (host, ready, failures) VALUES ('h0.example', 30.0, 2)")
     connection.execute("INSERT INTO named VALUES ('price', '0.5')")
     connection.execute(
         "UPDATE totals SET pages = 8, copies = 8, crawls = 16, changes = 0,"

@@ -11,7 +11,21 @@ from typing import NoReturn
 import typer
 from typer.exceptions import Abort, TyperException
 
-from afresh.cli import contest, control, feeds, hosts, lab, pages, planning, play, replay, requests, running, showing
+from afresh.cli import (
+    contest,
+    control,
+    feeds,
+    hosts,
+    lab,
+    pages,
+    planning,
+    play,
+    replay,
+    requests,
+    running,
+    showing,
+    upkeep,
+)
 from afresh.cli.terminal import flush, output_failed, plain, read_by_a_pipe
 from afresh.errors import AfreshError
 
@@ -39,6 +53,8 @@ app.command("show", short_help="All about one page: when it is due, and why.")(s
 app.command("hosts", short_help="Hosts: pages, robots.txt, rests, and which are never asked.")(hosts.hosts)
 app.command("changes", short_help="What was found new, changed or gone, as JSON lines.")(feeds.changes)
 app.command("export", short_help="Write all copies as WARC or JSON lines.")(feeds.export)
+app.command("backup", short_help="Copy the whole store, also while it is in use.")(upkeep.backup)
+app.command("compact", short_help="Give back the space that the store does not use.")(upkeep.compact)
 app.command("plan", short_help="What a budget buys, and what a goal costs.")(planning.plan)
 app.command("web", short_help="Serve a synthetic web on loopback.")(play.web)
 app.command("demo", short_help="A minute of three schedules side by side.")(play.demo)

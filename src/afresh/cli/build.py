@@ -11,12 +11,13 @@ from afresh.config import Config
 from afresh.daemon import Daemon, Permits
 from afresh.detect import Detector
 from afresh.engine import Engine
+from afresh.errors import ConfigError
 from afresh.estimate import Activity, Learner
 from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.base import typical_rate
 from afresh.estimate.requests import Memory
 from afresh.fetch import Guard, Http, Limits
-from afresh.frontier import Addresses, AddressLimits, HostPatterns, Hosts, Politeness, SiteRule, SiteRules
+from afresh.frontier import Addresses, AddressLimits, HostPatterns, Hosts, Politeness, Retries, SiteRule, SiteRules
 from afresh.frontier.links import wanted
 from afresh.schedule import Few, Plain, Rule, Scheduler, Schedules
 from afresh.schedule.peer_rules import RULES
@@ -39,6 +40,7 @@ def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
             requests=Memory(config.crawl.request_memory, config.crawl.burst_memory),
         ),
         importance=config.importance,
+        retries=Retries(gone=config.crawl.gone_retry),
         rules=rules_for(config),
         activity=Activity(width=1.0 / (SLICES_PER_ROUND * typical_rate(budget, pages))),  # it follows what is found
         hosts=Hosts(politeness_of(config)),

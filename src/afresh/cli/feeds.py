@@ -1,15 +1,18 @@
 """Commands that pass on what is kept: changes and export."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from afresh.cli.options import ConfigFile, StoreFile
+from afresh.cli.gone import Gone, gone_of
+from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console
 from afresh.errors import ConfigError
 from afresh.store import Store
+from afresh.types import Copy
 
 BATCH = 1000
 
@@ -22,6 +25,7 @@ def changes(
     every: Annotated[float, typer.Option(help="With --follow: look for more this often, in seconds.", min=0.05)] = 1.0,
     config: ConfigFile = None,
     store: StoreFile = None,
+    json: Annotated[bool, typer.Option("--json", help="As always here: JSON lines.")] = True,
 ) -> None:
     """What was found new, changed or gone, as JSON lines in the order in which it was stored.
 
@@ -53,12 +57,16 @@ def export(
         Path | None, typer.Option(help="Write a WARC file; .gz at the end of its name compresses it.")
     ] = None,
     jsonl: Annotated[Path | None, typer.Option(help="Write JSON lines, one a page, body in base64.")] = None,
+    current: Annotated[bool, typer.Option("--current", help="Leave out the copies of pages that are gone.")] = False,
     config: ConfigFile = None,
     store: StoreFile = None,
+    json: Json = False,
 ) -> None:
-    """Write all current copies to a file for other programs.
+    """Write all copies to a file for other programs.
 
     In a WARC file every copy is a response record, and every later check that found it unchanged a revisit record.
+    The last copy of a page that is gone is followed by a response record of its 404 or 410; in JSON lines `gone` says
+    since when. With --current such copies are left out.
 
     Example: afresh export --warc copies.warc.gz
     """
@@ -69,43 +77,60 @@ def export(
     target = warc or jsonl
     with open_store(settings(config, store), create=False) as kept:
         try:
-            count = _write_warc(kept, warc) if warc else _write_jsonl(kept, jsonl or Path())
+            counts = _write_warc(kept, warc, current) if warc else _write_jsonl(kept, jsonl or Path(), current)
         except OSError as error:
             raise ConfigError(f"{target} cannot be written: {error.strerror}.", hint="Choose another file.") from None
-    console.print(f"Wrote {count} copies to {target}.")
+    if json:
+        typer.echo(as_json({"file": str(target), **counts}))
+        return
+    gone = f", {counts['gone']} of them of pages that are gone" if counts["gone"] else ""
+    left_out = f"; {counts['left_out']} copies of pages that are gone were left out" if counts["left_out"] else ""
+    console.print(f"Wrote {counts['copies']} copies to {target}{gone}{left_out}.")
 
 
-def _write_jsonl(kept: Store, path: Path) -> int:
+def _copies(kept: Store, current: bool, counts: dict[str, int]) -> Iterator[tuple[Copy, Gone | None]]:
+    """Every copy, and since when its page is gone; counts them."""
+    for _, state in kept.states():
+        if state.fetched is None:
+            continue
+        gone = gone_of(kept, state)
+        if gone is not None and current:
+            counts["left_out"] += 1
+            continue
+        copy = kept.copy(state.page.url)
+        if copy is not None:
+            counts["copies"] += 1
+            counts["gone"] += gone is not None
+            yield copy, gone
+
+
+def _write_jsonl(kept: Store, path: Path, current: bool) -> dict[str, int]:
     from base64 import b64encode
 
-    count = 0
+    counts = {"copies": 0, "gone": 0, "left_out": 0}
     with path.open("w", encoding="utf-8") as file:
-        for _, state in kept.states():
-            copy = kept.copy(state.page.url)
-            if copy is None:
-                continue
+        for copy, gone in _copies(kept, current, counts):
             line = {
                 "url": copy.url,
                 "fetched": copy.fetched,
                 "checked": copy.checked,
+                "gone": gone,
                 "content_type": copy.content_type,
                 "etag": copy.validators.etag,
                 "last_modified": copy.validators.last_modified,
                 "body": b64encode(copy.body).decode(),
             }
             file.write(as_json(line) + "\n")
-            count += 1
-    return count
+    return counts
 
 
-def _write_warc(kept: Store, path: Path) -> int:
+def _write_warc(kept: Store, path: Path, current: bool) -> dict[str, int]:
     from afresh.store.warc import WarcFile
 
-    count = 0
+    counts = {"copies": 0, "gone": 0, "left_out": 0}
     with WarcFile(str(path)) as file:
-        for _, state in kept.states():
-            copy = kept.copy(state.page.url)
-            if copy is not None:
-                file.write(copy, kept.history(state.page.url, limit=1000))
-                count += 1
-    return count
+        for copy, gone in _copies(kept, current, counts):
+            file.write(copy, kept.history(copy.url, limit=1000))
+            if gone is not None:
+                file.write_gone(copy.url, gone.status, gone.since)
+    return counts

@@ -1,5 +1,6 @@
 """The command that tells what is known of hosts: `afresh hosts`."""
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from json import loads
@@ -8,12 +9,15 @@ from typing import Annotated, Any
 import typer
 
 from afresh.cli.options import ConfigFile, Json, StoreFile
-from afresh.cli.terminal import as_json, console, now, plain
+from afresh.cli.reasons import counted, words
+from afresh.cli.terminal import as_json, console, moment, now, plain
 from afresh.store import Store, understood
-from afresh.types import HostState
-from afresh.units import show_duration
+from afresh.types import HostState, Outcome
+from afresh.units import show_duration, show_rate
 
 SCHEMES = ("https", "http")
+HOST_WIDTH = 28  # columns; a longer name has a line of its own
+HEADING = f"{'host':{HOST_WIDTH}}   pages  copies       rate   rests  robots.txt read"
 
 
 def hosts(
@@ -22,9 +26,10 @@ def hosts(
     store: StoreFile = None,
     json: Json = False,
 ) -> None:
-    """Hosts with pages in the store: how many, what robots.txt says, how long they rest, and which are never asked.
+    """Hosts with pages in the store, those in most trouble first: pages, copies, rate, rest, robots.txt, failures.
 
-    Hosts that crawl.never names without having pages here are listed too, with 0 pages, as they stand in the settings.
+    The rate is how often a host was asked of late, in about an hour. Hosts that crawl.never names without having
+    pages here are listed too, with 0 pages, as they stand in the settings.
 
     Example: afresh hosts example.org --json
     """
@@ -32,34 +37,69 @@ def hosts(
 
     read = settings(config, store)
     with open_store(read, create=False) as kept:
-        for facts in _hosts(kept, read.crawl.never, now()):
-            if name in facts["host"]:
-                typer.echo(as_json(facts)) if json else _print(facts)
+        found = (facts for facts in _hosts(kept, read.crawl.never, now()) if name in facts["host"])
+        if not json:
+            console.print(HEADING)
+        for facts in found:
+            typer.echo(as_json(facts)) if json else _print(facts)
 
 
 def _hosts(kept: Store, never: tuple[str, ...], when: float) -> Iterator[dict[str, Any]]:
-    """One after the other: a store may have very many."""
-    from afresh.frontier import HostPatterns
+    """Those with most pages in trouble first; what takes a look each is looked up one after the other."""
+    from afresh.frontier import HostPatterns, in_trouble
 
     unwanted, states = HostPatterns(never), {state.host: state for state in kept.hosts()}
-    met = set()
-    for host, pages, copies in kept.pages_by_host():
+    failing, gone = _failing(kept)
+    listed = list(kept.pages_by_host())
+
+    def trouble(row: tuple[str, int, int]) -> tuple[bool, int, str]:
+        host, pages, _ = row
+        fails = in_trouble(states.get(host) or HostState(host))
+        return host in unwanted, -(pages if fails else failing.get(host, Counter()).total()), host
+
+    for host, pages, copies in sorted(listed, key=trouble):
         state = states.get(host) or HostState(host)
-        if host in unwanted:
-            met.add(host)
         yield {
             "host": host,
             "pages": pages,
             "copies": copies,
             "never": host in unwanted,
+            "rate": state.rate(when),
             "rests": max(state.ready - when, 0.0),
             "failures": state.failures,
+            "reason": state.reason,
+            "since": state.since,
+            "in_trouble": in_trouble(state),
+            "failing": dict(failing.get(host, Counter()).most_common()),
+            "gone": gone.get(host, 0),
             "robots": _robots(kept, host),
         }
+    met = {host for host, _, _ in listed}
     for pattern in never:
         if pattern not in met:
-            nothing = {"pages": 0, "copies": 0, "never": True, "rests": 0.0, "failures": 0, "robots": None}
-            yield {"host": pattern, **nothing}
+            nothing = {"pages": 0, "copies": 0, "never": True, "rate": 0.0, "rests": 0.0, "failures": 0}
+            yield {
+                "host": pattern,
+                **nothing,
+                "reason": "",
+                "since": None,
+                "in_trouble": False,
+                "failing": {},
+                "gone": 0,
+                "robots": None,
+            }
+
+
+def _failing(kept: Store) -> tuple[dict[str, Counter[str]], Counter[str]]:
+    """How many pages of each host fail, by reason; and how many are gone."""
+    failing: dict[str, Counter[str]] = {}
+    gone: Counter[str] = Counter()
+    for each in kept.failing():
+        if each.outcome is Outcome.GONE:
+            gone[each.host] += each.pages
+        else:
+            failing.setdefault(each.host, Counter())[each.reason] += each.pages
+    return failing, gone
 
 
 def _robots(kept: Store, host: str) -> dict[str, Any] | None:
@@ -83,23 +123,31 @@ def _answer(text: str) -> dict[str, Any]:
 
 
 def _print(facts: dict[str, Any]) -> None:
-    said = [f"{facts['pages']} pages, {facts['copies']} copies"]
-    if facts["never"]:
-        said.append("never asked (crawl.never)")
-    if facts["rests"]:
-        said.append(f"rests {show_duration(facts['rests'])}")
-    if facts["failures"]:
-        said.append(f"{facts['failures']} failures in a row")
-    robots = facts["robots"]
+    host = plain(facts["host"], 260)
+    if len(host) > HOST_WIDTH:
+        console.print(host)
+        host = ""
+    rate = show_rate(facts["rate"]) if facts["rate"] else "-"
+    rests = show_duration(facts["rests"]) if facts["rests"] else "-"
+    robots = "never asked (crawl.never)" if facts["never"] else _robots_words(facts["robots"])
+    console.print(f"{host:{HOST_WIDTH}} {facts['pages']:7,} {facts['copies']:7,} {rate:>10} {rests:>7}  {robots}")
+    if facts["in_trouble"]:
+        times = f" ({facts['failures']:,} in a row)" if facts["failures"] > 1 else ""
+        console.print(f"    fails since {moment(facts['since'])}: {words(facts['reason'])}{times}")
+    if facts["failing"]:
+        console.print(f"    pages that fail: {counted(facts['failing'], 58)}")
+    if facts["gone"]:
+        console.print(f"    pages that are gone: {facts['gone']:,}")
+
+
+def _robots_words(robots: dict[str, Any] | None) -> str:
     if robots is None:
-        said.append("robots.txt not known")
-    elif robots["failures"]:
-        said.append(f"robots.txt failed {robots['failures']} times in a row")
-    else:
-        delay = f", asks for {show_duration(robots['delay'])} between requests" if robots["delay"] else ""
-        said.append(f"robots.txt {_ago(robots['read'])}{delay}")
-    console.print(f"{plain(facts['host'], 80):40}  {'; '.join(said)}")
+        return "not known"
+    if robots["failures"]:
+        return f"failed {robots['failures']}x"
+    delay = f", wants {show_duration(robots['delay'])}" if robots["delay"] else ""
+    return f"{_ago(robots['read'])}{delay}"
 
 
-def _ago(moment: float | None) -> str:
-    return "not known" if moment is None else f"read {show_duration(max(now() - moment, 0.0))} ago"
+def _ago(when: float | None) -> str:
+    return "not known" if when is None else f"{show_duration(max(now() - when, 0.0))} ago"

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from afresh.config import Config, load
-from afresh.errors import ConfigError, InputError
-from afresh.store import Sqlite
+from afresh.errors import ConfigError, InputError, StoreError
+from afresh.store import Sqlite, Store
+from afresh.store.base import EVERYTHING
+from afresh.units import show_size
 
 if TYPE_CHECKING:
     from afresh.detect import Rules
@@ -38,7 +40,20 @@ def site_rules(config: Config) -> "dict[str, Rules]":
 
 def open_store(config: Config, *, create: bool) -> Sqlite:
     """The store that the settings name."""
-    return Sqlite(config.store.path, create=create, keep_crawls=config.store.history, max_inbox=config.store.max_inbox)
+    kept = config.store
+    return Sqlite(
+        kept.path, create=create, keep_crawls=kept.history, max_inbox=kept.max_inbox, max_bytes=kept.max_bytes
+    )
+
+
+def require_room(kept: Store) -> None:
+    """StoreError if there is no room for new pages."""
+    space = kept.space()
+    if space.takes != EVERYTHING:
+        raise StoreError(
+            f"The store takes {space.takes}: {show_size(space.used)} of {show_size(space.bound)} are used.",
+            hint="Raise store.max_bytes, or remove pages. Nothing was added.",
+        )
 
 
 def require_wanted(host: str, never: Container[str]) -> None:

@@ -13,3 +13,12 @@ StoreFile = Annotated[
     Path | None, typer.Option("--store", "-s", help="Store file; overrides the settings.", show_default=False)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+LogTarget = Annotated[
+    str | None,
+    typer.Option(
+        "--log",
+        help="Write a line for every event to this file (opened again at SIGHUP); - for standard output.",
+        show_default=False,
+    ),
+]
+LogFormat = Annotated[str, typer.Option("--log-format", help="plain or json.")]

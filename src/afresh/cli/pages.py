@@ -69,7 +69,7 @@ def add(
 
     Example: afresh add https://example.com/ --importance x2
     """
-    from afresh.cli.opening import open_store, settings
+    from afresh.cli.opening import open_store, require_room, settings
 
     wanted = _wanted(importance, shortest, longest, hours)
     if not urls and file is None:
@@ -85,6 +85,8 @@ def add(
         raise InputError(f"{first.message}{more}", hint=f"{first.hint} Nothing was added; --skip-bad leaves it out.")
     with open_store(read, create=True) as kept:
         new = sum(kept.state(page.url) is None for page in pages)
+        if new:
+            require_room(kept)
         handed = hand_over(kept, of_pages(pages, now()))
     counts = {
         "new": new,

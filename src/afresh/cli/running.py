@@ -12,19 +12,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from afresh.cli.options import ConfigFile, StoreFile
+from afresh.cli.options import ConfigFile, LogFormat, LogTarget, StoreFile
+from afresh.cli.reasons import counted
 from afresh.cli.terminal import as_json, console, errors, outlive_pipes, output_failed, plain
 from afresh.config import Config
 from afresh.errors import AfreshError, ConfigError, InputError
-from afresh.units import duration, rate, show_rate
+from afresh.store.base import EVERYTHING
+from afresh.types import Outcome
+from afresh.units import duration, rate, show_rate, show_size
 
 if TYPE_CHECKING:
+    from afresh.cli.faults import Faults
+    from afresh.cli.log import Log
     from afresh.daemon import Daemon, Discovery
     from afresh.frontier import Allowance
     from afresh.store import Sqlite
 
 SITE = 1_000  # pages
 FOUND = ("new", "changed", "unchanged", "gone")  # what most crawls find
+FAILURES = (Outcome.FAILED, Outcome.BUSY, Outcome.REFUSED)
 
 
 def run(
@@ -33,6 +39,8 @@ def run(
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON line for every crawl that is stored.")] = False,
+    log: LogTarget = None,
+    log_format: LogFormat = "plain",
 ) -> None:
     """Keep the pages in the store fresh until stopped (Ctrl-C or SIGTERM).
 
@@ -48,8 +56,9 @@ def run(
 
     read = again()
     limit = duration(seconds) if seconds is not None else None
+    logging_to = open_log(log, log_format, as_json_lines=json)
     with open_store(read, create=False) as kept:
-        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, again=again)
+        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, again=again, log=logging_to)
 
 
 def with_budget(config: Config, budget: str | None) -> Config:
@@ -78,6 +87,8 @@ def crawl(
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON line for every crawl that is stored.")] = False,
+    log: LogTarget = None,
+    log_format: LogFormat = "plain",
 ) -> None:
     """Discover a site from its links and keep it fresh afterwards, until stopped (Ctrl-C or SIGTERM).
 
@@ -95,6 +106,7 @@ def crawl(
 
     read = again()
     limit = duration(seconds) if seconds is not None else None
+    logging_to = open_log(log, log_format, as_json_lines=json)
     never = read.crawl.never
     pages = Bounds.seeds(seeds or [], HostPatterns(never))
     with open_store(read, create=bool(pages)) as kept:
@@ -111,7 +123,20 @@ def crawl(
         discovery = bounds.discovery(never)
         if before is not None and before != bounds:
             bounds.read_again(kept, discovery)
-        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, discovery, again=again)
+        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, discovery, again=again, log=logging_to)
+
+
+def open_log(target: str | None, log_format: str, *, as_json_lines: bool) -> "Log | None":
+    """The log that the options name, if they do."""
+    if log_format not in ("plain", "json"):
+        raise InputError(f"There is no log format {plain(log_format, 40)!r}.", hint="Write plain or json.")
+    if target is None:
+        return None
+    from afresh.cli.log import STANDARD_OUTPUT, Log
+
+    if target == STANDARD_OUTPUT and as_json_lines:
+        raise InputError("--json and --log - would both write to standard output.", hint="Give the log a file.")
+    return Log(target, as_json=log_format == "json")
 
 
 def keep_fresh(
@@ -120,11 +145,34 @@ def keep_fresh(
     progress: "Progress",
     limit: float | None,
     discovery: "Discovery | None" = None,
+    *,
     again: Callable[[], Config] | None = None,
+    log: "Log | None" = None,
 ) -> None:
     """Run a daemon on a store until a stop signal comes or the time is up; `again` reads the settings at SIGHUP."""
     if not config.crawl.budget > 0 and not config.crawl.budget_hours:
         raise ConfigError("A budget of 0 crawls nothing.", hint="Give a rate above 0, such as --budget 1/s.")
+    from afresh.cli.faults import Faults
+
+    faults = Faults(log)
+    try:
+        with faults:
+            _keep_fresh(config, kept, progress, limit, discovery, again, faults)
+    finally:
+        if log is not None:
+            log.close()
+        faults.tell()
+
+
+def _keep_fresh(
+    config: Config,
+    kept: "Sqlite",
+    progress: "Progress",
+    limit: float | None,
+    discovery: "Discovery | None",
+    again: Callable[[], Config] | None,
+    faults: "Faults",
+) -> None:
     totals = kept.totals()
     if not totals.pages:
         raise InputError("There are no pages to keep fresh.", hint="Add some: afresh add https://example.com/")
@@ -136,6 +184,8 @@ def keep_fresh(
         fetcher_for,
         permits_for,
     )
+    from afresh.cli.hangup import Hangup
+    from afresh.cli.log import STANDARD_OUTPUT, write_to
     from afresh.daemon import Daemon, SteadyClock
     from afresh.frontier import HostPatterns
     from afresh.store.socket_file import socket_path
@@ -170,8 +220,15 @@ def keep_fresh(
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, daemon.stop)
+        faults.listen(loop)
+        hangup = Hangup()
+        if (log := faults.log) is not None:
+            daemon.listeners.append(lambda event: write_to(log, event))
+            hangup.add(log.reopen)
+            progress.quiet = log.target == STANDARD_OUTPUT
         if again is not None:
-            loop.add_signal_handler(signal.SIGHUP, _read_again, again, daemon, progress)
+            hangup.add(lambda: _read_again(again, daemon, progress, faults))
+        hangup.listen(loop)
         if limit is not None:
             loop.call_later(limit, daemon.stop)
         shower = asyncio.create_task(progress.show(daemon))
@@ -186,18 +243,18 @@ def keep_fresh(
     progress.close(asyncio.run(go()))
 
 
-def _read_again(again: Callable[[], Config], daemon: "Daemon", progress: "Progress") -> None:
+def _read_again(again: Callable[[], Config], daemon: "Daemon", progress: "Progress", faults: "Faults") -> None:
     """Go on with the settings as they are now; with the old ones if they cannot be used."""
     from afresh.cli.build import take_up
 
     try:
         config = again()
     except AfreshError as error:
-        errors.print(f"The settings stay as they are: {plain(str(error))}")
+        faults.say(f"The settings stay as they are: {error}")
         return
     progress.config = config
     progress.taking_up = asyncio.get_running_loop().create_task(take_up(config, daemon))
-    errors.print("The settings were read again.")
+    faults.say("The settings were read again.")
 
 
 def to_come(discovery: "Discovery | None", copies: int) -> int:
@@ -216,12 +273,15 @@ class Progress:
     began: float = field(default_factory=time.monotonic)
     under_way: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)  # of those that failed
     not_modified: int = 0
     recent: deque[float] = field(default_factory=deque)
     released: int = 0
     sitemaps: int = 0
     signals: int = 0
     allowed: "Allowance | None" = None  # what politeness was last said to allow
+    room: str = ""  # what the store takes no more
+    quiet: bool = False  # standard output is the log's
     stop: Callable[[], None] = lambda: None  # what to do when nobody can be told any more
     unheard: OSError | None = None  # why not
     taking_up: "asyncio.Task[None] | None" = None  # other settings
@@ -257,6 +317,8 @@ class Progress:
                 self._forget()
                 self.outcomes[crawl.outcome] += 1
                 self.not_modified += crawl.status == 304
+                if crawl.outcome in FAILURES:
+                    self.reasons[crawl.reason] += 1
             case events.Stored(crawls) if self.as_json_lines and self.unheard is None:
                 for crawl in crawls:
                     sys.stdout.write(as_json(crawl) + "\n")
@@ -264,6 +326,9 @@ class Progress:
             case events.Listed(signals=signals):
                 self.sitemaps += 1
                 self.signals += signals
+            case events.Filled(used, bound, takes):
+                full = f"store: {show_size(used)} of {show_size(bound)} used, {takes} (store.max_bytes)"
+                self.room = "" if takes == EVERYTHING else full
             case events.Stopped(released):
                 self.released = released
 
@@ -275,18 +340,19 @@ class Progress:
             self._give_up(error)
 
     async def _show(self, daemon: "Daemon") -> None:
-        if self.as_json_lines or not console.is_terminal:
+        silent = self.as_json_lines or self.quiet
+        if silent or not console.is_terminal:
             while True:
                 await asyncio.sleep(10)
                 self._tell_of_politeness(daemon.overview.allowance, errors)
-                if not self.as_json_lines:
+                if not silent:
                     console.print("; ".join(self.lines(daemon.pages)))
-        with console.status("\n".join(self.lines(daemon.pages))) as status:
+        with console.status("\n  ".join(self.lines(daemon.pages))) as status:
             while True:
                 await asyncio.sleep(0.25)
                 if self._lasted() > 5:
                     self._tell_of_politeness(daemon.overview.allowance, console)
-                status.update("\n".join(self.lines(daemon.pages)))
+                status.update("\n  ".join(self.lines(daemon.pages)))
 
     def _lasted(self) -> float:
         return max(time.monotonic() - self.began, 0.1)
@@ -308,8 +374,13 @@ class Progress:
         while self.recent and self.recent[0] < horizon:
             self.recent.popleft()
 
-    def lines(self, pages: int, *, now: bool = True) -> list[str]:
-        """How it goes, in lines that fit on 80 columns."""
+    def lines(self, pages: int) -> list[str]:
+        """How it goes, and what fails if anything does."""
+        failed = [f"failed: {counted(self.reasons)}"] if self.reasons else []
+        return [*self.counts(pages), *failed, *([self.room] if self.room else [])]
+
+    def counts(self, pages: int, *, now: bool = True) -> list[str]:
+        """How much was crawled and what that found, in lines that fit on 80 columns."""
         self._forget()
         rate_now = f", now {show_rate(len(self.recent) / min(10.0, self._lasted()))}" if now else ""
         counts = self.outcomes
@@ -332,6 +403,10 @@ class Progress:
         """The last line."""
         released = f"; {self.released} given back unfinished" if self.released else ""
         # Programs read standard output; the summary is for people.
-        errors.print(f"Stopped. {'; '.join(self.lines(pages, now=False))}{released}.")
+        errors.print(f"Stopped. {'; '.join(self.counts(pages, now=False))}{released}.")
+        if self.reasons:
+            errors.print(f"Failed: {counted(self.reasons)}.")
+        if self.room:
+            errors.print(f"{self.room.capitalize()}.")
         if self.unheard is not None:
             output_failed(self.unheard)

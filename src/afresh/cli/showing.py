@@ -1,6 +1,7 @@
 """Commands that tell what is kept and why: status and show."""
 
 import math
+from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict
 from json import loads
@@ -8,14 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
+from afresh.cli.gone import LOOKED_AT, gone_in
 from afresh.cli.options import ConfigFile, Json, StoreFile
+from afresh.cli.reasons import counted, words
 from afresh.cli.terminal import as_json, console, moment, now, plain
 from afresh.cli.wording import INDENT, calibration_lines, freshness_lines, price_lines, why_fresh
 from afresh.config import Config
 from afresh.errors import InputError
 from afresh.store import PageState, Store, understood
 from afresh.store.socket_file import ask
-from afresh.types import Crawl
+from afresh.types import Crawl, Outcome
 from afresh.units import show_duration, show_importance, show_rate, show_size
 
 OLDEST = 1e100  # seconds; an age at which all is gained that time brings
@@ -46,7 +49,11 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
     running = "running" if facts["running"] else "not running"
     console.print(f"{facts['pages']} pages, {facts['copies']} copies ({running})")
     console.print(f"crawls       {facts['crawls']}, of which {facts['changes']} found a change")
+    _print_failures(facts)
     console.print(f"bodies       {show_size(facts['body_bytes'])}, stored in {show_size(facts['stored_bytes'])}")
+    if facts["max_bytes"]:
+        bound = f"{show_size(facts['used_bytes'])} of {show_size(facts['max_bytes'])} used (store.max_bytes)"
+        console.print(f"room         {bound}; it takes {facts['takes']}")
     if facts["budget"] is not None:
         sweep = f"{100 * facts['sweep']:.3g} % of it for the copies left alone longest"
         console.print(f"budget       {show_rate(facts['budget'])}, {sweep}")
@@ -61,17 +68,50 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
             console.print(line)
 
 
+def _print_failures(facts: dict[str, Any]) -> None:
+    if facts["gone"]:
+        console.print(f"gone         {facts['gone']:,} pages (404 or 410)")
+    if failing := facts["failing"]:
+        pages = sum(failing.values())
+        console.print(f"failing      {pages:,} pages: {counted(failing, 54)}")
+    if hosts := facts["failing_hosts"]:
+        several = f"{hosts['hosts']:,} fail" if hosts["hosts"] > 1 else "1 fails"
+        console.print(f"hosts        {several}: {counted(hosts['reasons'], 56)}")
+        console.print("             (afresh hosts lists them)")
+
+
+def _failures(kept: Store) -> dict[str, Any]:
+    """Pages that are gone, pages that fail, and hosts that do, by reason."""
+    from afresh.frontier import in_trouble
+
+    gone, failing, hosts = 0, Counter[str](), Counter[str]()
+    for each in kept.failing():
+        if each.outcome is Outcome.GONE:
+            gone += each.pages
+        else:
+            failing[each.reason] += each.pages
+    for host in kept.hosts():
+        if in_trouble(host):
+            hosts[host.reason] += 1
+    together = {"hosts": hosts.total(), "reasons": dict(hosts.most_common())} if hosts else None
+    return {"gone": gone, "failing": dict(failing.most_common()), "failing_hosts": together}
+
+
 def _status(kept: Store, when: float, config: Config) -> dict[str, Any]:
     from afresh.cli.allowed import allowed
     from afresh.frontier import Allowance
 
     said = ask(config.store.path, "status") or {}  # by the runner, which knows most, and as of now
-    alive, totals = _number(kept, "alive"), kept.totals()
+    alive, totals, space = _number(kept, "alive"), kept.totals(), kept.space()
     budget, price = (said.get(name) or _number(kept, name) for name in ("budget", "price"))
     polite = Allowance.from_text(said.get("allowance")) or allowed(kept, config)
     return {
         **asdict(totals),
         "pages": max(totals.pages, said.get("pages") or 0),  # those that are not durable yet included
+        **_failures(kept),
+        "used_bytes": space.used,
+        "max_bytes": space.bound or None,
+        "takes": space.takes,
         "running": bool(said) or (alive is not None and when - alive < ALIVE),
         "budget": budget,
         "politeness": polite.sentence(config.crawl.budget if budget is None else budget),
@@ -133,17 +173,18 @@ def show(
     Example: afresh show https://example.com/
     """
     from afresh.cli.opening import open_store, settings
-    from afresh.frontier.url import canonical
+    from afresh.frontier import canonical
 
     address, read = canonical(url), settings(config, store)
     with open_store(read, create=False) as kept:
-        state = kept.state(address)
+        state, crawls = kept.state(address), kept.history(address, LOOKED_AT)  # of about the same moment
         if state is None:
             raise InputError(f"{address} is not kept.", hint=f"Add it: afresh add {address}")
         if body:
             _write_body(kept, address)
             return
-        facts = _facts(kept, state, now(), history, read)
+        facts = _facts(kept, state, crawls, now(), read)
+        facts["history"] = [asdict(crawl) for crawl in crawls[:history]]
     typer.echo(as_json(facts)) if json else _print(facts)
 
 
@@ -164,15 +205,17 @@ def _asked(config: Config, url: str) -> dict[str, Any] | None:
     return None
 
 
-def _facts(kept: Store, state: PageState, when: float, history: int, config: Config) -> dict[str, Any]:
+def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, config: Config) -> dict[str, Any]:
     from afresh.cli.stating import stated_by_runner, stated_of
-    from afresh.frontier.hosts import put_off
+    from afresh.frontier import Retries, in_trouble
 
-    url = state.page.url
+    retries, url = Retries(gone=config.crawl.gone_retry), state.page.url
     copy, said = kept.copy(url), _asked(config, url)
     price = (said or {}).get("price") or _number(kept, "price")
     stated = stated_by_runner(said) or stated_of(kept, state, price or 0.0, when, config.importance)
-    host = next((host for host in kept.hosts() if host.host == state.page.host), None)
+    host = kept.host(state.page.host)
+    gone = gone_in(crawls) if state.failures else None
+    last = crawls[0] if state.failures and crawls else None
     facts: dict[str, Any] = {
         "url": url,
         "importance": show_importance(state.page.importance) if state.page.importance else None,
@@ -185,17 +228,28 @@ def _facts(kept: Store, state: PageState, when: float, history: int, config: Con
             "checked": stated.current or copy.checked,
             "etag": copy.validators.etag,
             "last_modified": copy.validators.last_modified,
-            "fresh_probability": stated.fresh,
-            "fresh_because": why_fresh(stated.parts, state.signals) if stated.parts else "",
+            "fresh_probability": 0.0 if gone else stated.fresh,
+            "fresh_because": why_fresh(stated.parts, state.signals) if stated.parts and not gone else "",
         },
         "crawls": state.crawls,
         "changes": state.changes,
         "failures": state.failures,
+        "gone": None if gone is None else asdict(gone),
+        "failing": None if last is None else {"outcome": last.outcome, "reason": last.reason, "time": last.time},
         "signals": state.signals,
         "beliefs": None if stated.beliefs is None else asdict(stated.beliefs),
         "host_ready": host.ready if host and host.ready > when else None,
+        "host": None
+        if host is None
+        else {
+            "failures": host.failures,
+            "reason": host.reason,
+            "since": host.since,
+            "rate": host.rate(when),
+            "in_trouble": in_trouble(host),
+        },
         "noise": _noise(kept, state),
-        "history": [asdict(crawl) for crawl in kept.history(url, history)],
+        "failed": _failed(crawls),
         "value": stated.value,
         "price": price,
         "due": stated.due,
@@ -203,9 +257,8 @@ def _facts(kept: Store, state: PageState, when: float, history: int, config: Con
         "first_crawls": _first_crawls(kept, state) if stated.first_crawls is None else stated.first_crawls,
         "by": "store" if said is None else "runner",
     }
-    last = kept.history(url, 1) if state.failures else []
     if last:
-        facts["put_off"] = last[0].time + put_off(last[0].outcome, state.failures)
+        facts["put_off"] = last.time + retries.put_off(last.outcome, state.failures, last.reason)
     budget = _number(kept, "budget")
     first = when + facts["first_crawls"] / budget if budget else None
     held = [until for until in (facts["host_ready"], facts.get("put_off"), first) if until and until > when]
@@ -218,6 +271,11 @@ def _first_crawls(kept: Store, state: PageState) -> int:
     """Pages without a copy, which go before a page that has one."""
     totals = kept.totals()
     return totals.pages - totals.copies if state.checked is not None else 0
+
+
+def _failed(crawls: list[Crawl]) -> dict[str, int]:
+    """Crawls that did not bring the page, by reason."""
+    return dict(Counter(crawl.reason for crawl in crawls if not crawl.outcome.refreshed).most_common())
 
 
 def _noise(kept: Store, state: PageState) -> list[dict[str, Any]]:
@@ -237,7 +295,13 @@ def _noise(kept: Store, state: PageState) -> list[dict[str, Any]]:
 
 def _why(facts: dict[str, Any], when: float) -> str:
     """The decision in a sentence or two."""
-    believed = facts["beliefs"]
+    believed, trouble = facts["beliefs"], _trouble(facts)
+    if facts["gone"]:
+        times = "once" if facts["failures"] == 1 else f"{facts['failures']:,} times in a row"
+        later = f", and is asked again {moment(facts['put_off'])}" if facts.get("put_off", 0.0) > when else ""
+        return f"Its server says that it is gone: {times}{later}."
+    if trouble and facts["copy"] is None:
+        return f"It was never fetched: {trouble}."
     if believed is None:
         return "It was never crawled; it waits for its first turn."
     parts = [
@@ -257,8 +321,8 @@ def _why(facts: dict[str, Any], when: float) -> str:
         return f"No runner has set a price yet; {reason}."
     if facts["first_crawls"]:
         reason += f"; {facts['first_crawls']} pages have no copy yet, and their first crawls go before"
-    if facts["failures"]:
-        reason += f"; its last {facts['failures']} fetches failed"
+    if trouble:
+        reason += f"; {trouble}"
     if facts.get("put_off", 0.0) > when:
         return f"It is put off until {moment(facts['put_off'])}: {reason}."
     if facts["value"] >= facts["price"]:
@@ -279,17 +343,44 @@ def _why(facts: dict[str, Any], when: float) -> str:
     )
 
 
+def _trouble(facts: dict[str, Any]) -> str:
+    """What is wrong with a page or its host, as a part of a sentence; "" if nothing is."""
+    failures, failing, host = facts["failures"], facts["failing"], facts["host"]
+    parts = []
+    if facts["gone"]:
+        parts.append(f"gone ({facts['gone']['status']} since {moment(facts['gone']['since'])})")
+    if failing and failing["outcome"] != Outcome.GONE:
+        many = "last attempt" if failures == 1 else f"last {failures:,} attempts"
+        parts.append(f"its {many} failed ({words(failing['reason'])})")
+    if host and host["in_trouble"]:
+        times = f" ({host['failures']:,} in a row)" if host["failures"] > 1 else ""
+        parts.append(f"its host fails: {words(host['reason'])} since {moment(host['since'])}{times}")
+    return "; ".join(parts)
+
+
+def _print_state(facts: dict[str, Any], when: float) -> None:
+    """How the page is doing."""
+    trouble = _trouble(facts) or ("well" if facts["copy"] else "not crawled yet")
+    for nth, part in enumerate(trouble.split("; ")):
+        console.print(f"{'' if nth else 'state':12}{part}")
+    again = max(facts.get("put_off") or 0.0, facts["host_ready"] or 0.0)
+    if trouble != "well" and again > when + 1:
+        console.print(f"            asked again {moment(again)}")
+
+
 def _print(facts: dict[str, Any]) -> None:
     when = now()
     console.print(plain(facts["url"], 2100))
     copy = facts["copy"]
+    _print_state(facts, when)
     if copy is None:
         console.print("copy        none yet")
     else:
         kind = plain(copy["content_type"], 60) or "of unknown kind"
         console.print(f"copy        {show_size(copy['size'])}, {kind}, fetched {moment(copy['fetched'])}")
         console.print(f"            last known to be current {moment(copy['checked'])}")
-        console.print(f"            fresh now with probability {copy['fresh_probability']:.2f}")
+        fresh = f"fresh now with probability {copy['fresh_probability']:.2f}"
+        console.print(f"            {'the last copy of a page that is gone' if facts['gone'] else fresh}")
         if copy["fresh_because"]:
             console.print(f"            ({copy['fresh_because']})")
         etag, last_modified = plain(copy["etag"], 80) or "none", plain(copy["last_modified"], 40) or "none"
@@ -314,9 +405,11 @@ def _print(facts: dict[str, Any]) -> None:
     console.print(
         f"history     {facts['crawls']} crawls, {facts['changes']} changes, {facts['failures']} failures in a row"
     )
+    if failed := facts["failed"]:
+        console.print(f"failed      {counted(failed)} (of the crawls in its history)")
     for line in facts["history"]:
         crawl = Crawl(**line)
-        reason = f" ({_REASONS.get(crawl.reason) or plain(crawl.reason, 60)})" if crawl.reason else ""
+        reason = f" ({_REASONS.get(crawl.reason) or words(crawl.reason)})" if crawl.reason else ""
         size = f", {show_size(crawl.size)}" if crawl.size else ""
         console.print(
             f"            {moment(crawl.time)}  {crawl.outcome}{reason}, status {crawl.status or 'none'}{size}, "

@@ -9,7 +9,7 @@ came of it all is written in batches (`keeping`), and listeners hear of it (`eve
 
 from afresh.daemon.clock import SteadyClock
 from afresh.daemon.discovery import Discovery
-from afresh.daemon.events import Event, Finished, Listed, Listener, Ordered, Released, Started, Stopped, Stored
+from afresh.daemon.events import Event, Filled, Finished, Listed, Listener, Ordered, Released, Started, Stopped, Stored
 from afresh.daemon.loop import Daemon
 from afresh.daemon.permits import Permits
 
@@ -17,6 +17,7 @@ __all__ = [
     "Daemon",
     "Discovery",
     "Event",
+    "Filled",
     "Finished",
     "Listed",
     "Listener",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from afresh.frontier import put_off
+from afresh.frontier import Retries
 from afresh.types import Outcome, Validators
 
 HOUR = 3600.0
@@ -13,6 +13,7 @@ SHORTEST_INTERVAL = HOUR
 LONGEST_INTERVAL = 7 * 24 * HOUR
 DEEPEST = 2  # indexes below what robots.txt names; the protocol allows none
 MOST = 1_000  # sitemaps of a host
+RETRIES = Retries()
 
 
 @dataclass(slots=True)
@@ -39,7 +40,7 @@ class Known:
             self.due = now + self.interval
         else:
             self.failures += 1
-            self.due = now + put_off(outcome, self.failures)
+            self.due = now + RETRIES.put_off(outcome, self.failures)
 
 
 class Agenda:

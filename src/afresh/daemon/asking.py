@@ -12,7 +12,7 @@ from typing import TypeVar
 from afresh.daemon.permits import Permits
 from afresh.engine import Engine
 from afresh.fetch import Fetcher
-from afresh.frontier import Addresses, host_of
+from afresh.frontier import Addresses, host_of, is_unreachable
 from afresh.types import Fetched, Order, Validators
 
 Value = TypeVar("Value")
@@ -26,9 +26,13 @@ MOST_REMEMBERED = 100_000
 
 @dataclass(frozen=True, slots=True)
 class GivenBack:
-    """The page was not asked for; its host is left alone for `gap` seconds."""
+    """The page was not asked for; its host is left alone for `gap` seconds.
+
+    If that is because the host could not say what it permits, this is a failed attempt at the page: `failure`.
+    """
 
     gap: float
+    failure: Fetched | None = None
 
 
 class Asker:
@@ -74,7 +78,7 @@ class Asker:
         try:
             asked = await self._permission(order.url, order.host)
             if asked is not None:
-                return asked
+                return asked.failure or asked if isinstance(asked, GivenBack) else asked
             fetched = await self.fetcher.fetch_while(order.url, known, self._same(order.host))
         finally:
             self._end_turn(address, began)
@@ -101,10 +105,12 @@ class Asker:
             now = self.clock()
             delay, closed = permits.crawl_delay(url, now), permits.closed_until(url, now)
             self.engine.hosts.wants(host, delay)
+            if closed is not None:
+                return _closed(url, answer, closed - now)
             gap = self.engine.hosts.answered(
-                host, failed=closed is not None, now=now, took=answer.took, retry_after=answer.retry_after
+                host, failed=False, now=now, took=answer.took, retry_after=answer.retry_after
             )
-            return GivenBack(max(gap, delay or 0.0, (closed or now) - now))
+            return GivenBack(max(gap, delay or 0.0))
         now = self.clock()
         if host not in self._delays:  # rules that were kept from before a restart
             _remember(self._delays, host, True)
@@ -185,6 +191,8 @@ class Asker:
                 await asyncio.sleep(asked.gap)
                 asked = await self._permission(where, host)
             if isinstance(asked, GivenBack):
+                if asked.failure is not None:
+                    self._note(host, asked.failure)
                 return None
             got = asked or await self._fetched_elsewhere(where, host)
         finally:
@@ -226,10 +234,26 @@ class Asker:
             if held.gap > LONGEST_WAIT:
                 return None
             await asyncio.sleep(held.gap)  # it may be the first host's own address, which rests now
-        now, failed = self.clock(), bool(got.reason) or got.status in (429, 503) or got.status >= 500
-        gap = self.engine.hosts.answered(host, failed=failed, now=now, took=got.took, retry_after=got.retry_after)
-        self.engine.scheduler.host_rests(self.engine.hosts.number(host), now + gap)
+        self._note(host, got)
         return got
+
+    def _note(self, host: str, got: Fetched) -> None:
+        """Let a host rest after something that was asked of it in another's turn."""
+        now, failed = self.clock(), bool(got.reason) or got.status in (429, 503) or got.status >= 500
+        reason = got.reason or f"status_{got.status}"
+        gap = self.engine.hosts.answered(
+            host, failed=failed, now=now, took=got.took, retry_after=got.retry_after, reason=reason
+        )
+        self.engine.scheduler.host_rests(self.engine.hosts.number(host), now + gap)
+
+
+def _closed(url: str, answer: Fetched, gap: float) -> GivenBack:
+    """The page could not be asked for, because its host did not say what it permits, and is not asked again so soon."""
+    reason = answer.reason or f"status_{answer.status}"
+    if not is_unreachable(reason) and not reason.startswith("refused_"):
+        reason = f"robots_{reason}"
+    rest = max(gap, answer.retry_after or 0.0, 0.0)
+    return GivenBack(rest, Fetched(url, answer.started, answer.took, reason=reason, retry_after=rest))
 
 
 def _remember(known: dict[str, Value], host: str, value: Value) -> None:

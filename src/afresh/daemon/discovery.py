@@ -33,6 +33,7 @@ class Discovery:
 
     def __init__(self, scope: Scope, *, most_pages: int | None = None) -> None:
         self.most_pages = most_pages
+        self.closed = False  # the store has no room for new pages: what is found leaves no trace, and is found again
         self._admission = Admission(scope)
         self._seen = Seen()
         # Whoever writes links must not be able to choose addresses that collide.
@@ -71,6 +72,8 @@ class Discovery:
 
         A page may have thousands of links, and others want a turn in between.
         """
+        if self.closed:
+            return
         depth = page.depth + 1
         too_deep: set[str] = set()
         for start in range(0, len(found.urls), PIECE):
@@ -118,6 +121,8 @@ class Discovery:
 
     def _new(self, urls: list[str]) -> list[str]:
         """Those that were never met before and that there is room for; the others leave no trace."""
+        if self.closed:
+            return []
         return self._unseen([(url, mark) for url, mark in self._unmet(urls) if self._admits(self._admission.full(url))])
 
     def _unmet(self, urls: list[str]) -> list[tuple[str, int]]:

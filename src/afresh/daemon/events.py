@@ -57,11 +57,20 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
+class Filled:
+    """What the store takes in has changed, because of `store.max_bytes`; see `afresh.store.Space`."""
+
+    used: int
+    bound: int
+    takes: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stopped:
     """The daemon is down; this many fetches were given back unfinished."""
 
     released: int
 
 
-Event = Started | Ordered | Finished | Released | Stored | Listed | Stopped
+Event = Started | Ordered | Finished | Released | Stored | Listed | Filled | Stopped
 Listener = Callable[[Event], None]

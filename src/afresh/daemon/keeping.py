@@ -12,10 +12,10 @@ from afresh.daemon.discovery import Discovery
 from afresh.daemon.newcomers import Newcomers
 from afresh.daemon.permits import Permits
 from afresh.daemon.pressure import Pressure
+from afresh.daemon.room import Room
 from afresh.engine import Engine
 from afresh.errors import BodyDamaged, StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
-from afresh.frontier import put_off
 from afresh.store import PageState, Record, Store
 from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
 
@@ -62,6 +62,7 @@ class Keeper:
         self.take = take  # named values that somebody else wants to be kept
         self.overview = overview  # what is said of all pages, by name
         self.pressure = pressure or Pressure(MAX_UNWRITTEN)
+        self.room = Room(store)
         self.control = control or Control(engine=engine, store=store, clock=clock)
         self.newcomers = Newcomers()
         self._unwritten: list[Record] = []
@@ -148,11 +149,13 @@ class Keeper:
         copy = None
         if crawl.outcome.refreshed:
             checked = crawl.time
-            if fetched.status != 304:
+            # What is the same but for noise need not be written where there is no room.
+            if fetched.status != 304 and (self.room.for_bodies or crawl.outcome is not Outcome.UNCHANGED):
                 validators, got = verdict.validators, crawl.time
                 copy = Copy(url, fetched.body, fetched.content_type, crawl.time, crawl.time, validators)
                 self._copies[url] = copy
                 self.pressure.hold(len(copy.body))
+                self.room.waiting += len(copy.body)
         after = PageState(
             self._page(before),
             self.engine.beliefs(url, self.clock()),
@@ -260,6 +263,7 @@ class Keeper:
             self._forget(record.state.page.url, record.state.crawls)
             if record.copy is not None:
                 self.pressure.release(len(record.copy.body))
+                self.room.waiting -= len(record.copy.body)
                 if self._copies.get(record.copy.url) is record.copy:
                     del self._copies[record.copy.url]
         return tuple(record.crawl for record in batch if record.crawl)
@@ -315,14 +319,17 @@ class Keeper:
         return url in self.engine or url in self.newcomers
 
     def _enter(self, state: PageState, now: float) -> None:
-        """Hand a page to the engine."""
+        """Hand a page to the engine; one that failed before a restart stays put off."""
+        put_off = self.engine.retries.put_off
+        last = next(iter(self.store.history(state.page.url, 1)), None) if state.failures else None
         self.engine.add(
             state.page,
             now,
             current=state.checked,
             signals=state.signals,
             failures=state.failures,
-            not_before=self._not_before(state),
+            gone=last is not None and last.outcome is Outcome.GONE,
+            not_before=0.0 if last is None else last.time + put_off(last.outcome, state.failures, last.reason),
             learned=state.learned,
         )
         self.control.entered(state.page.url)
@@ -338,8 +345,3 @@ class Keeper:
                 self._remember(state)
         if self.discovery is not None:
             self.discovery.know([state.page.url for state in states])
-
-    def _not_before(self, state: PageState) -> float:
-        """Until when a page that failed before a restart is put off."""
-        last = self.store.history(state.page.url, 1) if state.failures else []
-        return last[0].time + put_off(last[0].outcome, state.failures) if last else 0.0

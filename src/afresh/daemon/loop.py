@@ -31,9 +31,9 @@ from afresh.estimate import Calibration, Sources
 from afresh.estimate.activity_kept import from_text as activity_from_text
 from afresh.fetch import Fetcher
 from afresh.frontier import Addresses
-from afresh.store import Store, understood
+from afresh.store import PageState, Store, understood
 from afresh.store.messages import PAUSED, WATCHED, Edit, Pauses, of_requests, of_signals
-from afresh.types import Fetched, Order, Outcome, Request, Signal, Verdict, Wait
+from afresh.types import STORE_FULL, Fetched, Order, Outcome, Request, Signal, Verdict, Wait
 
 # Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
 # If it is us, this keeps few under way: were there hundreds, each would wait in our own queue while the time that its
@@ -301,10 +301,22 @@ class Daemon:
 
     def _lose(self, order: Order, error: Exception) -> None:
         """A fault of ours, not of the page's; still the host was asked, and must not be asked at once again."""
-        fetched = Fetched(order.url, self.clock(), 0.0, reason="fault")
-        self.engine.finish(order, fetched, Verdict(Outcome.FAILED, reason="fault"), self.clock())
-        self._tell(Released(order))
+        fetched, verdict = (
+            Fetched(order.url, self.clock(), 0.0, reason="fault"),
+            Verdict(Outcome.FAILED, reason="fault"),
+        )
+        was_out = self.engine.is_out(order)
+        crawl = self.engine.finish(order, fetched, verdict, self.clock())
         self._complain(f"the crawl of {order.url} failed", error)
+        try:
+            if was_out:
+                before = self._keeper.state(order.url)
+                self._keeper.keep(before, crawl, fetched, verdict, before.noise)
+                self._tell(Finished(crawl))
+                return
+        except Exception as second:
+            self._complain(f"the failed crawl of {order.url} cannot be kept", second)
+        self._tell(Released(order))
 
     def _is_busy(self, host: str) -> bool:
         return any(order.host == host for order in self._under_way.values())
@@ -319,6 +331,8 @@ class Daemon:
         asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
 
     async def _carry_out(self, order: Order) -> None:
+        if not self._keeper.room.for_new_pages and order.url in self.engine and self._leave_out(order):
+            return
         if self._sitemaps is not None and (rest := await self._sitemaps.turn(order)) is not None:
             self._release(order, rest)
             return
@@ -342,12 +356,27 @@ class Daemon:
             if order.url not in self.engine:  # it was removed meanwhile
                 self._release(order)
                 return
-            crawl = self.engine.finish(order, fetched, read.verdict, self.clock())
-            self._keeper.keep(before, crawl, fetched, read.verdict, read.noise)
+            verdict = read.verdict
+            if verdict.outcome in (Outcome.NEW, Outcome.CHANGED) and not self._keeper.room.for_bodies:
+                verdict = Verdict(Outcome.REFUSED, reason=STORE_FULL)
+            self._finish(order, before, fetched, verdict, read.noise)
         finally:
             self._pressure.release(len(fetched.body))
-        if self.discovery is not None and crawl.outcome is Outcome.MOVED and fetched.location:
+        if self.discovery is not None and verdict.outcome is Outcome.MOVED and fetched.location:
             self._keeper.welcome(self.discovery.moved(before.page, fetched))
+
+    def _leave_out(self, order: Order) -> bool:
+        """Whether there is no room for what an order would bring: a first copy. Then the page is not asked for."""
+        before = self._keeper.state(order.url)
+        if before.fetched is None:
+            unasked = Fetched(order.url, self.clock(), 0.0, reason=STORE_FULL)
+            self._finish(order, before, unasked, Verdict(Outcome.REFUSED, reason=STORE_FULL), before.noise)
+        return before.fetched is None
+
+    def _finish(self, order: Order, before: PageState, fetched: Fetched, verdict: Verdict, noise: str) -> None:
+        """Learn from a crawl, and keep what it leaves."""
+        crawl = self.engine.finish(order, fetched, verdict, self.clock())
+        self._keeper.keep(before, crawl, fetched, verdict, noise)
         if self._keeper.full:
             self._write_now.set()
         self._tell(Finished(crawl))
@@ -369,6 +398,10 @@ class Daemon:
     async def _write(self, alive: float | None = None) -> None:
         if stored := await self._keeper.write(alive):
             self._tell(Stored(stored))
+        if filled := await self._keeper.room.look():
+            self._tell(filled)
+        if self.discovery is not None:
+            self.discovery.closed = not self._keeper.room.for_new_pages
 
     def _restore_hosts(self) -> None:
         # A clock that was wrong when this was written must not rest a host for ever.

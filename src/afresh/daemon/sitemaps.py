@@ -98,6 +98,7 @@ class Sitemaps:
                 now=now,
                 took=fetched.took,
                 retry_after=fetched.retry_after,
+                reason=verdict.reason,
             )
         known.answered(verdict.outcome, verdict.validators, now)
         if verdict.outcome in (Outcome.NEW, Outcome.CHANGED):

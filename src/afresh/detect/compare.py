@@ -13,11 +13,11 @@ from afresh.detect.noise import Habits, ignored
 from afresh.reading import Document, Wanted, compile_selectors, read, read_both
 from afresh.reading.page import NOTHING
 from afresh.reading.select import Parts
-from afresh.types import Copy, Fetched, Outcome, Validators, Verdict
+from afresh.types import STORE_FULL, Copy, Fetched, Outcome, Validators, Verdict
 
 Kept = Callable[[], Copy | None]
 
-REFUSALS = frozenset({"refused_address", "refused_port", "robots", "scope", "names_of_address"})
+REFUSALS = frozenset({"refused_address", "refused_port", "robots", "scope", "names_of_address", STORE_FULL})
 _OUTCOMES = {404: Outcome.GONE, 410: Outcome.GONE, 429: Outcome.BUSY, 503: Outcome.BUSY}
 
 # Why a page is held to be unchanged, or how it was compared; these words stand in the history.

@@ -15,7 +15,7 @@ from afresh.frontier.allowance import Allowance, allowance
 from afresh.frontier.base import Eliminator
 from afresh.frontier.cache import Clock
 from afresh.frontier.host_patterns import HostPatterns
-from afresh.frontier.hosts import Hosts, Politeness, Rest, host_failed, put_off
+from afresh.frontier.hosts import Hosts, Politeness, Rest, Retries, host_failed, in_trouble, is_unreachable
 from afresh.frontier.links import Links, links
 from afresh.frontier.permission import Permission, RobotsState
 from afresh.frontier.robots import Robots
@@ -40,6 +40,7 @@ __all__ = [
     "Refusal",
     "Resolver",
     "Rest",
+    "Retries",
     "Robots",
     "RobotsState",
     "Scope",
@@ -55,9 +56,10 @@ __all__ = [
     "fingerprints",
     "host_failed",
     "host_of",
+    "in_trouble",
+    "is_unreachable",
     "links",
     "owner",
     "parse",
-    "put_off",
     "site_of",
 ]

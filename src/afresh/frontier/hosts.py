@@ -1,9 +1,9 @@
-"""How long each host must be left alone: politeness, and patience with hosts that fail."""
+"""How long each host and each page must be left alone: politeness, and patience with what fails."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from afresh.types import Fetched, HostState, Outcome, Verdict
+from afresh.types import STORE_FULL, Fetched, HostState, Outcome, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +71,31 @@ class Hosts:
             self._delays[host] = min(delay, self.politeness.longest_gap)
 
     def answered(
-        self, host: str, *, failed: bool | None, now: float, took: float, retry_after: float | None = None
+        self,
+        host: str,
+        *,
+        failed: bool | None,
+        now: float,
+        took: float,
+        retry_after: float | None = None,
+        reason: str = "",
     ) -> float:
-        """Note whether the host failed (None: it was not asked anything); how long it must rest now."""
-        before = self.state(host).failures
-        failures = before if failed is None else before + 1 if failed else 0
+        """Note whether the host failed (None: it was not asked anything), and why; how long it must rest now."""
+        before = self.state(host)
+        failures = before.failures if failed is None else before.failures + 1 if failed else 0
         delay = self._delays.get(host, 0.0)
         gap = max(self.politeness.gap(took, failures=failures, retry_after=retry_after), delay)
         self._rests[host] = self._rest(gap, delay, failures)
-        self._states[host] = HostState(host, now + gap, failures)
+        after = replace(before, ready=now + gap, failures=failures)
+        if failed is not None:
+            asks, seconds = before.recent(now)
+            after = replace(after, asked=now, recent_asks=asks + 1.0, recent_seconds=seconds)
+        if failed or (failed is None and reason in _NEVER_ASKED):
+            since = before.since if before.reason and before.since is not None else now
+            after = replace(after, reason=reason, since=since)
+        elif failed is False:
+            after = replace(after, reason="", since=None)
+        self._states[host] = after
         return gap
 
     def _rest(self, gap: float, delay: float, failures: int) -> Rest:
@@ -96,21 +112,54 @@ class Hosts:
             yield host, self._rests.get(host, first)
 
 
-DAY = 86400.0
-FIRST_RETRY = 60.0  # a page that failed is put off by this, and by twice as much every time it fails again
-LONGEST_RETRY = 30 * DAY
+FAILURES_IN_TROUBLE = 3  # in a row, of whatever kind
+# Reasons for which nothing is ever sent to a host.
+_NEVER_ASKED = frozenset({"refused_address", "refused_port", "names_of_address"})
+# Reasons that speak of the host and of no single page: all its pages fail alike, and wait while the host rests.
+_OF_THE_HOST = frozenset({"dns", "dns_timeout", "no_connection", "connect_timeout"})
 
 
-def put_off(outcome: Outcome, failures: int) -> float:
-    """How long a page that could not be refreshed, for the `failures`-th time in a row, is left alone.
+def is_unreachable(reason: str) -> bool:
+    """Whether a fetch ended before the host could be asked for any page: no connection, or no robots.txt.
 
-    >>> put_off(Outcome.FAILED, 3), put_off(Outcome.GONE, 1), put_off(Outcome.BUSY, 9)
-    (240.0, 86400.0, 0.0)
+    >>> [is_unreachable(reason) for reason in ("dns", "tls_expired", "robots_status_503", "robots", "status_500")]
+    [True, True, True, False, False]
     """
-    if outcome.refreshed or outcome is Outcome.BUSY or failures < 1:
-        return 0.0  # a busy host rests as a whole
-    first = DAY if outcome in (Outcome.GONE, Outcome.REFUSED) else FIRST_RETRY
-    return min(first * 2.0 ** min(failures - 1, 40), LONGEST_RETRY)
+    return reason in _OF_THE_HOST or reason.startswith(("tls", "robots_"))
+
+
+def in_trouble(state: HostState) -> bool:
+    """Whether a host as a whole fails, rather than one page of it now and then."""
+    reason = state.reason
+    whole = is_unreachable(reason) or reason in _NEVER_ASKED or state.failures >= FAILURES_IN_TROUBLE
+    return bool(reason) and whole
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """When a page that could not be refreshed is tried again, in seconds; twice as late at each failure in a row."""
+
+    failed: float = 60.0
+    gone: float = 3600.0
+    refused: float = 86400.0
+    longest: float = 30 * 86400.0
+    store_full: float = 3600.0  # always the same: it ends when somebody makes room
+
+    def put_off(self, outcome: Outcome, failures: int, reason: str = "") -> float:
+        """How long a page is left alone after it was not refreshed for the `failures`-th time in a row.
+
+        >>> again = Retries()
+        >>> again.put_off(Outcome.FAILED, 3), again.put_off(Outcome.GONE, 2), again.put_off(Outcome.BUSY, 9)
+        (240.0, 7200.0, 0.0)
+        """
+        if outcome.refreshed or outcome is Outcome.BUSY or failures < 1:
+            return 0.0  # a busy host rests as a whole,
+        if outcome is Outcome.FAILED and is_unreachable(reason):
+            return 0.0  # and so does one that cannot be reached
+        if reason == STORE_FULL:
+            return self.store_full
+        first = {Outcome.GONE: self.gone, Outcome.REFUSED: self.refused}.get(outcome, self.failed)
+        return min(first * 2.0 ** min(failures - 1, 40), self.longest)
 
 
 def host_failed(fetched: Fetched, verdict: Verdict) -> bool | None:

@@ -15,7 +15,7 @@ Others read meanwhile, and hand over what they want and know through the inbox. 
 
 from typing import TYPE_CHECKING
 
-from afresh.store.base import Entry, PageState, Record, Store, Totals
+from afresh.store.base import Entry, Failing, PageState, Record, Space, Store, Totals
 from afresh.store.memory import Memory
 from afresh.store.sqlite import Sqlite
 from afresh.store.understood import understood
@@ -23,7 +23,19 @@ from afresh.store.understood import understood
 if TYPE_CHECKING:
     from afresh.store.seen import SeenOnDisk
 
-__all__ = ["Entry", "Memory", "PageState", "Record", "SeenOnDisk", "Sqlite", "Store", "Totals", "understood"]
+__all__ = [
+    "Entry",
+    "Failing",
+    "Memory",
+    "PageState",
+    "Record",
+    "SeenOnDisk",
+    "Space",
+    "Sqlite",
+    "Store",
+    "Totals",
+    "understood",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -5,7 +5,14 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
-from afresh.types import Beliefs, Copy, Crawl, HostState, Page, Validators
+from afresh.types import Beliefs, Copy, Crawl, HostState, Outcome, Page, Validators
+
+# Failures in a row with the same outcome and reason: the first and the latest of them stay in a page's history, those
+# between them leave it, so that a host that is down for a week does not push out what was learned before.
+MAX_ALIKE = 10
+
+FIRST_COPIES_SHARE = 0.95  # of the bound: beyond it nothing is begun that was not kept before
+EVERYTHING, NO_NEW_PAGES, NO_NEW_BODIES = "everything", "no new pages or first copies", "no new bodies"
 
 MAX_ENTRY_BYTES = 64 << 10
 MAX_KEY_CHARACTERS = 200
@@ -79,7 +86,9 @@ class Record:
 
     def _numbers(self) -> list[float | None]:
         crawl, state, beliefs = self.crawl, self.state, self.state.beliefs
-        numbers = [state.fetched, state.checked, self.host.ready if self.host else None]
+        numbers = [state.fetched, state.checked]
+        if self.host:
+            numbers += (self.host.ready, self.host.since, self.host.asked, self.host.rate(self.host.asked))
         if crawl:
             numbers += (crawl.time, crawl.elapsed, crawl.took, crawl.significance, crawl.fresh_probability)
         if beliefs:
@@ -99,6 +108,35 @@ class Totals:
     stored_bytes: int = 0  # after
     inbox_entries: int = 0  # that wait for a runner
     inbox_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Bytes that a store uses, and how many it may; what was deleted and can be written again does not count."""
+
+    used: int
+    bound: int = 0  # 0: there is none
+
+    @property
+    def takes(self) -> str:
+        """What is still taken in: "everything", "no new pages or first copies", or "no new bodies".
+
+        >>> [Space(used, bound=100).takes for used in (94, 95, 100)]
+        ['everything', 'no new pages or first copies', 'no new bodies']
+        """
+        if not self.bound or self.used < FIRST_COPIES_SHARE * self.bound:
+            return EVERYTHING
+        return NO_NEW_PAGES if self.used < self.bound else NO_NEW_BODIES
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """Pages of one host whose last crawls did not refresh their copies, all in the same way."""
+
+    host: str
+    outcome: Outcome
+    reason: str
+    pages: int
 
 
 class Store(Protocol):
@@ -141,10 +179,15 @@ class Store(Protocol):
         """The current copy, or None; `checked` is the page's. StoreError if the body is not what was stored."""
 
     def history(self, url: str, limit: int = 20) -> list[Crawl]:
-        """The latest crawls of a page, newest first; a store keeps a bounded number of them."""
+        """The latest crawls of a page, newest first; a store keeps a bounded number of them.
+
+        Of more than `MAX_ALIKE` failures in a row that are all alike, the first and the latest are kept.
+        """
 
     def changes(self, *, after: int = 0, limit: int = 1000) -> list[tuple[int, Crawl]]:
         """Crawls that found something new, changed or gone, each with its number, in the order of their writing.
+
+        A page that is found gone again and again is told of once.
 
         Numbers grow and are never used twice, so a reader that remembers the last one misses nothing, except what has
         left the bounded history meanwhile.
@@ -181,6 +224,12 @@ class Store(Protocol):
     def hosts(self) -> Iterator[HostState]:
         """Every host that has a state."""
 
+    def host(self, name: str) -> HostState | None:
+        """One host, or None if it has no state."""
+
+    def failing(self) -> list[Failing]:
+        """Pages whose last crawl did not refresh their copies, counted by host, outcome and reason, in that order."""
+
     def pages_by_host(self) -> Iterator[tuple[str, int, int]]:
         """Every host that has pages, in the order of their names: how many, and how many of them have a copy."""
 
@@ -195,6 +244,9 @@ class Store(Protocol):
 
     def totals(self) -> Totals:
         """Counts over the whole store."""
+
+    def space(self) -> Space:
+        """How much room there is; who writes more than that is not refused, but keeps no longer histories."""
 
     def close(self) -> None:
         """Let go of everything; the store may be opened again. A second call does nothing."""

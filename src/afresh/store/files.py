@@ -113,11 +113,12 @@ def _sweep(path: Path) -> None:
     """Remove what processes that were killed while creating the store have left."""
     for left in path.parent.glob(f"{escape(path.name)}.new-*"):
         pid = left.name.removeprefix(f"{path.name}.new-").split("-")[0]
-        if pid.isdigit() and not _alive(int(pid)):
+        if pid.isdigit() and not is_alive(int(pid)):
             left.unlink(missing_ok=True)
 
 
-def _alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,7 +1,7 @@
 """A store that forgets everything when the program ends: for tests, simulations and short runs."""
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -10,7 +10,18 @@ from types import TracebackType
 from typing import Self
 
 from afresh.errors import StoreError
-from afresh.store.base import ENTRY_BYTES, INBOX_BYTES, KEPT_KEYS, Entry, PageState, Record, Totals
+from afresh.store.base import (
+    ENTRY_BYTES,
+    INBOX_BYTES,
+    KEPT_KEYS,
+    MAX_ALIKE,
+    Entry,
+    Failing,
+    PageState,
+    Record,
+    Space,
+    Totals,
+)
 from afresh.store.inbox import full
 from afresh.types import CHANGES, Copy, Crawl, HostState, Outcome, Page
 
@@ -31,7 +42,7 @@ class Memory:
     can see it, so there is nobody to claim it from.
     """
 
-    def __init__(self, *, keep_crawls: int = 100, max_inbox: int = INBOX_BYTES) -> None:
+    def __init__(self, *, keep_crawls: int = 100, max_inbox: int = INBOX_BYTES, max_bytes: int = 0) -> None:
         if keep_crawls < 1:
             raise ValueError(f"keep_crawls must be at least 1, not {keep_crawls}")
         self.keep_crawls = keep_crawls
@@ -41,6 +52,7 @@ class Memory:
         self._named: dict[str, str] = {}
         self._totals = Totals()
         self.max_inbox = max_inbox
+        self.max_bytes = max_bytes
         self._inbox: dict[int, Entry] = {}
         self._keys: dict[str, None] = {}  # the latest, the oldest first
         self._posted = 0
@@ -159,6 +171,9 @@ class Memory:
     def _write_one(self, record: Record) -> None:
         kept, totals, crawl, copy = self._pages[record.state.page.url], self._totals, record.crawl, record.copy
         if crawl:
+            _shorten_run(kept.crawls, crawl)
+            if self.max_bytes and kept.crawls and totals.body_bytes >= self.max_bytes:
+                kept.crawls.popleft()
             kept.crawls.append((totals.crawls + 1, crawl))
             changed = crawl.outcome is Outcome.CHANGED
             totals = replace(totals, crawls=totals.crawls + 1, changes=totals.changes + changed)
@@ -228,10 +243,8 @@ class Memory:
         """Crawls that found something new, changed or gone, in the order of their writing."""
         self._require_open()
         with self._lock:
-            every = (each for kept in self._pages.values() for each in kept.crawls)
-            found = sorted(
-                (each for each in every if each[0] > after and each[1].outcome in CHANGES), key=itemgetter(0)
-            )
+            every = (each for kept in self._pages.values() for each in _changes(kept.crawls))
+            found = sorted((each for each in every if each[0] > after), key=itemgetter(0))
         return found[: max(limit, 0)]
 
     def hosts(self) -> Iterator[HostState]:
@@ -239,6 +252,23 @@ class Memory:
         self._require_open()
         with self._lock:
             return iter(sorted(self._hosts.values(), key=lambda host: host.host))
+
+    def host(self, name: str) -> HostState | None:
+        """One host, or None if it has no state."""
+        self._require_open()
+        return self._hosts.get(name)
+
+    def failing(self) -> list[Failing]:
+        """The pages whose last crawl did not refresh their copies, counted by host, outcome and reason."""
+        self._require_open()
+        with self._lock:
+            last = [
+                (kept.state.page.host, crawl.outcome, crawl.reason)
+                for kept in self._pages.values()
+                if kept.state.failures and kept.crawls
+                for _, crawl in [kept.crawls[-1]]
+            ]
+        return [Failing(*alike, pages) for alike, pages in sorted(Counter(last).items())]
 
     def pages_by_host(self) -> Iterator[tuple[str, int, int]]:
         """Every host that has pages, in the order of their names: how many, and how many of them have a copy."""
@@ -270,6 +300,28 @@ class Memory:
             waiting = {"inbox_entries": len(self._inbox), "inbox_bytes": self._inbox_bytes()}
             return replace(self._totals, pages=len(self._pages), **waiting)
 
+    def space(self) -> Space:
+        """How much room there is: bodies alone are counted here."""
+        self._require_open()
+        return Space(self._totals.body_bytes, self.max_bytes)
+
     def close(self) -> None:
         """Let go of everything. A second call does nothing."""
         self._closed = True
+
+
+def _shorten_run(crawls: deque[tuple[int, Crawl]], new: Crawl) -> None:
+    """Make room for one more of failures in a row that are all alike: see `MAX_ALIKE`."""
+    latest = [crawl for _, crawl in islice(reversed(crawls), MAX_ALIKE)]
+    alike = all((crawl.outcome, crawl.reason) == (new.outcome, new.reason) for crawl in latest)
+    if not new.outcome.refreshed and len(latest) == MAX_ALIKE and alike:
+        del crawls[1 - MAX_ALIKE]
+
+
+def _changes(crawls: Iterable[tuple[int, Crawl]]) -> Iterator[tuple[int, Crawl]]:
+    """What is new, changed or gone in a page's history; of being gone in a row the first alone."""
+    before = None
+    for number, crawl in crawls:
+        if crawl.outcome in CHANGES and not crawl.outcome is before is Outcome.GONE:
+            yield number, crawl
+        before = crawl.outcome

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from afresh.store.base import PageState, Record, Totals
+from afresh.store.base import Failing, PageState, Record, Totals
 from afresh.store.body import Packed, signed, unsigned
 from afresh.types import Beliefs, Copy, Crawl, HostState, Importance, Outcome, Page, Validators
 
@@ -43,17 +43,30 @@ URLS_OF_COPIES = "SELECT url FROM copies JOIN pages ON number = page ORDER BY pa
 ADD_CRAWL = """INSERT INTO crawls (page, nth, time, outcome, elapsed, signals, took, status, size, significance,
   reason, fresh_probability, serial)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT crawls FROM totals) + ?)"""
-TRIM_CRAWLS = "DELETE FROM crawls WHERE page = ? AND nth <= ?"
+LATEST_CRAWLS = "SELECT nth, outcome, reason FROM crawls WHERE page = ? ORDER BY nth DESC LIMIT ?"
+DROP_CRAWL = "DELETE FROM crawls WHERE page = ? AND nth = ?"
+DROP_OLDEST_CRAWL = """DELETE FROM crawls WHERE page = ?1 AND nth < ?2
+  AND nth = (SELECT min(nth) FROM crawls WHERE page = ?1)"""
+TRIM_CRAWLS = """DELETE FROM crawls WHERE page = ?1
+  AND nth <= (SELECT nth FROM crawls WHERE page = ?1 ORDER BY nth DESC LIMIT 1 OFFSET ?2)"""
 HISTORY_OF = """SELECT url, time, outcome, elapsed, crawls.signals, took, status, size, significance, reason,
   fresh_probability FROM pages JOIN crawls ON page = number WHERE url = ? ORDER BY nth DESC LIMIT ?"""
 
 CHANGES_AFTER = """SELECT serial, url, time, outcome, elapsed, crawls.signals, took, status, size, significance,
   reason, fresh_probability FROM crawls JOIN pages ON page = number
-  WHERE outcome IN ('new', 'changed', 'gone') AND serial > 0 AND serial > ? ORDER BY serial LIMIT ?"""
+  WHERE outcome IN ('new', 'changed', 'gone') AND serial > 0 AND serial > ?
+  AND (outcome <> 'gone' OR coalesce((SELECT earlier.outcome FROM crawls AS earlier
+    WHERE earlier.page = crawls.page AND earlier.nth < crawls.nth ORDER BY earlier.nth DESC LIMIT 1), '') <> 'gone')
+  ORDER BY serial LIMIT ?"""
 
-SET_HOST = "INSERT OR REPLACE INTO hosts (host, ready, failures) VALUES (?, ?, ?)"
+HOST_COLUMNS = "host, ready, failures, reason, since, asked, recent_asks, recent_seconds"
+SET_HOST = f"INSERT OR REPLACE INTO hosts ({HOST_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 PAGES_BY_HOST = "SELECT host, count(*), count(fetched) FROM pages GROUP BY host ORDER BY host"
-HOSTS_FROM = "SELECT host, ready, failures FROM hosts WHERE host >= ? ORDER BY host LIMIT ?"
+HOSTS_FROM = f"SELECT {HOST_COLUMNS} FROM hosts WHERE host >= ? ORDER BY host LIMIT ?"  # noqa: S608
+HOST_OF = f"SELECT {HOST_COLUMNS} FROM hosts WHERE host = ?"  # noqa: S608
+# By the last crawl of each page that fails.
+FAILING = """SELECT host, outcome, reason, count(*) FROM pages JOIN crawls ON page = number AND nth = written
+  WHERE failures > 0 GROUP BY host, outcome, reason ORDER BY host, outcome, reason"""
 SET_NAMED = "INSERT OR REPLACE INTO named (name, value) VALUES (?, ?)"
 GET_NAMED = "SELECT value FROM named WHERE name = ?"
 FORGET_NAMED = "DELETE FROM named WHERE name = ?"
@@ -191,21 +204,28 @@ def crawl_from(row: Row) -> Crawl:
 
 def host_row(host: HostState) -> Row:
     """What `SET_HOST` takes."""
-    return host.host, host.ready, host.failures
+    recent = host.asked, host.recent_asks, host.recent_seconds
+    return host.host, host.ready, host.failures, text(host.reason), host.since, *recent
 
 
 def host_from(row: Row) -> HostState:
     """A host's state, from a row of `HOSTS_FROM`."""
-    host, ready, failures = row
+    host, ready, failures, reason, *moments = row
     if host is None or failures < 0:
         raise ValueError("a host that cannot be")
-    return HostState(host, ready, failures)
+    return HostState(host, ready, failures, untext(reason), *moments)
 
 
 def counted_from(row: Row) -> tuple[str, int, int]:
     """A host and its counts, from a row of `PAGES_BY_HOST`."""
     host, pages, copies = row
     return untext(host), pages, copies
+
+
+def failing_from(row: Row) -> Failing:
+    """How many pages of a host fail alike, from a row of `FAILING`."""
+    host, outcome, reason, pages = row
+    return Failing(untext(host), Outcome(outcome), untext(reason), pages)
 
 
 def totals_from(row: Row) -> Totals:

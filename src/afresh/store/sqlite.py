@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import accumulate, islice
+from itertools import accumulate, islice, repeat
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +15,7 @@ import zstandard
 
 from afresh.errors import StoreError
 from afresh.store import inbox, rows
-from afresh.store.base import INBOX_BYTES, Entry, PageState, Record, Totals
+from afresh.store.base import INBOX_BYTES, MAX_ALIKE, Entry, Failing, PageState, Record, Space, Totals
 from afresh.store.body import LEVEL, Packed, pack, unpack
 from afresh.store.faults import damaged, damaged_body, transaction, translated
 from afresh.store.files import Claim, ensure
@@ -48,12 +48,14 @@ class Sqlite:
         keep_crawls: int = 100,
         patience: float = 10.0,
         max_inbox: int = INBOX_BYTES,
+        max_bytes: int = 0,
         scripts: Sequence[str] | None = None,
     ) -> None:
         """Open the store at `path`, or make a new one there if `create`.
 
         `keep_crawls` of each page stay in the history; `patience` is how many seconds to wait for another process's
-        write; `max_inbox` bytes may wait in the inbox; `scripts` are the schema's steps, if not the product's own.
+        write; `max_inbox` bytes may wait in the inbox; `max_bytes` is what it should not grow beyond (0: no
+        bound); `scripts` are the schema's steps, if not the product's own.
         """
         if keep_crawls < 1:
             raise ValueError(f"keep_crawls must be at least 1, not {keep_crawls}")
@@ -62,6 +64,7 @@ class Sqlite:
         self.keep_crawls = keep_crawls
         self.patience = patience
         self.max_inbox = max_inbox
+        self.max_bytes = max_bytes
         self._scripts = steps() if scripts is None else scripts
         self._write_lock, self._read_lock = threading.RLock(), threading.RLock()
         self._compressor = zstandard.ZstdCompressor(level=LEVEL)  # serves one thread at a time: under the write lock
@@ -179,11 +182,12 @@ class Sqlite:
         with self._write_lock:
             self.claim()
             # Compressed before the transaction begins, to keep that short.
+            is_full = bool(self.max_bytes) and self.space().used >= self.max_bytes
             packed = [pack(record.copy.body, self._compressor) if record.copy else None for record in batch]
             with translated(self.path), transaction(self._writer):
                 new = self._say(said)
                 nth = list(accumulate(record.crawl is not None for record in batch))
-                counts = list(map(self._write_one, batch, packed, nth))
+                counts = list(map(self._write_one, batch, packed, nth, repeat(is_full)))
                 self._writer.executemany(rows.SET_URGENT, first)
                 counts += map(self._remove_one, gone)
                 self._writer.execute(rows.ADD_TOTALS, tuple(map(sum, zip((new, *(0,) * 5), *counts, strict=True))))
@@ -222,7 +226,9 @@ class Sqlite:
         """Entries that wait, in the order of their numbers."""
         return self._made(inbox.entry_from, self._read(inbox.ENTRIES_AFTER, (after, max(limit, 0))))
 
-    def _write_one(self, record: Record, packed: Packed | None, nth: int) -> tuple[int, int, int, int, int, int]:
+    def _write_one(
+        self, record: Record, packed: Packed | None, nth: int, is_full: bool
+    ) -> tuple[int, int, int, int, int, int]:
         """Write one record inside the batch's transaction; what it adds to the totals."""
         execute, state, crawl, copy = self._writer.execute, record.state, record.crawl, record.copy
         found = execute(rows.FIND_PAGE, (state.page.url,)).fetchone()
@@ -235,8 +241,12 @@ class Sqlite:
         if crawl:
             written += 1
             execute(rows.ADD_CRAWL, rows.crawl_row(number, written, crawl, nth))
+            if not crawl.outcome.refreshed:
+                self._shorten_run(number)
+            if is_full:  # the oldest makes room for the newest
+                execute(rows.DROP_OLDEST_CRAWL, (number, written))
             if written > self.keep_crawls:
-                execute(rows.TRIM_CRAWLS, (number, written - self.keep_crawls))
+                execute(rows.TRIM_CRAWLS, (number, self.keep_crawls))
         fetched, body, stored = None, body_bytes, stored_bytes
         if copy and packed:
             execute(rows.SET_COPY, rows.copy_row(number, copy, packed))
@@ -246,6 +256,12 @@ class Sqlite:
             execute(rows.SET_HOST, rows.host_row(record.host))
         copies = int(copy is not None and not had_copy)
         return 0, copies, *rows.counts_of(record), body - body_bytes, stored - stored_bytes
+
+    def _shorten_run(self, number: int) -> None:
+        """Of failures in a row that are all alike, drop one in the middle: see `MAX_ALIKE`."""
+        latest = self._writer.execute(rows.LATEST_CRAWLS, (number, MAX_ALIKE + 1)).fetchall()
+        if len(latest) > MAX_ALIKE and len({row[1:] for row in latest}) == 1:
+            self._writer.execute(rows.DROP_CRAWL, (number, latest[-2][0]))
 
     def put(self, values: Mapping[str, str | None]) -> None:
         """Set named values, durably, and forget those that are None; claims the store if that was not done."""
@@ -321,6 +337,14 @@ class Sqlite:
             yield from self._made(rows.host_from, found)
             first = found[-1][0] + "\0"  # the very next name that there could be
 
+    def host(self, name: str) -> HostState | None:
+        """One host, or None if it has no state."""
+        return next(iter(self._made(rows.host_from, self._read(rows.HOST_OF, (name,)))), None)
+
+    def failing(self) -> list[Failing]:
+        """The pages whose last crawl did not refresh their copies, counted by host, outcome and reason."""
+        return self._made(rows.failing_from, self._read(rows.FAILING))
+
     def pages_by_host(self) -> Iterator[tuple[str, int, int]]:
         """Every host that has pages, in the order of their names: how many, and how many of them have a copy."""
         yield from self._made(rows.counted_from, self._read(rows.PAGES_BY_HOST))
@@ -333,6 +357,13 @@ class Sqlite:
     def names(self, prefix: str) -> list[tuple[str, int]]:
         """The names of values that begin so, each with about how many bytes its value takes."""
         return [(name, size) for name, size in self._read(rows.NAMES_UNDER, (prefix, prefix + LAST_CHARACTER))]
+
+    def space(self) -> Space:
+        """How much room there is."""
+        page, pages, unused = (
+            self._read(f"PRAGMA {name}")[0][0] for name in ("page_size", "page_count", "freelist_count")
+        )
+        return Space(page * (pages - unused), self.max_bytes)
 
     def totals(self) -> Totals:
         """Counts over the whole store, kept up with every write."""

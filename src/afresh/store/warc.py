@@ -13,6 +13,7 @@ from fastwarc.warc import WarcRecord, WarcRecordType
 from afresh.types import Copy, Crawl, Outcome
 
 REVISIT = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+_GONE = {404: "Not Found", 410: "Gone"}
 
 
 class WarcFile:
@@ -48,6 +49,12 @@ class WarcFile:
                 "WARC-Refers-To-Date": _date(copy.fetched),
             }
             self._record(WarcRecordType.revisit, crawl.time, revisit, b"")
+
+    def write_gone(self, url: str, status: int, since: float) -> None:
+        """The page's server says since this moment that it is not there; what else it answered is not kept."""
+        headers = {"WARC-Target-URI": url, "Content-Type": "application/http; msgtype=response"}
+        answer = f"HTTP/1.1 {status} {_GONE.get(status, '')}\r\n\r\n".encode()
+        self._record(WarcRecordType.response, since, headers | {"WARC-Truncated": "unspecified"}, answer)
 
     def _record(self, kind: WarcRecordType, moment: float, headers: dict[str, str], content: bytes) -> None:
         record = WarcRecord()

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from afresh.errors import InboxFull, StoreError, StoreLocked
-from afresh.store.base import ENTRY_BYTES, MAX_ENTRY_BYTES, Entry, PageState, Record, Store, Totals
+from afresh.store.base import ENTRY_BYTES, MAX_ALIKE, MAX_ENTRY_BYTES, Entry, PageState, Record, Store, Totals
 from afresh.testing.store_model import StoreModel, page, random_record, record, require, require_same
 from afresh.types import Copy, Crawl, HostState, Importance, Outcome, Page, Validators
 
@@ -28,7 +28,15 @@ def check_store(
     for check in (_starts_empty, _adds_in_order, _keeps_what_add_said, _refuses_whole_batches, _streams, _posts):
         with make() as store:
             check(store)
-    for bounded in (_bounds_history, _keeps_odd_values, _keeps_the_copy, _keeps_state_alone, _says, _removes):
+    for bounded in (
+        _bounds_history,
+        _shortens_runs,
+        _keeps_odd_values,
+        _keeps_the_copy,
+        _keeps_state_alone,
+        _says,
+        _removes,
+    ):
         with make() as store:
             bounded(store, StoreModel(keep_crawls))
     with make() as store:
@@ -129,6 +137,18 @@ def _bounds_history(store: Store, model: StoreModel) -> None:
     model.compare(store)
     require_same("history(limit=1)", len(store.history(page(1).url, limit=1)), 1)
     require_same("history(limit=0)", store.history(page(1).url, limit=0), [])
+
+
+def _shortens_runs(store: Store, model: StoreModel) -> None:
+    for taker in (store, model):
+        taker.add([page(1)])
+    outcomes = [Outcome.NEW, *[Outcome.GONE] * 3, Outcome.CHANGED, *[Outcome.FAILED] * (2 * MAX_ALIKE), Outcome.GONE]
+    for nth, outcome in enumerate(outcomes):
+        body = bytes(nth) if outcome in (Outcome.NEW, Outcome.CHANGED) else None
+        batch = [record(model.states[page(1).url], outcome, float(nth), body)]
+        for taker in (store, model):
+            taker.write(batch)
+        model.compare(store)
 
 
 def _keeps_odd_values(store: Store, model: StoreModel) -> None:

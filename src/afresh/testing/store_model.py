@@ -2,9 +2,10 @@
 
 import random
 import zlib
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from afresh.store.base import PageState, Record, Store, Totals
+from afresh.store.base import MAX_ALIKE, Failing, PageState, Record, Store, Totals
 from afresh.types import CHANGES, Beliefs, Copy, Crawl, HostState, Outcome, Page, Validators
 
 
@@ -27,6 +28,7 @@ class StoreModel:
     states: dict[str, PageState] = field(default_factory=dict)
     copies: dict[str, Copy] = field(default_factory=dict)
     crawls: dict[str, list[Crawl]] = field(default_factory=dict)
+    history: dict[str, list[tuple[int, Crawl]]] = field(default_factory=dict)  # what is kept of them, and which each is
     hosts: dict[str, HostState] = field(default_factory=dict)
     named: dict[str, str] = field(default_factory=dict)
     written: list[Crawl] = field(default_factory=list)  # every crawl, in the order of writing
@@ -47,6 +49,11 @@ class StoreModel:
             if record.crawl:
                 self.crawls.setdefault(url, []).append(record.crawl)
                 self.written.append(record.crawl)
+                kept = [*self.history.get(url, []), (len(self.written), record.crawl)]
+                run = {(crawl.outcome, crawl.reason) for _, crawl in kept[-MAX_ALIKE - 1 :]}
+                if not record.crawl.outcome.refreshed and len(kept) > MAX_ALIKE and len(run) == 1:
+                    del kept[-MAX_ALIKE]
+                self.history[url] = kept[-self.keep_crawls :]
             if record.host:
                 self.hosts[record.host.host] = record.host
             fetched = self.copies[url].fetched if url in self.copies else None
@@ -64,7 +71,7 @@ class StoreModel:
     def remove(self, urls: list[str]) -> None:
         """Forget pages that are there; their crawls stay counted."""
         for url in urls:
-            for kept in (self.states, self.copies, self.crawls):
+            for kept in (self.states, self.copies, self.crawls, self.history):
                 kept.pop(url, None)
 
     def copy(self, url: str) -> Copy | None:
@@ -74,16 +81,13 @@ class StoreModel:
 
     def changes(self) -> list[tuple[int, Crawl]]:
         """What is new, changed or gone, by its place among all crawls, as long as the bounded history holds it."""
-        left = {url: max(0, len(crawls) - self.keep_crawls) for url, crawls in self.crawls.items()}
         found = []
-        for nth, crawl in enumerate(self.written, start=1):
-            if not any(crawl is kept for kept in self.crawls.get(crawl.url, ())):  # the page was removed
-                continue
-            if left[crawl.url] > 0:
-                left[crawl.url] -= 1
-            elif crawl.outcome in CHANGES:
-                found.append((nth, crawl))
-        return found
+        for kept in self.history.values():
+            outcomes = [None, *(crawl.outcome for _, crawl in kept)]
+            for before, (nth, crawl) in zip(outcomes, kept, strict=False):
+                if crawl.outcome in CHANGES and (before, crawl.outcome) != (Outcome.GONE, Outcome.GONE):
+                    found.append((nth, crawl))
+        return sorted(found, key=lambda each: each[0])
 
     def totals(self) -> Totals:
         """Counted one by one."""
@@ -108,7 +112,7 @@ class StoreModel:
         for url, state in self.states.items():
             require_same(f"state({url!r})", store.state(url), state)
             require_same(f"copy({url!r})", store.copy(url), self.copy(url))
-            newest = self.crawls.get(url, [])[::-1][: self.keep_crawls]
+            newest = [crawl for _, crawl in self.history.get(url, [])[::-1]]
             require_same(f"history({url!r})", store.history(url, limit=self.keep_crawls + 1), newest)
             for prefix in (url[:-1], url):
                 under = [self.states[each] for each in sorted(self.states) if each.startswith(prefix)]
@@ -123,6 +127,14 @@ class StoreModel:
             if (urls := [url for url, state in self.states.items() if state.page.host == host])
         ]
         require_same("pages_by_host()", list(store.pages_by_host()), counts)
+        last = Counter(
+            (state.page.host, self.history[url][-1][1].outcome, self.history[url][-1][1].reason)
+            for url, state in self.states.items()
+            if state.failures and url in self.history
+        )
+        require_same("failing()", store.failing(), [Failing(*alike, pages) for alike, pages in sorted(last.items())])
+        for name, host in self.hosts.items():
+            require_same(f"host({name!r})", store.host(name), host)
         require_same("hosts()", {host.host: host for host in store.hosts()}, self.hosts)
         for name, value in self.named.items():
             require_same(f"get({name!r})", store.get(name), value)
@@ -152,8 +164,10 @@ def record(state: PageState, outcome: Outcome, time: float, body: bytes | None =
         learned=f"{time}".encode(),
         noise=f"clock {time}",
     )
+    failed = not outcome.refreshed
+    host = HostState(state.page.host, time + 1, int(failed), "dns" * failed, time if failed else None, time, 1.0, 2.0)
     copy = None if body is None else Copy(url, body, "text/html", time, time, validators)
-    return Record(Crawl(url, time, outcome, size=len(body or b"")), new, copy, HostState(state.page.host, time + 1))
+    return Record(Crawl(url, time, outcome, size=len(body or b""), reason="dns" * failed), new, copy, host)
 
 
 def random_record(model: StoreModel, rng: random.Random, time: float) -> Record:
