@@ -23,7 +23,7 @@ def asked(folder: Path, *words: str) -> dict[str, Any]:
 
 def running(folder: Path) -> subprocess.Popen[bytes]:
     process = subprocess.Popen([*COMMAND, "run"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 400  # where nothing is compiled yet
     while not (folder / "afresh.db.sock").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     return process

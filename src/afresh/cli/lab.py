@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -163,7 +164,11 @@ def slim_table(title: str, caption: str) -> Table:
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on standard error while it is a terminal; otherwise a line now and then."""
     if not errors.is_terminal:
-        yield _Lines(label).show
+        lines = _Lines(label)
+        try:
+            yield lines.show
+        finally:
+            lines.over.set()
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     times = (TimeElapsedColumn(), TimeRemainingColumn())  # the first moves before anything is done
@@ -173,18 +178,23 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
 
 class _Lines:
-    """Says how far it is, not more often than every few seconds."""
+    """Says every few seconds how far it is, from a thread of its own: the first part may take long."""
 
     def __init__(self, label: str) -> None:
         self.label = label
-        self.began = self.said = time.monotonic()
+        self.began = time.monotonic()
+        self.done, self.total = 0, 0
+        self.over = Event()
+        Thread(target=self._tell, daemon=True).start()
 
     def show(self, done: int, total: int) -> None:
         """So many are done of all."""
-        now = time.monotonic()
-        if now - self.said >= LINE_EVERY and done < total:
-            self.said = now
-            errors.print(f"{self.label}: {done} of {total} done in {show_duration(now - self.began)}")
+        self.done, self.total = done, total
+
+    def _tell(self) -> None:
+        while not self.over.wait(LINE_EVERY):
+            lasted = show_duration(time.monotonic() - self.began)
+            errors.print(f"{self.label}: {self.done} of {self.total} done in {lasted}")
 
 
 class Keeper:
