@@ -9,8 +9,9 @@ import typer
 from rich.table import Table
 
 from afresh.cli.options import ConfigFile, Json, StoreFile
-from afresh.cli.terminal import as_json, console, working
+from afresh.cli.terminal import as_json, console, errors, plain, working
 from afresh.errors import AfreshError, ConfigError, InputError
+from afresh.store import understood
 from afresh.units import rate, show_rate
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def plan(
         Path | None,
         typer.Option(
             help="Write rank, utility, refresh rate and refresh probability of every page at the first --budget, or "
-            "the settings', to this file: CSV, or JSON lines (.jsonl); - for standard output."
+            "the runner's, to this file: CSV, or JSON lines (.jsonl); - for standard output."
         ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the curve into this file (.png, .svg or .pdf).")] = None,
@@ -84,6 +85,8 @@ def _write_each(path: Path, known: "_Pages", budget: float | None) -> None:
         raise ConfigError("What each page gets depends on the budget.", hint="Give --budget, such as 5/s.")
     with working(f"Planning each of {known.count:,} pages"):
         write_pages(path, shares_of_pages(known.names, known.arrays, budget))
+    if str(path) != "-":
+        errors.print(f"Wrote {known.count:,} pages to {plain(str(path))}, for a budget of {show_rate(budget)}.")
 
 
 def _reckoned(known: "_Pages", budgets: list[float], goals: list[float]) -> "tuple[dict[str, Any], Plan]":
@@ -112,7 +115,7 @@ class _Pages:
     arrays: dict[str, "npt.NDArray[np.float64]"]
     names: list[str]
     left_out: int = 0  # pages of which nothing is believed yet
-    budget: float | None = None  # the settings'
+    budget: float | None = None  # the last runner's, or before any has run the settings'
     allowed: "Allowance | None" = None  # by politeness
 
     @property
@@ -141,7 +144,8 @@ def _from_store(config: Path | None, store: Path | None) -> _Pages:
     names: list[str] = []
     left_out, read = 0, settings(config, store)
     with open_store(read, create=False) as kept:
-        polite = allowed(kept, read)
+        polite, last = allowed(kept, read), kept.get("budget")
+        budget = understood("budget", lambda: float(last)) if last is not None else read.crawl.budget
         for _, state in kept.states():
             believed = state.beliefs
             if believed is None:
@@ -154,7 +158,7 @@ def _from_store(config: Path | None, store: Path | None) -> _Pages:
             "Nothing is known of any page yet.", hint="Let `afresh run` crawl first, or give --rates FILE."
         )
     columns = np.array(found, dtype=np.float64).T
-    return _Pages(dict(zip(COLUMNS, columns, strict=False)), names, left_out, read.crawl.budget, polite)
+    return _Pages(dict(zip(COLUMNS, columns, strict=False)), names, left_out, budget, polite)
 
 
 def _from_csv(path: Path) -> _Pages:

@@ -26,7 +26,7 @@ def freshness_lines(facts: dict[str, Any]) -> Iterator[str]:
     )
     age = show_duration(max(facts["freshness_age"], 0.0))
     yield INDENT + (
-        f"as the runner reckoned {age} ago"
+        f"as the runner reckoned {'just now' if facts['freshness_age'] < 1 else f'{age} ago'}"
         if facts["freshness_by"] == "runner"
         else "as reckoned now from the store, since nothing runs"
     )
@@ -41,7 +41,7 @@ def price_lines(facts: dict[str, Any]) -> Iterator[str]:
         return
     yield f"price        {facts['price']:.4g}: copies are refreshed once that gains so many fresh requests"
     if without:
-        yield f"{INDENT}{without} pages have no copy; their first crawls go before refreshes"
+        yield f"{INDENT}{without} pages have no copy; first crawls go before refreshes if the host is ready"
 
 
 def calibration_lines(said: dict[str, Any]) -> Iterator[str]:
@@ -49,7 +49,7 @@ def calibration_lines(said: dict[str, Any]) -> Iterator[str]:
     bias = said["bias"]
     tells = "fresher than was said" if bias < 0 else "staler than was said" if bias > 0 else "as fresh as was said"
     yield f"calibration  of {said['statements']:,.0f} statements that crawls have checked:"
-    yield f"{INDENT}bias {bias:+.3f}: copies turned out {tells}, by {abs(bias):.1%}"
+    yield f"{INDENT}bias {bias:+.3f}: copies turned out {tells}, by {100 * abs(bias):.1f} points"
     yield f"{INDENT}Brier score {said['brier']:.3f}: mean squared error; 0 is perfect, 0.25 a coin toss"
     yield f"{INDENT}said to be fresh    was fresh    statements"
     for row in said["rows"]:
