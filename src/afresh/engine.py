@@ -8,7 +8,7 @@
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Heard = Mapping[tuple[int, int], int]
 NOTHING: Heard = {}  # one for all pages of which nothing was heard
 STATED = 20_000  # pages at most that tell of the whole collection
+PIECE = 1_000  # of them that are gathered in one go
 NO_LIMITS = (0.0, math.inf)
 REST_AFTER_REMOVAL = 10.0  # seconds, of a host one of whose pages is removed while it is fetched
 UNKNOWN = "unknown"  # the source of signals that were heard before a restart
@@ -439,34 +440,46 @@ class Engine:
         return found
 
     def survey(self, now: float, most: int = STATED) -> Survey:
-        """What is needed to state how fresh all copies are now; of more pages than `most`, of so many from all sites.
+        """What is needed to state how fresh all copies are now; of more pages than `most`, so many from all sites."""
+        gathering = self.gather_survey(now, most)
+        while True:
+            try:
+                next(gathering)
+            except StopIteration as done:
+                return cast(Survey, done.value)
 
-        Taking it is a matter of milliseconds. What it states is reckoned by whoever asks it, in any thread.
+    def gather_survey(self, now: float, most: int = STATED) -> Generator[None, None, Survey]:
+        """`survey`, in pieces of a few milliseconds, so that others have a turn in between.
+
+        What it states is reckoned by whoever asks it, in any thread: it shares nothing with the engine.
         """
         slots = self._in_turn("survey", most) if len(self._tracked) > most else list(self._tracked)
-        tracked = [self._tracked[slot] for slot in slots]
-        weights = [each.told[0] if each.told else 0.0 for each in tracked]
-        copied = [nth for nth, each in enumerate(tracked) if each.current is not None]
+        weights: list[float] = []
+        copied: list[tuple[int, float, float, float, tuple[int, ...]]] = []  # slot, weight, current, signals, branches
+        for nth, slot in enumerate(slots, start=1):
+            if (each := self._tracked.get(slot)) is not None:
+                weights.append(each.told[0] if each.told else 0.0)
+                if each.current is not None:
+                    copied.append((slot, weights[-1], each.current, self._count(each), each.branches))
+            if nth % PIECE == 0:
+                yield
+        copied = [each for each in copied if each[0] in self._tracked]
         fresh: Callable[[float], Sequence[float]]
         if hasattr(self.estimator, "table"):
-            fresh = self._snapshot([slots[nth] for nth in copied])
+            from afresh.estimate.survey import snapshot  # compiled code takes a while to load
+
+            fresh = snapshot(
+                cast("Learner", self.estimator),
+                self.activity,
+                slots=[each[0] for each in copied],
+                current=[each[2] for each in copied],
+                signals=[each[3] for each in copied],
+                branches=[each[4] for each in copied],
+            ).fresh
         else:  # the plain estimators, which are slow, have few pages
-            said = [self.fresh_probability(tracked[nth].page.url, now) for nth in copied]
+            said = [self.fresh_probability(self._tracked[each[0]].page.url, now) for each in copied]
             fresh = lambda _: said  # noqa: E731
-        return Survey(now, len(self._tracked), weights, [weights[nth] for nth in copied], fresh)
-
-    def _snapshot(self, slots: list[int]) -> Callable[[float], Sequence[float]]:
-        from afresh.estimate.survey import snapshot  # compiled code takes a while to load
-
-        tracked = [self._tracked[slot] for slot in slots]
-        return snapshot(
-            cast("Learner", self.estimator),
-            self.activity,
-            slots,
-            [each.current or 0.0 for each in tracked],
-            [self._count(each) for each in tracked],
-            [each.branches for each in tracked],
-        ).fresh
+        return Survey(now, len(self._tracked), weights, [each[1] for each in copied], fresh)
 
     def current(self, url: str) -> float | None:
         """The moment that the copy of a page is as of; None if there is none."""

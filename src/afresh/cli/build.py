@@ -118,6 +118,15 @@ def compile_all() -> None:
         compile_estimator()
         compile_survey()
         compile_reading(wanted())
+        _explain_once()
+
+
+def _explain_once() -> None:
+    """Load what tells when a page is due, so that no crawl waits while somebody asks for the first time."""
+    scheduler = Few(budget=1.0)
+    slot = scheduler.add(request_rate=1.0, change_rate=0.1, now=0.0, age=1.0, shape=2.0)
+    scheduler.resume_price(5.0)
+    scheduler.explain(slot, 1.0)
 
 
 def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:

@@ -3,9 +3,10 @@
 import asyncio
 import time
 from collections.abc import Callable
+from typing import cast
 
 from afresh.daemon.asking import Asker
-from afresh.engine import Engine, Stated
+from afresh.engine import Engine, Stated, Survey
 from afresh.frontier import Allowance, allowance
 
 SURVEY_EVERY = 2.0  # seconds
@@ -40,13 +41,22 @@ class Overview:
 
     async def renew(self) -> None:
         """State everything anew."""
-        survey = self.engine.survey(self.clock())
+        survey = await self._gathered()
         self.stated = await asyncio.to_thread(survey.carry_out)
         rests, addresses = list(self.engine.hosts.rests()), self.asker.addresses
         if addresses is None:
             self.allowance = await asyncio.to_thread(allowance, rests)
         else:
             self.allowance = await asyncio.to_thread(allowance, rests, self.asker.address_of, addresses.turns)
+
+    async def _gathered(self) -> Survey:
+        gathering = self.engine.gather_survey(self.clock())
+        while True:
+            try:
+                next(gathering)
+            except StopIteration as done:
+                return cast(Survey, done.value)
+            await asyncio.sleep(0)
 
     def values(self) -> dict[str, str]:
         """What is worth keeping, for those who look at the store when nobody runs on it."""

@@ -6,7 +6,7 @@ later may take its time. It states of each copy what `Learner.fresh_probability`
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,26 +24,44 @@ Integers = NDArray[np.int64]
 _LEAST = 1e-300  # a chance whose logarithm is finite
 
 
-class Snapshot(NamedTuple):
-    """Copies and what is believed of them, in columns of equal length."""
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Copies and what is believed of them, in lists of equal length; shared with nobody."""
 
     table: Table  # with one page for each copy
     slices: Slices
     together: bool  # whether what happened to siblings counts
-    current: Floats  # as of when each copy is
-    signals: Floats  # heard since, as a number of good ones
-    branches: Integers  # one list of numbers after the other
-    first: Integers  # where that of each copy begins,
-    last: Integers  # and ends
+    current: Sequence[float]  # as of when each copy is
+    signals: Sequence[float]  # heard since, as a number of good ones
+    branches: Sequence[tuple[int, ...]]
 
     def fresh(self, now: float) -> list[float]:
         """How likely each copy is to be current."""
-        return [float(each) for each in _fresh(*self, float(now))]
+        places: dict[tuple[int, ...], int] = {}
+        flat: list[int] = []
+        for each in dict.fromkeys(self.branches):
+            places[each] = len(flat)
+            flat += each
+        first = np.array([places[each] for each in self.branches], np.int64)
+        lengths = np.array([len(each) for each in self.branches], np.int64)
+        found = _fresh(
+            self.table,
+            self.slices,
+            self.together,
+            np.array(self.current, np.float64),
+            np.array(self.signals, np.float64),
+            np.array(flat or [0], np.int64),  # one list of numbers after the other
+            first,  # where that of each copy begins,
+            first + lengths,  # and ends
+            float(now),
+        )
+        return [float(each) for each in found]
 
 
 def snapshot(
     learner: Learner,
     activity: Activity | None,
+    *,
     slots: Sequence[int],
     current: Sequence[float],
     signals: Sequence[float],
@@ -60,23 +78,7 @@ def snapshot(
     )
     shared = slices_of(activity or Activity(width=1.0))
     slices = shared._replace(**{name: getattr(shared, name).copy() for name in shared._fields[1:]})
-    places: dict[tuple[int, ...], int] = {}
-    flat: list[int] = []
-    for each in dict.fromkeys(branches):
-        places[each] = len(flat)
-        flat += each
-    first = np.array([places[each] for each in branches], np.int64)
-    lengths = np.array([len(each) for each in branches], np.int64)
-    return Snapshot(
-        copied,
-        slices,
-        activity is not None,
-        np.array(current, np.float64),
-        np.array(signals, np.float64),
-        np.array(flat or [0], np.int64),
-        first,
-        first + lengths,
-    )
+    return Snapshot(copied, slices, activity is not None, current, signals, branches)
 
 
 @compiled
@@ -113,4 +115,4 @@ def compile_ahead() -> None:
     learner, activity = Learner(), Activity(width=1.0)
     learner.add(0, now=0.0)
     own = activity.branches(("host", "host/"))
-    snapshot(learner, activity, [0], [0.0], [1.0], [own]).fresh(1.0)
+    snapshot(learner, activity, slots=[0], current=[0.0], signals=[1.0], branches=[own]).fresh(1.0)

@@ -396,8 +396,8 @@ class Few(PricedByPicks):
         kept, count = self._columns, self._count
         if not kept.current[slot] > -inf:
             return 0
-        empty = (kept.current[:count] == -inf) & (kept.may_go[:count] <= now)
-        return int((empty & (self._worth(slice(0, count), now) > value)).sum())
+        empty = np.flatnonzero((kept.current[:count] == -inf) & (kept.may_go[:count] <= now))
+        return int((self._worth(empty, now) > value).sum()) if len(empty) else 0
 
     def _due(self, slot: int, now: float) -> float:
         pages = np.zeros(1, PAGE)
