@@ -346,17 +346,54 @@ def test_signals_that_arrive_while_a_page_is_fetched_stay_for_the_next_crawl() -
 
 def test_what_is_said_of_all_pages_is_the_weighted_mean_of_what_is_said_of_each() -> None:
     machine = engine()
-    assert machine.expected_freshness is None
-    machine.look_round(0.0, 10)
+    assert machine.survey(0.0).carry_out() is None
     for number, name in enumerate("abcd"):
         machine.add(page(name, importance=Importance(1.0 + number)), 0.0, current=-50.0 * number)
     machine.add(page("e", importance=Importance(5.0)), 0.0)  # without a copy
     machine.remove("http://b.example/")
-    for _ in range(7):
-        machine.look_round(10.0, 3)
     left = {"a": 1.0, "c": 3.0, "d": 4.0, "e": 5.0}
     wanted = sum(rate * machine.fresh_probability(f"http://{name}.example/", 10.0) for name, rate in left.items())
-    assert machine.expected_freshness == pytest.approx(wanted / sum(left.values()))
+    stated = machine.survey(10.0).carry_out()
+    assert stated is not None
+    assert stated.share == pytest.approx(wanted / sum(left.values()))
+    assert (stated.time, stated.pages, stated.by_requests) == (10.0, 4, True)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_survey_by_the_compiled_pass_states_what_is_said_of_each_copy(together: bool) -> None:
+    """Signals, siblings and pages without a copy included; and it is of one moment, whoever is crawled meanwhile."""
+    machine = Engine(
+        scheduler=MACHINES[kind](2.0),
+        estimator=Learner(typical_rate=0.05),
+        hosts=Hosts(NO_GAPS),
+        activity=Activity(width=2.0) if together else None,
+    )
+    pages = [Page(f"http://{n % 3}.example/{n % 4}/{n}", f"{n % 3}.example") for n in range(40)]
+    for each in pages:
+        machine.add(each, 0.0)
+    for step in range(1, 150):
+        now = step / 2.0
+        if step % 3 == 0:
+            machine.observe(Signal(pages[step % 40].url, now, "feed"))
+        order = machine.next(now)
+        if isinstance(order, Order):
+            carry_out(machine, order, Outcome.CHANGED if step // 16 % 2 else Outcome.UNCHANGED, now)
+    for each in pages[::7]:
+        machine.observe(Signal(each.url, 80.0, "feed"))
+    said = [machine.fresh_probability(each.url, 80.0) for each in pages]
+    assert max(said) - min(said) > 0.3
+    survey = machine.survey(80.0)
+    order = machine.next(80.0)
+    assert isinstance(order, Order)
+    carry_out(machine, order, Outcome.UNCHANGED, 80.0)
+    stated = survey.carry_out()
+    assert stated is not None
+    assert stated.share == pytest.approx(sum(said) / 40, abs=1e-6)
+    assert not stated.by_requests
+    some = machine.survey(80.0, most=20).carry_out()
+    assert some is not None
+    assert some.pages == 40
+    assert some.share == pytest.approx(stated.share, abs=0.2)
 
 
 def test_a_crawl_is_worth_its_value_over_all_that_is_believed() -> None:

@@ -17,7 +17,7 @@ from typing import Any, cast
 from afresh.errors import ConfigError
 from afresh.hours import Hours, hours
 from afresh.types import Importance
-from afresh.units import duration, importance, rate, size
+from afresh.units import duration, importance, rate, show_duration, size
 
 DEFAULT_PATH = Path("afresh.toml")
 _HOST = re.compile(r"(?:\*\.)?[^\s/*?#@\\]+")
@@ -350,8 +350,30 @@ def parse(text: str, where: str = "the settings") -> Config:
         elif name in TABLES and isinstance(values, dict):
             read[name] = _parse_table(name, TABLES[name], values, where)
         else:
-            raise _unknown(f"[{name}]", [*(f"[{table}]" for table in TABLES), "[[site]]"], where)
-    return Config(**read)
+            raise _unknown_table(name, where)
+    config = Config(**read)
+    _check_order(config.politeness, where)
+    return config
+
+
+def _check_order(polite: PolitenessSettings, where: str) -> None:
+    """Refuse rests whose shortest is longer than the longest."""
+    for least, most in (("shortest_gap", "longest_gap"), ("first_back_off", "longest_back_off")):
+        low, high = getattr(polite, least), getattr(polite, most)
+        if low > high:
+            raise ConfigError(
+                f"politeness.{least} ({show_duration(low)}) is longer than politeness.{most} ({show_duration(high)}) "
+                f"in {where}.",
+                hint=f"Raise {most}, or lower {least}.",
+            )
+
+
+def _unknown_table(name: str, where: str) -> ConfigError:
+    """What is wrong with a name that stands outside all tables, or above a table that there is none of."""
+    owners = [table for table, settings in TABLES.items() if name in {each.name for each in fields(settings)}]
+    if owners:
+        return ConfigError(f"{name} stands outside its table ({where}).", hint=f"Write it below a line [{owners[0]}].")
+    return _unknown(f"[{name}]", [*(f"[{table}]" for table in TABLES), "[[site]]"], where)
 
 
 def _parse_site(values: Any, where: str) -> object:

@@ -8,9 +8,12 @@
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
 
+from afresh.checks import later, number, require, require_kinds
+from afresh.errors import InputError
 from afresh.estimate import Activity, Calibration, Estimator, Sources, branches_of, kin_of
 from afresh.estimate.activity import TOLD_OF_A_CHANGE
 from afresh.estimate.sources import NOT_EARLY, octave
@@ -18,9 +21,13 @@ from afresh.frontier import Hosts, Retries, SiteRules, host_failed
 from afresh.schedule import Explanation, Schedules
 from afresh.types import Beliefs, Crawl, Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
+if TYPE_CHECKING:
+    from afresh.estimate import Learner
+
 Heard = Mapping[tuple[int, int], int]
 NOTHING: Heard = {}  # one for all pages of which nothing was heard
-STATED = 20_000  # pages at most, looked at in turn, that tell of the whole collection
+STATED = 20_000  # pages at most that tell of the whole collection
+PIECE = 1_000  # of them that are gathered in one go
 NO_LIMITS = (0.0, math.inf)
 REST_AFTER_REMOVAL = 10.0  # seconds, of a host one of whose pages is removed while it is fetched
 UNKNOWN = "unknown"  # the source of signals that were heard before a restart
@@ -47,6 +54,46 @@ class _Tracked:
     branches: tuple[int, ...] = ()  # of its site, where pages may change together
 
 
+@dataclass(frozen=True, slots=True)
+class FreshnessParts:
+    """Probabilities that a copy is current, each with one more thing taken into account."""
+
+    by_rate: float  # the believed change rate alone
+    by_silence: float  # changes that send signals would have been heard of
+    by_all_rates: float  # and over all rates that the page may have
+    with_signals: float  # and with the signals that were heard
+    with_siblings: float  # and with what was found on other pages of its site: what is said in the end
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """How fresh copies are believed to be, all of them at one moment."""
+
+    share: float  # of requests that would find a fresh copy; of pages, if `by_requests` is False
+    time: float
+    pages: int
+    by_requests: bool  # whether pages differ in how much they are wanted; else each counts the same
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """All that `Engine.survey` gathered at a moment: what it states of all copies is worked out elsewhere."""
+
+    time: float
+    pages: int
+    weights: Sequence[float]  # request rates of all pages,
+    copied: Sequence[float]  # and of those with a copy
+    fresh: Callable[[float], Sequence[float]]  # how likely these are to be current
+
+    def carry_out(self) -> Stated | None:
+        """The statement; None where there are no pages, or nobody wants any."""
+        total = math.fsum(self.weights)
+        if not total > 0.0:
+            return None
+        fresh = math.fsum(weight * each for weight, each in zip(self.copied, self.fresh(self.time), strict=True))
+        return Stated(fresh / total, self.time, self.pages, min(self.weights) < max(self.weights))
+
+
 class Engine:
     """Decides which copy to refresh next, and learns from what comes of it.
 
@@ -67,8 +114,11 @@ class Engine:
         retries: Retries | None = None,
         rules: SiteRules | None = None,
     ) -> None:
+        require(scheduler, "scheduler", ("next", "finish", "explain"), "Few(budget=2.0) of afresh.schedule")
+        require(estimator, "estimator", ("beliefs", "crawled", "learned"), "Learner() of afresh.estimate")
         self.scheduler = scheduler
         self.estimator = estimator
+        self._now = -math.inf  # when it was last asked for an order
         self.activity = activity  # None: every page changes on its own
         self.sources = sources or Sources()  # what signals are worth
         self.importance = importance or {}  # of the pages of a host, unless they have one of their own
@@ -78,10 +128,8 @@ class Engine:
         self.calibration = Calibration()  # of what is said about copies, checked by every crawl
         self._slots: dict[str, int] = {}
         self._tracked: dict[int, _Tracked] = {}
-        self._hand, self._highest = 0, 0  # the slot that was looked at last in turn, and the highest one
-        self._stating = 0.0, 0.0, 0  # fresh requests, requests and pages of this turn
-        self._stated: tuple[float, float, int] | None = None  # and of the last one
-        self.freshness_time: float | None = None  # when the last page was looked at of those that it speaks for
+        self._hands = {"look": 0, "survey": 0}  # the slots that were looked at last in turn
+        self._highest = 0  # slot
         self._siblings: dict[int, deque[int]] = {}  # pages of each branch, the next one to be looked at first
 
     def __len__(self) -> int:
@@ -89,6 +137,13 @@ class Engine:
 
     def __contains__(self, url: str) -> bool:
         return url in self._slots
+
+    def _slot(self, url: str) -> int:
+        slot = self._slots.get(url)
+        if slot is None:
+            hint = "Add it first: engine.add(Page(url, host), now)."
+            raise InputError(f"{str(url)[:300]!r} is not a page of this engine.", hint=hint)
+        return slot
 
     def add(
         self,
@@ -106,6 +161,7 @@ class Engine:
 
         A page that failed before the restart, or was `gone`, is not tried again `not_before` its time.
         """
+        require_kinds((page, Page, "page"))
         if page.url in self._slots:
             return
         host = self.hosts.number(page.host)
@@ -143,7 +199,8 @@ class Engine:
 
     def remove(self, url: str) -> None:
         """Forget a page."""
-        slot = self._slots.pop(url)
+        slot = self._slot(url)
+        del self._slots[url]
         tracked = self._tracked.pop(slot)
         branches = tracked.branches
         if branches:
@@ -177,7 +234,7 @@ class Engine:
 
     def page(self, url: str) -> Page:
         """A page with all that its operator and the rules of its site say of it."""
-        return self.rules.applied(self._tracked[self._slots[url]].page)
+        return self.rules.applied(self._tracked[self._slot(url)].page)
 
     def pages(self) -> list[Page]:
         """All pages, as their operator speaks of them."""
@@ -185,15 +242,15 @@ class Engine:
 
     def pause(self, url: str) -> None:
         """Keep a page out of play until `resume`."""
-        self.scheduler.pause(self._slots[url])
+        self.scheduler.pause(self._slot(url))
 
     def resume(self, url: str, now: float) -> None:
         """Bring a paused page back into play."""
-        self.scheduler.resume(self._slots[url], now)
+        self.scheduler.resume(self._slot(url), now)
 
     def crawl_now(self, url: str, now: float) -> None:
         """Crawl a page before all others, as soon as the budget and its host allow it."""
-        self.scheduler.crawl_now(self._slots[url], now)
+        self.scheduler.crawl_now(self._slot(url), now)
 
     def observe(self, evidence: Signal | Request, now: float | None = None) -> bool:
         """Take in a hint or a request, which may have come late if `now` is given; False if the page is not ours."""
@@ -204,9 +261,13 @@ class Engine:
 
     def hear(self, evidence: Signal | Request) -> bool:
         """As `observe`, without telling the schedule: where much is heard at once, `believe` does that once a page."""
+        require_kinds((evidence, (Signal, Request), "evidence"))
         slot = self._slots.get(evidence.url)
         if slot is None:
             return False
+        number("evidence.time", evidence.time, least=-math.inf)
+        if isinstance(evidence, Request):
+            number("count", evidence.count)
         if isinstance(evidence, Signal):
             self._hear(slot, evidence)
         else:
@@ -227,7 +288,8 @@ class Engine:
         self.estimator.signalled(slot, self.sources.weight(tracked.page.host, source, early), signal.time)
 
     def next(self, now: float) -> Order | Wait:
-        """The crawl that gains most now, or when to ask again."""
+        """The crawl that gains most now, or when to ask again; ConfigError if `now` is before the last one."""
+        self._now = later(now, self._now)
         pick = self.scheduler.next(now)
         if isinstance(pick, Wait):
             return pick
@@ -246,6 +308,7 @@ class Engine:
 
     def finish(self, order: Order, fetched: Fetched, verdict: Verdict, now: float, *, rest: float = 0.0) -> Crawl:
         """Learn from a crawl that was carried out; the record of it. The host rests at least for `rest`."""
+        require_kinds((order, Order, "order"), (fetched, Fetched, "fetched"), (verdict, Verdict, "verdict"))
         tracked = self._tracked.get(order.slot)
         if tracked is None or tracked.order is not order:
             return _record(order, fetched, verdict)
@@ -337,11 +400,11 @@ class Engine:
 
     def beliefs(self, url: str, now: float) -> Beliefs:
         """What is believed of a page."""
-        return self.estimator.beliefs(self._slots[url], now)
+        return self.estimator.beliefs(self._slot(url), now)
 
     def fresh_probability(self, url: str, now: float) -> float:
         """How likely the copy of a page is to be current; 0 where there is none."""
-        slot = self._slots[url]
+        slot = self._slot(url)
         tracked = self._tracked[slot]
         if tracked.current is None:
             return 0.0
@@ -352,60 +415,102 @@ class Engine:
         told = self._stale(slot, elapsed, signals) - by_time if signals else 0.0
         return self.activity.fresh(tracked.branches, tracked.current, now, by_time) * math.exp(-told)
 
-    def look_round(self, now: float, count: int) -> None:
-        """Look at some pages in turn: each is believed what its siblings have taught meanwhile, and what is said of its
-        copy counts for `expected_freshness`."""
-        for _ in range(min(count, len(self._tracked))):
-            slot = self._next_in_turn()
-            self._believe(slot, now)
-            self._state_freshness(slot, now)
+    def freshness_parts(self, url: str, now: float) -> FreshnessParts:
+        """How what `fresh_probability` says comes about, one reason after the other; for a page with a copy."""
+        slot = self._slot(url)
+        tracked = self._tracked[slot]
+        elapsed = max(now - (now if tracked.current is None else tracked.current), 0.0)
+        believed = self.estimator.beliefs(slot, now)
+        by_time = self.estimator.fresh_probability(slot, elapsed, 0.0)
+        with_signals = self.estimator.fresh_probability(slot, elapsed, self._count(tracked))
+        return FreshnessParts(
+            by_rate=math.exp(-believed.change_rate * elapsed),
+            by_silence=math.exp(-believed.silent_rate * elapsed),
+            by_all_rates=by_time,
+            with_signals=with_signals,
+            with_siblings=self.fresh_probability(url, now),
+        )
 
-    def _next_in_turn(self) -> int:
-        """The next slot in use; in strides, so that any number of them in a row are of all sites alike."""
-        count = self._highest + 1
+    def look_round(self, now: float, count: int) -> None:
+        """Look at some pages in turn: each is believed what its siblings have taught meanwhile."""
+        for slot in self._in_turn("look", count):
+            self._believe(slot, now)
+
+    def _in_turn(self, what: str, most: int) -> list[int]:
+        """The next slots in use; in strides, so that any number of them in a row are of all sites alike."""
+        count, hand, found = self._highest + 1, self._hands[what], []
         stride = max(1, int(count * _STRIDE))
         while math.gcd(stride, count) > 1:
             stride += 1
-        self._hand = (self._hand + stride) % count
-        while self._hand not in self._tracked:
-            self._hand = (self._hand + stride) % count
-        return self._hand
+        for _ in range(min(most, len(self._tracked))):
+            hand = (hand + stride) % count
+            while hand not in self._tracked:
+                hand = (hand + stride) % count
+            found.append(hand)
+        self._hands[what] = hand
+        return found
 
-    def _state_freshness(self, slot: int, now: float) -> None:
-        tracked = self._tracked[slot]
-        request_rate = self.estimator.beliefs(slot, now).request_rate
-        fresh = self.fresh_probability(tracked.page.url, now)
-        so_far = self._stating
-        self._stating = so_far[0] + request_rate * fresh, so_far[1] + request_rate, so_far[2] + 1
-        if self._stating[2] >= min(len(self._tracked), STATED):
-            self._stated, self._stating = self._stating, (0.0, 0.0, 0)
-            self.freshness_time = now
+    def survey(self, now: float, most: int = STATED) -> Survey:
+        """What is needed to state how fresh all copies are now; of more pages than `most`, so many from all sites."""
+        gathering = self.gather_survey(now, most)
+        while True:
+            try:
+                next(gathering)
+            except StopIteration as done:
+                return cast(Survey, done.value)
 
-    @property
-    def expected_freshness(self) -> float | None:
-        """The share of requests that would find a fresh copy, as it is stated; None before `look_round`."""
-        fresh, requests, _ = self._stated or self._stating  # the last whole turn, or as far as the first one is
-        return fresh / requests if requests > 0 else None
+    def gather_survey(self, now: float, most: int = STATED) -> Generator[None, None, Survey]:
+        """`survey`, in pieces of a few milliseconds, so that others have a turn in between.
+
+        What it states is reckoned by whoever asks it, in any thread: it shares nothing with the engine.
+        """
+        slots = self._in_turn("survey", most) if len(self._tracked) > most else list(self._tracked)
+        weights: list[float] = []
+        copied: list[tuple[int, float, float, float, tuple[int, ...]]] = []  # slot, weight, current, signals, branches
+        for nth, slot in enumerate(slots, start=1):
+            if (each := self._tracked.get(slot)) is not None:
+                weights.append(each.told[0] if each.told else 0.0)
+                if each.current is not None:
+                    copied.append((slot, weights[-1], each.current, self._count(each), each.branches))
+            if nth % PIECE == 0:
+                yield
+        copied = [each for each in copied if each[0] in self._tracked]
+        fresh: Callable[[float], Sequence[float]]
+        if hasattr(self.estimator, "table"):
+            from afresh.estimate.survey import snapshot  # compiled code takes a while to load
+
+            fresh = snapshot(
+                cast("Learner", self.estimator),
+                self.activity,
+                slots=[each[0] for each in copied],
+                current=[each[2] for each in copied],
+                signals=[each[3] for each in copied],
+                branches=[each[4] for each in copied],
+            ).fresh
+        else:  # the plain estimators, which are slow, have few pages
+            said = [self.fresh_probability(self._tracked[each[0]].page.url, now) for each in copied]
+            fresh = lambda _: said  # noqa: E731
+        return Survey(now, len(self._tracked), weights, [each[1] for each in copied], fresh)
 
     def current(self, url: str) -> float | None:
         """The moment that the copy of a page is as of; None if there is none."""
-        return self._tracked[self._slots[url]].current
+        return self._tracked[self._slot(url)].current
 
     def explain(self, url: str, now: float) -> Explanation:
         """Value, price, due time of a page, and what holds it back."""
-        return self.scheduler.explain(self._slots[url], now)
+        return self.scheduler.explain(self._slot(url), now)
 
     def failures(self, url: str) -> int:
         """How often the page has failed in a row, up to now."""
-        return self._tracked[self._slots[url]].failures
+        return self._tracked[self._slot(url)].failures
 
     def signals(self, url: str) -> int:
         """How many signals a page has sent since its copy was current."""
-        return self._tracked[self._slots[url]].signals
+        return self._tracked[self._slot(url)].signals
 
     def learned(self, url: str) -> bytes:
         """What the estimator remembers of a page, for `add` after a restart."""
-        return self.estimator.learned(self._slots[url])
+        return self.estimator.learned(self._slot(url))
 
     def _believe(self, slot: int, now: float) -> None:
         """Tell the scheduler what is believed of a page and its copy, if that is anything new."""

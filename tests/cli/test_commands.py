@@ -226,7 +226,10 @@ def test_status_counts_and_states_freshness(afresh, tmp_path: Path) -> None:  # 
     facts = json.loads(afresh("status", "--json").stdout)
     assert (facts["pages"], facts["copies"], facts["running"], facts["budget"]) == (1, 1, False, 2.0)
     assert facts["expected_freshness"] == pytest.approx(0.368, abs=0.01)
-    assert re.search(r"36\.[678]% of requests would find a fresh copy", afresh("status").stdout)
+    shown = afresh("status").stdout
+    assert re.search(r"36\.[678]% of pages have a fresh copy now", shown)
+    assert "each page counts the same: no requests were reported" in shown
+    assert "as reckoned now from the store, since nothing runs" in shown
     assert facts["calibration"] is None
     said = Calibration()
     for fresh in (True, True, True, False):
@@ -236,7 +239,9 @@ def test_status_counts_and_states_freshness(afresh, tmp_path: Path) -> None:  # 
     (row,) = json.loads(afresh("status", "--json").stdout)["calibration"]["rows"]
     assert (row["stated"], row["fresh"]) == (pytest.approx(0.8), pytest.approx(0.75, abs=1e-4))
     shown = afresh("status").stdout
-    assert "Brier score 0.190, bias +0.050, from 4 checked statements" in shown
+    assert "of 4 statements that crawls have checked" in shown
+    assert "bias +0.050: copies turned out staler than was said" in shown
+    assert "Brier score 0.190: mean squared error; 0 is perfect" in shown
     assert "80.0%        75.0%             4" in shown
 
 

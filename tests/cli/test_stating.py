@@ -80,7 +80,8 @@ def test_a_store_says_of_copies_what_the_runner_said(kind: type[Grid] | type[Lea
         assert stated.fresh == pytest.approx(engine.fresh_probability(url, later), abs=0.03)
         assert stated.beliefs is not None
     assert max(said.values()) > min(said.values()) + 0.2
-    share = stated_freshness(store, later, NONE_GIVEN)
+    share, by_requests = stated_freshness(store, later, NONE_GIVEN) or (0.0, None)
+    assert by_requests is False
     weights = [engine.beliefs(url, later).request_rate for url in said]
     true = sum(weight * fresh for weight, fresh in zip(weights, said.values(), strict=True)) / sum(weights)
     assert share == pytest.approx(true, abs=0.02)
@@ -126,7 +127,7 @@ def test_a_runner_without_a_budget_has_something_said_of_its_copies_too() -> Non
     store.put({"budget": "0.0"})
     ((_, state),) = list(store.states())[:1]
     assert 0 < stated_of(store, state, 0.0, now + 1.0, NONE_GIVEN).fresh <= 1
-    assert 0 < (stated_freshness(store, now + 1.0, NONE_GIVEN) or 0) <= 1
+    assert 0 < (stated_freshness(store, now + 1.0, NONE_GIVEN) or [0])[0] <= 1
 
 
 def test_a_page_that_was_never_crawled_has_nothing_said_of_it() -> None:
@@ -135,7 +136,7 @@ def test_a_page_that_was_never_crawled_has_nothing_said_of_it() -> None:
     ((_, state),) = store.states()
     stated = stated_of(store, state, 0.0, 5.0, NONE_GIVEN)
     assert (stated.beliefs, stated.fresh, stated.value, stated.due) == (None, 0.0, None, 5.0)
-    assert stated_freshness(store, 5.0, NONE_GIVEN) == 0.0
+    assert stated_freshness(store, 5.0, NONE_GIVEN) == (0.0, False)
     assert stated_freshness(Memory(), 5.0, NONE_GIVEN) is None
 
 

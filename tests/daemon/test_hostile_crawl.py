@@ -190,7 +190,7 @@ def test_t5_many_names_on_one_address_share_its_limits() -> None:
             site,
             store,
             politeness=polite,
-            limits=AddressLimits(at_once=2, gap_share=0.1, names=50),
+            limits=AddressLimits(at_once=2, gap_share=0.1, names=50, loopback=True),
             names=lambda name: "127.0.0.9" if name.endswith("many.test") else "127.0.0.3",
             robots=False,
         )

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from afresh.errors import ConfigError
 from afresh.schedule import Pace
 
 
@@ -87,5 +88,5 @@ def test_a_dearer_page_takes_more_of_the_budget() -> None:
 
 @pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf")])
 def test_a_budget_must_be_a_rate(bad: float) -> None:
-    with pytest.raises(ValueError, match="budget"):
+    with pytest.raises(ConfigError, match="budget"):
         Pace(bad)

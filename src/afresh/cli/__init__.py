@@ -6,8 +6,10 @@ Every command has `--help` with an example; bad input gets one sentence and a hi
 
 import errno
 import sys
+from typing import NoReturn
 
 import typer
+from typer.exceptions import Abort, TyperException
 
 from afresh.cli import (
     contest,
@@ -31,8 +33,6 @@ OUTPUT_ERRORS = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO, e
 
 app = typer.Typer(
     name="afresh",
-    help="Keep copies of things that change elsewhere as fresh as a limited budget allows.\n\n"
-    "Exit codes: 0 done, 1 a fault in afresh itself, 2 bad input (one sentence and a hint say what).",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -80,7 +80,10 @@ def version(
 ) -> None:
     """Keep copies of things that change elsewhere as fresh as a limited budget allows.
 
-    Exit codes: 0 done, 1 a fault in afresh itself, 2 bad input (one sentence and a hint say what).
+    Example: afresh add https://example.com/, then afresh run --budget 1/s, and in another terminal afresh status.
+
+    Exit codes: 0 done, 1 a fault in afresh itself or standard output cannot be written, 2 bad input (one sentence and
+    a hint say what).
     """
     if version:
         from afresh import __version__
@@ -89,14 +92,33 @@ def version(
         raise typer.Exit
 
 
+def _refuse(error: TyperException) -> NoReturn:
+    """Say what is wrong with the words of a command as with all other input: one sentence, and a hint."""
+    context = getattr(error, "ctx", None)
+    message = error.format_message().rstrip()
+    if message.startswith("Usage:"):  # nothing was said: the help itself
+        print(message)  # noqa: T201
+        sys.exit(2)
+    sentence, _, options = message.partition(" (Possible options: ")
+    sentence = sentence.rstrip(".").replace("No such option:", "There is no option").replace("No such", "There is no")
+    near = f"Did you mean {options.rstrip(')')}? " if options else ""
+    path = context.command_path if context is not None else "afresh"
+    print(f"afresh: {plain(sentence)}.\n  hint: {plain(near)}See {path} --help.", file=sys.stderr)  # noqa: T201
+    sys.exit(2)
+
+
 def main() -> None:
     """Run the command line; the door for `afresh` in the shell."""
     read_by_a_pipe()
     try:
         try:
-            app()
+            sys.exit(app(prog_name="afresh", standalone_mode=False))
         finally:
             flush()
+    except TyperException as error:
+        _refuse(error)
+    except Abort:
+        sys.exit(1)
     except AfreshError as error:
         print(f"afresh: {plain(error.message)}", file=sys.stderr)  # noqa: T201
         if error.hint:

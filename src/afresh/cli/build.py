@@ -1,15 +1,15 @@
 """From settings to the parts of a crawler: engine and fetcher."""
 
 from collections.abc import Callable
-from threading import Timer
 
 import numpy as np
 
 from afresh import __version__
-from afresh.cli.terminal import errors
+from afresh.cli.compiling import shown_compiling
+from afresh.cli.opening import site_rules
 from afresh.config import Config
 from afresh.daemon import Daemon, Permits
-from afresh.detect import Detector, Rules
+from afresh.detect import Detector
 from afresh.engine import Engine
 from afresh.errors import ConfigError
 from afresh.estimate import Activity, Learner
@@ -110,17 +110,24 @@ def rules_for(config: Config) -> SiteRules:
 
 
 def compile_all() -> None:
-    """Compile what learns and what reads before anything waits for it, and say so if that takes a while: once only."""
+    """Compile what learns and what reads before anything waits for it; says so if anything really is compiled."""
     from afresh.detect.compare import compile_ahead as compile_reading
     from afresh.estimate.learner import compile_ahead as compile_estimator
+    from afresh.estimate.survey import compile_ahead as compile_survey
 
-    notice = Timer(1.0, errors.print, ["Compiling: about half a minute, once on this machine ..."])
-    notice.start()
-    try:
+    with shown_compiling():
         compile_estimator()
+        compile_survey()
         compile_reading(wanted())
-    finally:
-        notice.cancel()
+        _explain_once()
+
+
+def _explain_once() -> None:
+    """Load what tells when a page is due, so that no crawl waits while somebody asks for the first time."""
+    scheduler = Few(budget=1.0)
+    slot = scheduler.add(request_rate=1.0, change_rate=0.1, now=0.0, age=1.0, shape=2.0)
+    scheduler.resume_price(5.0)
+    scheduler.explain(slot, 1.0)
 
 
 def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:
@@ -151,7 +158,7 @@ def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:
 
 def detector_for(config: Config) -> Detector:
     """A detector that knows the sites' own rules."""
-    return Detector({site.host.lower(): Rules(site.keep, site.drop, site.compare) for site in config.site})
+    return Detector(site_rules(config))
 
 
 def permits_for(config: Config, store: Store) -> Permits | None:

@@ -3,18 +3,21 @@
 import os
 import shlex
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from afresh.cli.terminal import as_json, console, errors
 from afresh.errors import ConfigError
+from afresh.units import show_duration
 
 if TYPE_CHECKING:
     from afresh.lab import Experiment, Result
@@ -26,6 +29,8 @@ PlotFile = Annotated[Path | None, typer.Option("--plot", help="Draw a picture, .
 Into = Annotated[
     Path | None, typer.Option("--into", help="Keep rows, picture and command in this folder, for `afresh lab report`.")
 ]
+WIDEST = 120  # columns, of a table with all of them
+LINE_EVERY = 5.0  # seconds, where there is no terminal
 
 
 def list_experiments(json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False) -> None:
@@ -79,7 +84,13 @@ def run(
             chosen, sizes=sizes, reps=count, seed=seed, jobs=jobs or os.cpu_count() or 1, progress=progress
         )
     _show(result)
-    keeper.keep([_row(row) for row in result.rows], chosen.title, chosen.claim, lambda path: _draw(result, path))
+    keeper.keep(
+        [_row(row) for row in result.rows],
+        chosen.title,
+        chosen.claim,
+        lambda path: _draw(result, path),
+        chosen.measure,
+    )
 
 
 def report(folder: Annotated[Path, typer.Argument(help="The folder that --into named.")]) -> None:
@@ -136,6 +147,14 @@ def _show(result: "Result") -> None:
     console.print(table)
 
 
+Wide = Annotated[bool, typer.Option("--wide", help="All columns, whatever the width of the terminal.")]
+
+
+def print_whole(table: Table) -> None:
+    """Print a table that is wider than the terminal all the same: nothing is cut."""
+    console.print(table, crop=False, width=max(console.width, WIDEST))
+
+
 def slim_table(title: str, caption: str) -> Table:
     """A table without a frame: all columns of a result fit on 80 characters."""
     return Table(title=title, title_justify="left", caption=caption, caption_justify="left", box=SIMPLE, padding=0)
@@ -143,11 +162,39 @@ def slim_table(title: str, caption: str) -> Table:
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error while it is a terminal; nothing otherwise."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+    """A bar on standard error while it is a terminal; otherwise a line now and then."""
+    if not errors.is_terminal:
+        lines = _Lines(label)
+        try:
+            yield lines.show
+        finally:
+            lines.over.set()
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    times = (TimeElapsedColumn(), TimeRemainingColumn())  # the first moves before anything is done
+    with Progress(*columns, *times, console=errors, transient=True) as bar:
         task = bar.add_task(label)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+class _Lines:
+    """Says every few seconds how far it is, from a thread of its own: the first part may take long."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.began = time.monotonic()
+        self.done, self.total = 0, 0
+        self.over = Event()
+        Thread(target=self._tell, daemon=True).start()
+
+    def show(self, done: int, total: int) -> None:
+        """So many are done of all."""
+        self.done, self.total = done, total
+
+    def _tell(self) -> None:
+        while not self.over.wait(LINE_EVERY):
+            lasted = show_duration(time.monotonic() - self.began)
+            errors.print(f"{self.label}: {self.done} of {self.total} done in {lasted}")
 
 
 class Keeper:
@@ -162,12 +209,15 @@ class Keeper:
                 raise ConfigError(f"{into} cannot be made: {error.strerror}.", hint="Choose another folder.") from None
         if json is not None:
             write(json, "")
-        if plot is not None:
-            from afresh.lab.plots import check_picture
+        for picture in (plot, None if into is None else into / f"{name}.png"):
+            if picture is not None:
+                from afresh.lab.plots import check_picture
 
-            check_picture(plot)
+                check_picture(picture)
 
-    def keep(self, rows: list[dict[str, Any]], title: str, claim: str, draw: Callable[[Path], None]) -> None:
+    def keep(
+        self, rows: list[dict[str, Any]], title: str, claim: str, draw: Callable[[Path], None], measure: str = ""
+    ) -> None:
         """Write what was asked for."""
         if self.json is not None:
             write(self.json, as_json(rows) + "\n")
@@ -178,7 +228,7 @@ class Keeper:
 
             command = shlex.join(["afresh", *sys.argv[1:]])
             write(self.into / f"{self.name}.json", as_json(rows) + "\n")
-            kept = record(rows, title=f"{self.name}: {title}", command=command, claim=claim)
+            kept = record(rows, title=f"{self.name}: {title}", command=command, claim=claim, measure=measure)
             write(self.into / f"{self.name}.record.json", as_json(kept) + "\n")
             draw(self.into / f"{self.name}.png")
 

@@ -3,32 +3,39 @@
 from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from afresh.config import Config, SiteSettings, load
+from afresh.config import Config, load
 from afresh.errors import ConfigError, InputError, StoreError
 from afresh.store import Sqlite, Store
 from afresh.store.base import EVERYTHING
 from afresh.units import show_size
 
+if TYPE_CHECKING:
+    from afresh.detect import Rules
+
 
 def settings(config: Path | None, store: Path | None) -> Config:
     """The settings, with the store given on the command line in place of theirs."""
     read = load(config)
-    for site in read.site:
-        if site.keep or site.drop:
-            _require_selectors(site)
+    site_rules(read)
     return replace(read, store=replace(read.store, path=store)) if store else read
 
 
-def _require_selectors(site: SiteSettings) -> None:
-    """ConfigError if a rule of a site cannot be understood."""
-    from afresh.reading import compile_selectors  # it takes a while to load, and few have such rules
+def site_rules(config: Config) -> "dict[str, Rules]":
+    """The sites' own rules for what counts as a change, by host; ConfigError if a selector cannot be used."""
+    if not config.site:
+        return {}
+    from afresh.detect import Rules
 
-    try:
-        compile_selectors(site.keep, site.drop)
-    except ValueError as error:
-        hint = 'Write it like "main", ".price", "#news > li" or "a[rel=next]".'
-        raise ConfigError(f"In the rules for {site.host}, {error}.", hint=hint) from None
+    rules = {}
+    for site in config.site:
+        try:
+            rules[site.host.lower()] = Rules(site.keep, site.drop, site.compare)
+        except ValueError as error:
+            hint = 'Write it like "main", ".price", "#news > li" or "a[rel=next]".'
+            raise ConfigError(f"In the rules for {site.host}, {error}.", hint=hint) from None
+    return rules
 
 
 def open_store(config: Config, *, create: bool) -> Sqlite:

@@ -9,13 +9,15 @@ import typer
 
 from afresh.cli.handover import hand_over, said_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
-from afresh.cli.terminal import as_json, now
+from afresh.cli.terminal import as_json, errors, now, plain
 from afresh.errors import ConfigError, InputError
 from afresh.hours import hours as hours_in
 from afresh.store.messages import of_pages
 from afresh.types import Page
 from afresh.units import duration
 from afresh.units import importance as importance_in
+
+MAX_NAMED = 20  # lines that are skipped
 
 
 def init(
@@ -86,7 +88,16 @@ def add(
         if new:
             require_room(kept)
         handed = hand_over(kept, of_pages(pages, now()))
-    counts = {"new": new, "known": len(pages) - new, "skipped": len(bad)}
+    counts = {
+        "new": new,
+        "known": len(pages) - new,
+        "skipped": len(bad),
+        "skipped_lines": [error.message for error in bad],
+    }
+    for error in bad[:MAX_NAMED]:
+        errors.print(f"Skipped {plain(error.message)}")
+    if len(bad) > MAX_NAMED:
+        errors.print(f"Skipped {len(bad) - MAX_NAMED} more (--json names all)")
     if json:
         typer.echo(as_json(counts))
     else:
@@ -147,13 +158,15 @@ def _read(
 
 
 def _page(line: str, wanted: dict[str, Any]) -> Page:
-    from afresh.frontier import canonical, host_of
+    from afresh.frontier import canonical, canonical_or_none, host_of
 
     address, *rest = line.split() or [""]
+    if canonical_or_none(address) is None:  # what stands behind it may be no importance, but part of a mistake
+        address, rest = line.strip(), []
+    url = canonical(address)
     if rest:
         try:
             wanted = wanted | {"importance": importance_in(" ".join(rest))}
         except ConfigError as error:
             raise InputError(error.message, hint=f"Write a URL, a blank, and its importance. {error.hint}") from None
-    url = canonical(address)
     return Page(url, host_of(url), added=now(), **wanted)

@@ -9,15 +9,20 @@ import typer
 from rich.table import Table
 
 from afresh.cli.options import ConfigFile, Json, StoreFile
-from afresh.cli.terminal import as_json, console
+from afresh.cli.terminal import as_json, console, errors, plain, working
 from afresh.errors import AfreshError, ConfigError, InputError
+from afresh.store import understood
 from afresh.units import rate, show_rate
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from afresh.frontier import Allowance
+    from afresh.value.plan import Plan
+
 COLUMNS = ("request_rate", "change_rate", "recall", "false_rate", "cost")
+NAMED = "page"  # a column that is no number
 NEEDED = 2
 GOALS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
@@ -33,6 +38,13 @@ def plan(
         Path | None,
         typer.Option(help="Plan for a CSV of rates per second instead of the store; its first line names the columns."),
     ] = None,
+    pages: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write rank, utility, refresh rate and refresh probability of every page at the first --budget, or "
+            "the runner's, to this file: CSV, or JSON lines (.jsonl); - for standard output."
+        ),
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the curve into this file (.png, .svg or .pdf).")] = None,
     config: ConfigFile = None,
     store: StoreFile = None,
@@ -41,38 +53,75 @@ def plan(
     """What a budget buys: the best freshness that any schedule could reach, budget by budget.
 
     Reads what is believed of the pages in the store, or a CSV with the columns request_rate and change_rate (both per
-    second), and if you like recall, false_rate and cost.
+    second), and if you like page (a name), recall, false_rate and cost.
 
     Example: afresh plan --budget 5/s --reach 95% --plot plan.png
     """
+    if plot is not None:
+        from afresh.lab.pictures import pyplot
+
+        pyplot()  # says now, and not after the work, that it is not there
     budgets = [rate(each) for each in budget or []]
     goals = [_share(each) for each in reach or []] or list(GOALS)
-    pages = _from_csv(rates) if rates is not None else _from_store(config, store)
+    if not all(each > 0 for each in budgets):
+        raise ConfigError("A budget of 0 crawls nothing.", hint="Give rates above 0, such as --budget 1/s.")
+    with working("Reading pages"):
+        known = _from_csv(rates) if rates is not None else _from_store(config, store)
+    if pages is not None:
+        _write_each(pages, known, budgets[0] if budgets else known.budget)
+        if str(pages) == "-":
+            return
+    with working(f"Planning for {known.count:,} pages"):
+        facts, curve = _reckoned(known, budgets, goals)
+    if plot is not None:
+        _draw(plot, curve.budgets, curve.freshness, facts)
+    typer.echo(as_json(facts)) if json else _print(facts)
+
+
+def _write_each(path: Path, known: "_Pages", budget: float | None) -> None:
+    from afresh.cli.plan_pages import shares_of_pages, write_pages
+
+    if budget is None:
+        raise ConfigError("What each page gets depends on the budget.", hint="Give --budget, such as 5/s.")
+    with working(f"Planning each of {known.count:,} pages"):
+        write_pages(path, shares_of_pages(known.names, known.arrays, budget))
+    if str(path) != "-":
+        errors.print(f"Wrote {known.count:,} pages to {plain(str(path))}, for a budget of {show_rate(budget)}.")
+
+
+def _reckoned(known: "_Pages", budgets: list[float], goals: list[float]) -> "tuple[dict[str, Any], Plan]":
     from afresh.value.plan import plan as plan_for
 
-    curve = plan_for(**pages.arrays)
-    asked = plan_for(sorted(budgets), **pages.arrays) if budgets else curve
+    curve = plan_for(**known.arrays)
+    asked = plan_for(sorted(budgets), **known.arrays) if budgets else curve
+    most = max(budgets, default=known.budget)
     facts = {
-        "pages": pages.count,
-        "left_out": pages.left_out,
+        "pages": known.count,
+        "left_out": known.left_out,
+        "politeness": known.allowed.sentence(most) if known.allowed is not None and most else "",
         "budgets": [
             {"budget": each, "freshness": share, "price": price}
             for each, share, price in zip(
                 asked.budgets.tolist(), asked.freshness.tolist(), asked.prices.tolist(), strict=True
             )
         ],
-        "goals": [_cost_of(goal, pages) for goal in goals],
+        "goals": [_cost_of(goal, known) for goal in goals],
     }
-    if plot is not None:
-        _draw(plot, curve.budgets, curve.freshness, facts)
-    typer.echo(as_json(facts)) if json else _print(facts)
+    return facts, curve
 
 
 @dataclass(frozen=True, slots=True)
 class _Pages:
     arrays: dict[str, "npt.NDArray[np.float64]"]
-    count: int
+    names: list[str]
     left_out: int = 0  # pages of which nothing is believed yet
+    budget: float | None = None  # the last runner's, or before any has run the settings'
+    allowed: "Allowance | None" = None  # by politeness
+
+    @property
+    def count(self) -> int:
+        """How many pages are planned for."""
+        return len(self.names)
 
 
 def _share(text: str) -> float:
@@ -88,23 +137,28 @@ def _share(text: str) -> float:
 def _from_store(config: Path | None, store: Path | None) -> _Pages:
     import numpy as np
 
+    from afresh.cli.allowed import allowed
     from afresh.cli.opening import open_store, settings
 
     found: list[tuple[float, ...]] = []
-    left_out = 0
-    with open_store(settings(config, store), create=False) as kept:
+    names: list[str] = []
+    left_out, read = 0, settings(config, store)
+    with open_store(read, create=False) as kept:
+        polite, last = allowed(kept, read), kept.get("budget")
+        budget = understood("budget", lambda: float(last)) if last is not None else read.crawl.budget
         for _, state in kept.states():
             believed = state.beliefs
             if believed is None:
                 left_out += 1
                 continue
+            names.append(state.page.url)
             found.append((believed.request_rate, believed.change_rate, believed.recall, believed.false_rate))
     if not found:
         raise InputError(
             "Nothing is known of any page yet.", hint="Let `afresh run` crawl first, or give --rates FILE."
         )
     columns = np.array(found, dtype=np.float64).T
-    return _Pages(dict(zip(COLUMNS, columns, strict=False)), len(found), left_out)
+    return _Pages(dict(zip(COLUMNS, columns, strict=False)), names, left_out, budget, polite)
 
 
 def _from_csv(path: Path) -> _Pages:
@@ -115,7 +169,9 @@ def _from_csv(path: Path) -> _Pages:
             reader = csv.reader(file)
             names = [name.strip() for name in next(reader, [])]
             _check_names(path, names)
-            rows = [_numbers(path, number, names, row) for number, row in enumerate(reader, start=2) if row]
+            lines = [(number, row) for number, row in enumerate(reader, start=2) if row]
+            pages = _taken_out(path, names, lines)
+            rows = [_numbers(path, number, names, row) for number, row in lines]
     except FileNotFoundError:
         raise InputError(f"There is no file {path}.", hint="Check its name.") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -123,11 +179,23 @@ def _from_csv(path: Path) -> _Pages:
     if not rows:
         raise InputError(f"{path} has no pages.", hint="Write one page a line below the line of names.")
     columns = np.array(rows, dtype=np.float64).T
-    return _Pages(dict(zip(names, columns, strict=True)), len(rows))
+    return _Pages(dict(zip(names, columns, strict=True)), pages)
+
+
+def _taken_out(path: Path, names: list[str], lines: list[tuple[int, list[str]]]) -> list[str]:
+    """The pages' own names, which are taken out of the lines; their numbers, if they have none."""
+    if NAMED not in names:
+        return [str(nth) for nth in range(1, len(lines) + 1)]
+    place = names.index(NAMED)
+    for number, row in lines:
+        if len(row) <= place:
+            raise InputError(f"{path}, line {number} names no page.", hint="One value for every column.")
+    names.pop(place)
+    return [row.pop(place) for _, row in lines]
 
 
 def _check_names(path: Path, names: list[str]) -> None:
-    wrong = [name for name in names if name not in COLUMNS]
+    wrong = [name for name in names if name not in (*COLUMNS, NAMED)]
     missing = [name for name in COLUMNS[:NEEDED] if name not in names]
     if wrong or missing or len(set(names)) != len(names):
         what = (
@@ -139,7 +207,7 @@ def _check_names(path: Path, names: list[str]) -> None:
         )
         raise InputError(
             f"{path}, line 1 {what}.",
-            hint=f"Its first line names columns: {', '.join(COLUMNS)}; the first two are needed.",
+            hint=f"Its first line names columns: {', '.join((*COLUMNS, NAMED))}; the first two are needed.",
         )
 
 
@@ -187,6 +255,8 @@ def _print(facts: dict[str, Any]) -> None:
     for row in facts["goals"]:
         costs.add_row(_percent(row["freshness"]), row["why"] if row["budget"] is None else show_rate(row["budget"]))
     console.print(buys, costs, sep="\n")
+    if facts["politeness"]:
+        console.print(f"Note: {facts['politeness']}.")
 
 
 def _percent(share: float) -> str:
@@ -196,13 +266,9 @@ def _percent(share: float) -> str:
 def _draw(
     path: Path, budgets: "npt.NDArray[np.float64]", freshness: "npt.NDArray[np.float64]", facts: dict[str, Any]
 ) -> None:
-    try:
-        import matplotlib
-    except ImportError:
-        raise ConfigError("Pictures need matplotlib.", hint="Install it: pip install 'afresh[plot]'") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from afresh.lab.pictures import pyplot as drawing
 
+    pyplot = drawing()
     figure, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
     axes.semilogx(budgets, 100 * freshness, color="tab:blue")
     for row in facts["goals"]:

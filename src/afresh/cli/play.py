@@ -18,6 +18,7 @@ from afresh.units import duration, rate, show_rate
 if TYPE_CHECKING:
     from afresh.demo import DemoOptions, Result, Standing
 
+KEPT_PACE = 0.95  # of the budget
 NAMES = {"afresh": "afresh", "uniform": "uniform", "nutch": "Nutch adaptive"}
 
 
@@ -125,9 +126,24 @@ def _print_result(result: "Result", options: "DemoOptions") -> None:
     table.add_section()
     table.add_row("ceiling", _percent(result.ceiling), "100.0 %", "", "", "")
     console.print(table)
+    if slowest := _too_slow(result, options):
+        console.print(slowest)
     console.print(
         f"Counted over {result.requests:,} readers' requests in the last {options.seconds - options.learning:.0f} s.\n"
         "The ceiling is what the best schedule that knows every rate serves fresh in the long run: none can beat it."
+    )
+
+
+def _too_slow(result: "Result", options: "DemoOptions") -> str:
+    """A sentence if the machine could not make as many crawls as the budget allowed; "" if it could."""
+    made = {name: counts.get("requests", 0) / options.seconds for name, counts in result.counts.items()}
+    name = min(made, key=lambda each: made[each])
+    if made[name] >= KEPT_PACE * options.budget:
+        return ""
+    return (
+        f"This machine could not keep the pace: {NAMES[name]} made {show_rate(made[name])} of "
+        f"{show_rate(options.budget)}.\nThe shares above are of what it managed; the ceiling is for the whole budget. "
+        "Try a smaller --budget."
     )
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from afresh.cli.lab import Into, Jobs, JsonFile, Keeper, PlotFile, Seed, progress_bar, slim_table
-from afresh.cli.terminal import console, moment, plain
+from afresh.cli.lab import Into, Jobs, JsonFile, Keeper, PlotFile, Seed, Wide, print_whole, progress_bar, slim_table
+from afresh.cli.terminal import console, moment, plain, working
 from afresh.errors import ConfigError, InputError
 from afresh.units import duration, rate, show_duration, show_rate
 
@@ -33,6 +33,9 @@ FromStart = Annotated[
     ),
 ]
 
+NARROW = ("weighted", "of best", "unweighted", "crawls", "stale age")  # fit on 80 columns
+WIDE = ("believed", "Brier", "finds")
+
 
 def compare(
     pages: Annotated[int, typer.Option(help="Size of the collection.")] = 2000,
@@ -51,6 +54,7 @@ def compare(
     json: JsonFile = None,
     plot: PlotFile = None,
     into: Into = None,
+    wide: Wide = False,
 ) -> None:
     """Run all policies over one synthetic collection at equal budget; nobody knows a rate, all learn or follow rules.
 
@@ -72,10 +76,11 @@ def compare(
         seed=seed,
     )
     interval = pages / _budget(budget) if budget else duration(every)
+    keeper = Keeper("compare", json, plot, into)
     contest = draw_contest(
         options, every=interval, policies=check_policies(policy or [], signals=recall > 0), early=not rest
     )
-    _hold(contest, Keeper("compare", json, plot, into), jobs, f"{pages:,} synthetic pages")
+    _hold(contest, keeper, jobs, f"{pages:,} synthetic pages", wide=wide)
 
 
 def replay(
@@ -110,6 +115,7 @@ def replay(
     json: JsonFile = None,
     plot: PlotFile = None,
     into: Into = None,
+    wide: Wide = False,
 ) -> None:
     """Replay a recorded history of changes: what would each policy have kept fresh, had it crawled then?
 
@@ -121,11 +127,15 @@ def replay(
     from afresh.lab.compare import Contest, check_policies
     from afresh.lab.files import choose, read_addresses, read_requests
 
-    recorded = recorded_in(history)
-    begin = scored_from(recorded, train, score_from)
-    weights = read_requests(requests, begin) if requests else None
-    known = read_addresses(addresses) if addresses else None
-    chosen = choose(recorded, score_from=begin, weights=weights, addresses=known, apart=apart, from_start=from_start)
+    keeper = Keeper("replay", json, plot, into)
+    with working(f"Reading {plain(history.name)}"):
+        recorded = recorded_in(history)
+        begin = scored_from(recorded, train, score_from)
+        weights = read_requests(requests, begin) if requests else None
+        known = read_addresses(addresses) if addresses else None
+        chosen = choose(
+            recorded, score_from=begin, weights=weights, addresses=known, apart=apart, from_start=from_start
+        )
     pages = chosen.history.pages
     spent = _budget(budget) if budget else pages / duration(every)
     heard = _made_up(signals, chosen.history, seed)
@@ -145,7 +155,7 @@ def replay(
         console.print(
             "past has seen nothing before the scored time, so it is uniform visits here; --train gives it some."
         )
-    _hold(contest, Keeper("replay", json, plot, into), jobs, f"{history.name}, {pages:,} pages from {moment(begin)}")
+    _hold(contest, keeper, jobs, f"{history.name}, {pages:,} pages from {moment(begin)}", wide=wide)
 
 
 def recorded_in(path: Path) -> "Recorded":
@@ -232,7 +242,7 @@ def _made_up(text: str, history: "History", seed: int) -> "Heard":
     return draw_signals(rng, history, recall=recall, precision=precision, delay=delay)
 
 
-def _hold(contest: "Contest", keeper: Keeper, jobs: int | None, title: str) -> None:
+def _hold(contest: "Contest", keeper: Keeper, jobs: int | None, title: str, *, wide: bool) -> None:
     from afresh.lab.compare import ceiling, hold
 
     with progress_bar(keeper.name) as progress:
@@ -241,7 +251,7 @@ def _hold(contest: "Contest", keeper: Keeper, jobs: int | None, title: str) -> N
     lines.sort(key=lambda line: -line.weighted)
     pages = contest.history.pages
     heading = f"{title}; {show_rate(contest.budget)} crawls, each page every {show_duration(pages / contest.budget)}"
-    _show(lines, best, heading)
+    _show(lines, best, heading, wide=wide)
     rows = [_row(line, contest, best) for line in lines]
 
     def draw(path: Path) -> None:
@@ -268,23 +278,25 @@ def _row(line: "Replayed", contest: "Contest", best: float) -> dict[str, Any]:
     }
 
 
-def _show(lines: list["Replayed"], best: float, title: str) -> None:
+def _show(lines: list["Replayed"], best: float, title: str, *, wide: bool) -> None:
     table = slim_table(
         title, "Shares of time fresh; of best: against the best constant rates, by who knows all changes to come."
     )
     table.add_column("policy", no_wrap=True)
-    for name in ("weighted", "of best", "believed", "Brier", "unweighted", "crawls", "finds", "stale age"):
+    for name in (*NARROW, *(WIDE if wide else ())):
         table.add_column(name, justify="right", no_wrap=True)
     for line in lines:
-        table.add_row(
-            line.policy,
+        cells = [
             f"{line.weighted:.4f}",
             f"{100 * line.weighted / best:.1f} %" if best > 0 else "-",
-            "-" if math.isnan(line.expected) else f"{line.expected:.4f}",
-            "-" if math.isnan(line.brier) else f"{line.brier:.4f}",
             f"{line.unweighted:.4f}",
             f"{line.crawls:,}",
-            f"{100 * line.finds:.1f} %",
             show_duration(line.stale_age),
-        )
-    console.print(table)
+            "-" if math.isnan(line.expected) else f"{line.expected:.4f}",
+            "-" if math.isnan(line.brier) else f"{line.brier:.4f}",
+            f"{100 * line.finds:.1f} %",
+        ]
+        table.add_row(line.policy, *cells[: None if wide else len(NARROW)])
+    print_whole(table) if wide else console.print(table)
+    if not wide:
+        console.print(f"--wide also shows {', '.join(WIDE)}.")

@@ -5,17 +5,18 @@ import signal
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
 from afresh.cli.options import ConfigFile, LogFormat, LogTarget, StoreFile
 from afresh.cli.reasons import counted
 from afresh.cli.terminal import as_json, console, errors, outlive_pipes, output_failed, plain
 from afresh.config import Config
-from afresh.errors import AfreshError, InputError
+from afresh.errors import AfreshError, ConfigError, InputError
 from afresh.store.base import EVERYTHING
 from afresh.types import Outcome
 from afresh.units import duration, rate, show_rate, show_size
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from afresh.cli.faults import Faults
     from afresh.cli.log import Log
     from afresh.daemon import Daemon, Discovery
+    from afresh.frontier import Allowance
     from afresh.store import Sqlite
 
 SITE = 1_000  # pages
+FOUND = ("new", "changed", "unchanged", "gone")  # what most crawls find
 FAILURES = (Outcome.FAILED, Outcome.BUSY, Outcome.REFUSED)
 
 
@@ -147,6 +150,8 @@ def keep_fresh(
     log: "Log | None" = None,
 ) -> None:
     """Run a daemon on a store until a stop signal comes or the time is up; `again` reads the settings at SIGHUP."""
+    if not config.crawl.budget > 0 and not config.crawl.budget_hours:
+        raise ConfigError("A budget of 0 crawls nothing.", hint="Give a rate above 0, such as --budget 1/s.")
     from afresh.cli.faults import Faults
 
     faults = Faults(log)
@@ -232,7 +237,7 @@ def _keep_fresh(
         finally:
             shower.cancel()
             await fetcher.close()
-        return len(daemon)
+        return daemon.pages
 
     outlive_pipes()
     progress.close(asyncio.run(go()))
@@ -274,6 +279,7 @@ class Progress:
     released: int = 0
     sitemaps: int = 0
     signals: int = 0
+    allowed: "Allowance | None" = None  # what politeness was last said to allow
     room: str = ""  # what the store takes no more
     quiet: bool = False  # standard output is the log's
     stop: Callable[[], None] = lambda: None  # what to do when nobody can be told any more
@@ -299,14 +305,16 @@ class Progress:
     def _hear(self, event: object) -> None:
         events = self._events
         match event:
+            case events.Started():
+                self.began = time.monotonic()
             case events.Ordered():
                 self.under_way += 1
-                self.recent.append(time.monotonic())
-                self._forget()
             case events.Released():
                 self.under_way -= 1
             case events.Finished(crawl):
                 self.under_way -= 1
+                self.recent.append(time.monotonic())
+                self._forget()
                 self.outcomes[crawl.outcome] += 1
                 self.not_modified += crawl.status == 304
                 if crawl.outcome in FAILURES:
@@ -324,25 +332,41 @@ class Progress:
             case events.Stopped(released):
                 self.released = released
 
-    async def show(self, pages: Sized) -> None:
+    async def show(self, daemon: "Daemon") -> None:
         """Show how it goes until cancelled."""
         try:
-            await self._show(pages)
+            await self._show(daemon)
         except OSError as error:
             self._give_up(error)
 
-    async def _show(self, pages: Sized) -> None:
-        if self.as_json_lines or self.quiet:
-            return
-        if not console.is_terminal:
+    async def _show(self, daemon: "Daemon") -> None:
+        silent = self.as_json_lines or self.quiet
+        if silent or not console.is_terminal:
             while True:
                 await asyncio.sleep(10)
-                for line in self.lines(len(pages)):
-                    console.print(line)
-        with console.status(self.line(len(pages))) as status:
+                self._tell_of_politeness(daemon.overview.allowance, errors)
+                if not silent:
+                    console.print("; ".join(self.lines(daemon.pages)))
+        with console.status("\n  ".join(self.lines(daemon.pages))) as status:
             while True:
                 await asyncio.sleep(0.25)
-                status.update("\n  ".join(self.lines(len(pages))))
+                if self._lasted() > 5:
+                    self._tell_of_politeness(daemon.overview.allowance, console)
+                status.update("\n  ".join(self.lines(daemon.pages)))
+
+    def _lasted(self) -> float:
+        return max(time.monotonic() - self.began, 0.1)
+
+    def _tell_of_politeness(self, allowed: "Allowance | None", where: Console) -> None:
+        """Say what politeness allows of the budget: once, and again when that is quite another thing."""
+        sentence = allowed.sentence(self.config.crawl.budget) if allowed is not None else ""
+        if allowed is None or not sentence:
+            self.allowed = None
+            return
+        before = self.allowed
+        if before is None or before.because != allowed.because or not 0.7 < allowed.rate / before.rate < 1.4:
+            self.allowed = allowed
+            where.print(f"Note: {sentence}.")
 
     def _forget(self) -> None:
         """Keep the last ten seconds only."""
@@ -353,27 +377,33 @@ class Progress:
     def lines(self, pages: int) -> list[str]:
         """How it goes, and what fails if anything does."""
         failed = [f"failed: {counted(self.reasons)}"] if self.reasons else []
-        return [self.line(pages), *failed, *([self.room] if self.room else [])]
+        return [*self.counts(pages), *failed, *([self.room] if self.room else [])]
 
-    def line(self, pages: int) -> str:
-        """One line on how it goes."""
+    def counts(self, pages: int, *, now: bool = True) -> list[str]:
+        """How much was crawled and what that found, in lines that fit on 80 columns."""
         self._forget()
-        span = min(10.0, max(time.monotonic() - self.began, 0.1))
-        crawls = sum(self.outcomes.values())
+        rate_now = f", now {show_rate(len(self.recent) / min(10.0, self._lasted()))}" if now else ""
         counts = self.outcomes
         failed = counts["failed"] + counts["busy"] + counts["refused"]
-        listed = f", {self.sitemaps} sitemaps with {self.signals} signals" if self.sitemaps else ""
-        return (
-            f"{pages} pages, budget {show_rate(self.config.crawl.budget)}, now {len(self.recent) / span:.3g}/s: "
-            f"{crawls} crawls, {self.not_modified} not modified, {counts['new']} new, {counts['changed']} changed, "
-            f"{counts['gone']} gone, {failed} failed, {self.under_way} under way{listed}"
-        )
+        budget = show_rate(self.config.crawl.budget)
+        found = [
+            f"{pages} pages, budget {budget}{rate_now}, {self.under_way} under way, {counts.total()} crawls",
+            f"{failed} failed, " + ", ".join(f"{counts[name]} {name}" for name in FOUND),
+        ]
+        rest = [f"{counts['moved']} moved"] if counts["moved"] else []
+        if self.not_modified:
+            rest.append(f"{self.not_modified} not modified (304)")
+        if self.sitemaps:
+            rest.append(f"{self.sitemaps} sitemaps with {self.signals} signals")
+        if rest:
+            found.append(", ".join(rest))
+        return found
 
     def close(self, pages: int) -> None:
         """The last line."""
         released = f"; {self.released} given back unfinished" if self.released else ""
         # Programs read standard output; the summary is for people.
-        errors.print(f"Stopped. {self.line(pages)}{released}.")
+        errors.print(f"Stopped. {'; '.join(self.counts(pages, now=False))}{released}.")
         if self.reasons:
             errors.print(f"Failed: {counted(self.reasons)}.")
         if self.room:

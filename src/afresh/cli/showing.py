@@ -2,9 +2,10 @@
 
 import math
 from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict
 from json import loads
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,13 +13,13 @@ from afresh.cli.gone import LOOKED_AT, gone_in
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.reasons import counted, words
 from afresh.cli.terminal import as_json, console, moment, now, plain
+from afresh.cli.wording import INDENT, calibration_lines, freshness_lines, price_lines, why_fresh
+from afresh.config import Config
 from afresh.errors import InputError
 from afresh.store import PageState, Store, understood
-from afresh.types import Crawl, Importance, Outcome
+from afresh.store.socket_file import ask
+from afresh.types import Crawl, Outcome
 from afresh.units import show_duration, show_importance, show_rate, show_size
-
-if TYPE_CHECKING:
-    from afresh.frontier import Retries
 
 OLDEST = 1e100  # seconds; an age at which all is gained that time brings
 # The words of a page's history, for people.
@@ -42,7 +43,7 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
 
     read = settings(config, store)
     with open_store(read, create=False) as kept:
-        facts = _status(kept, now(), read.importance) | {"sweep": read.crawl.sweep} | steered(kept, read)
+        facts = _status(kept, now(), read) | {"sweep": read.crawl.sweep} | steered(kept, read)
     if json:
         typer.echo(as_json(facts))
         return
@@ -57,13 +58,17 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
     if facts["budget"] is not None:
         sweep = f"{100 * facts['sweep']:.3g} % of it for the copies left alone longest"
         console.print(f"budget       {show_rate(facts['budget'])}, {sweep}")
-        console.print(f"price        {facts['price']:.4g} (expected fresh requests that a crawl must gain)")
+        if facts["politeness"]:
+            console.print(f"{INDENT}{facts['politeness']}")
+        for line in price_lines(facts):
+            console.print(line)
     for line in steered_lines(facts):
         console.print(line)
-    if facts["expected_freshness"] is not None:
-        console.print(f"freshness    {facts['expected_freshness']:.1%} of requests would find a fresh copy (believed)")
+    for line in freshness_lines(facts):
+        console.print(line)
     if facts["calibration"] is not None:
-        _print_calibration(facts["calibration"])
+        for line in calibration_lines(facts["calibration"]):
+            console.print(line)
 
 
 def _print_failures(facts: dict[str, Any]) -> None:
@@ -95,31 +100,50 @@ def _failures(kept: Store) -> dict[str, Any]:
     return {"gone": gone, "failing": dict(failing.most_common()), "failing_hosts": together}
 
 
-def _print_calibration(said: dict[str, Any]) -> None:
-    count = f"{said['statements']:,.0f} checked statements"
-    console.print(f"calibration  Brier score {said['brier']:.3f}, bias {said['bias']:+.3f}, from {count}:")
-    console.print("             said to be fresh    was fresh    statements")
-    for row in said["rows"]:
-        console.print(f"             {row['stated']:16.1%} {row['fresh']:12.1%} {row['statements']:13,.0f}")
+def _status(kept: Store, when: float, config: Config) -> dict[str, Any]:
+    from afresh.cli.allowed import allowed
+    from afresh.frontier import Allowance
 
-
-def _status(kept: Store, when: float, importance: dict[str, Importance]) -> dict[str, Any]:
-    from afresh.cli.stating import stated_freshness
-
+    said = ask(config.store.path, "status") or {}  # by the runner, which knows most, and as of now
     alive, totals, space = _number(kept, "alive"), kept.totals(), kept.space()
-    running = alive is not None and when - alive < ALIVE
-    stated = _number(kept, "freshness") if running else None  # by the runner, which knows most
+    budget, price = (said.get(name) or _number(kept, name) for name in ("budget", "price"))
+    polite = Allowance.from_text(said.get("allowance")) or allowed(kept, config)
     return {
         **asdict(totals),
+        "pages": max(totals.pages, said.get("pages") or 0),  # those that are not durable yet included
         **_failures(kept),
         "used_bytes": space.used,
         "max_bytes": space.bound or None,
         "takes": space.takes,
-        "running": running,
-        "budget": _number(kept, "budget"),
-        "price": _number(kept, "price"),
-        "expected_freshness": stated_freshness(kept, when, importance) if stated is None else stated,
-        "calibration": _calibration(kept.get("calibration")),
+        "running": bool(said) or (alive is not None and when - alive < ALIVE),
+        "budget": budget,
+        "politeness": polite.sentence(config.crawl.budget if budget is None else budget),
+        "price": price,
+        **(_said_by_runner(said, when) or _freshness(kept, when, config)),
+        "calibration": said.get("calibration") or _calibration(kept.get("calibration")),
+    }
+
+
+def _said_by_runner(said: dict[str, Any], when: float) -> dict[str, Any] | None:
+    stated = said.get("freshness")
+    return stated and {
+        "expected_freshness": stated["share"],
+        "freshness_weighted_by": "requests" if stated["by_requests"] else "pages",
+        "freshness_by": "runner",
+        "freshness_age": max(when - stated["time"], 0.0),
+    }
+
+
+def _freshness(kept: Store, when: float, config: Config) -> dict[str, Any]:
+    """How fresh copies are by what the store says, weighted by what, and how long ago."""
+    from afresh.cli.stating import stated_freshness
+
+    stated, by_requests = stated_freshness(kept, when, config.importance) or (None, False)
+    return {
+        "expected_freshness": stated,
+        "freshness_weighted_by": "requests" if by_requests else "pages",
+        "freshness_by": "store",
+        "freshness_age": 0.0,
     }
 
 
@@ -152,7 +176,7 @@ def show(
     Example: afresh show https://example.com/
     """
     from afresh.cli.opening import open_store, settings
-    from afresh.frontier import Retries, canonical
+    from afresh.frontier import canonical
 
     address, read = canonical(url), settings(config, store)
     with open_store(read, create=False) as kept:
@@ -162,7 +186,7 @@ def show(
         if body:
             _write_body(kept, address)
             return
-        facts = _facts(kept, state, crawls, now(), read.importance, Retries(gone=read.crawl.gone_retry))
+        facts = _facts(kept, state, crawls, now(), read)
         facts["history"] = [asdict(crawl) for crawl in crawls[:history]]
     typer.echo(as_json(facts)) if json else _print(facts)
 
@@ -176,20 +200,22 @@ def _write_body(kept: Store, url: str) -> None:
     sys.stdout.buffer.write(copy.body)
 
 
-def _facts(
-    kept: Store,
-    state: PageState,
-    crawls: list[Crawl],
-    when: float,
-    importance: dict[str, Importance],
-    retries: "Retries",
-) -> dict[str, Any]:
-    from afresh.cli.stating import stated_of
-    from afresh.frontier import in_trouble
+def _asked(config: Config, url: str) -> dict[str, Any] | None:
+    """What the runner says of a page; None if there is none, or it does not know the page."""
+    with suppress(InputError):
+        answer: dict[str, Any] | None = ask(config.store.path, "page", {"url": url})
+        return answer
+    return None
 
-    url = state.page.url
-    copy, price = kept.copy(url), _number(kept, "price")
-    stated = stated_of(kept, state, price or 0.0, when, importance)
+
+def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, config: Config) -> dict[str, Any]:
+    from afresh.cli.stating import stated_by_runner, stated_of
+    from afresh.frontier import Retries, in_trouble
+
+    retries, url = Retries(gone=config.crawl.gone_retry), state.page.url
+    copy, said = kept.copy(url), _asked(config, url)
+    price = (said or {}).get("price") or _number(kept, "price")
+    stated = stated_by_runner(said) or stated_of(kept, state, price or 0.0, when, config.importance)
     host = kept.host(state.page.host)
     gone = gone_in(crawls) if state.failures else None
     last = crawls[0] if state.failures and crawls else None
@@ -202,10 +228,11 @@ def _facts(
             "size": len(copy.body),
             "content_type": copy.content_type,
             "fetched": copy.fetched,
-            "checked": copy.checked,
+            "checked": stated.current or copy.checked,
             "etag": copy.validators.etag,
             "last_modified": copy.validators.last_modified,
             "fresh_probability": 0.0 if gone else stated.fresh,
+            "fresh_because": why_fresh(stated.parts, state.signals) if stated.parts and not gone else "",
         },
         "crawls": state.crawls,
         "changes": state.changes,
@@ -230,13 +257,23 @@ def _facts(
         "price": price,
         "due": stated.due,
         "held_by": stated.held_by,
+        "first_crawls": _first_crawls(kept, state) if stated.first_crawls is None else stated.first_crawls,
+        "by": "store" if said is None else "runner",
     }
     if last:
         facts["put_off"] = last.time + retries.put_off(last.outcome, state.failures, last.reason)
-    held = [until for until in (facts["host_ready"], facts.get("put_off")) if until and until > when]
+    budget = _number(kept, "budget")
+    first = when + facts["first_crawls"] / budget if budget else None
+    held = [until for until in (facts["host_ready"], facts.get("put_off"), first) if until and until > when]
     facts["due"] = max([facts["due"], *held])
     facts["why"] = _why(facts, when)
     return facts
+
+
+def _first_crawls(kept: Store, state: PageState) -> int:
+    """Pages without a copy, which go before a page that has one."""
+    totals = kept.totals()
+    return totals.pages - totals.copies if state.checked is not None else 0
 
 
 def _failed(crawls: list[Crawl]) -> dict[str, int]:
@@ -285,6 +322,8 @@ def _why(facts: dict[str, Any], when: float) -> str:
     reason = "; ".join(parts)
     if facts["price"] is None:
         return f"No runner has set a price yet; {reason}."
+    if facts["first_crawls"]:
+        reason += f"; {facts['first_crawls']} pages have no copy yet, and their first crawls go before"
     if trouble:
         reason += f"; {trouble}"
     if facts.get("put_off", 0.0) > when:
@@ -343,8 +382,10 @@ def _print(facts: dict[str, Any]) -> None:
         kind = plain(copy["content_type"], 60) or "of unknown kind"
         console.print(f"copy        {show_size(copy['size'])}, {kind}, fetched {moment(copy['fetched'])}")
         console.print(f"            last known to be current {moment(copy['checked'])}")
-        fresh = f"fresh now with probability {copy['fresh_probability']:.3f}"
+        fresh = f"fresh now with probability {copy['fresh_probability']:.2f}"
         console.print(f"            {'the last copy of a page that is gone' if facts['gone'] else fresh}")
+        if copy["fresh_because"]:
+            console.print(f"            ({copy['fresh_because']})")
         etag, last_modified = plain(copy["etag"], 80) or "none", plain(copy["last_modified"], 40) or "none"
         console.print(f"validators  ETag {etag}, Last-Modified {last_modified}")
     if believed := facts["beliefs"]:
@@ -352,8 +393,9 @@ def _print(facts: dict[str, Any]) -> None:
             f"beliefs     changes {show_rate(believed['change_rate'])}, wanted {show_rate(believed['request_rate'])}, "
             f"signals: recall {believed['recall']:.2f}, false {show_rate(believed['false_rate'])}"
         )
-        price = "not set yet" if facts["price"] is None else f"{facts['price']:.4g}"
-        console.print(f"value       {facts['value']:.4g} (price {price})")
+        price = "not known yet" if facts["price"] is None else f"{facts['price']:.4g}"
+        console.print(f"value       {facts['value']:.4g}: fresh requests that a crawl now is expected to gain")
+        console.print(f"price       {price}: what it must gain to be worth a crawl, at this budget")
     due = "now" if facts["due"] <= when else "not by itself" if math.isinf(facts["due"]) else moment(facts["due"])
     console.print(f"due         {due}")
     console.print(f"why         {facts['why']}")

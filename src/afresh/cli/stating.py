@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
-from afresh.engine import Engine
+from afresh.engine import Engine, FreshnessParts
 from afresh.estimate import Estimator, Grid, Sources
 from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.activity_kept import from_text
@@ -29,6 +30,9 @@ class Stated:
     value: float | None  # of a crawl now
     due: float  # when it will be worth its price
     held_by: str
+    parts: FreshnessParts | None = None  # how that probability comes about; None where there is no copy
+    first_crawls: int | None = None  # that go before it; None: nobody has counted them
+    current: float | None = None  # as of when the copy is, if the runner knows better than the store
 
 
 def some_states(kept: Store, most: int = SAMPLE) -> list[PageState]:
@@ -49,19 +53,20 @@ def _like(kept: Store, url: str) -> list[PageState]:
     return list(found.values())
 
 
-def stated_freshness(kept: Store, when: float, importance: Mapping[str, Importance]) -> float | None:
-    """The share of requests that would find a fresh copy, over all rates that each page may have.
+def stated_freshness(kept: Store, when: float, importance: Mapping[str, Importance]) -> tuple[float, bool] | None:
+    """The share of requests that would find a fresh copy, over all rates that each page may have, and whether pages
+    differ in how much they are wanted (else each counts the same); None if there is nothing to say.
 
     This is what calibration checks; freshness at the believed rates alone is more confident than that.
     """
     states = some_states(kept)
     engine = _engine(kept, states, when, importance)
-    weight = fresh = 0.0
-    for state in states:
-        request_rate = (_told(state) or engine.beliefs(state.page.url, when)).request_rate
-        weight += request_rate
-        fresh += request_rate * _fresh(engine, state, when)
-    return fresh / weight if weight else None
+    weights = [(_told(state) or engine.beliefs(state.page.url, when)).request_rate for state in states]
+    fresh = math.fsum(
+        weight * _fresh(engine, state, when) for weight, state in zip(weights, states, strict=True) if weight
+    )
+    total = math.fsum(weights)
+    return (fresh / total, min(weights) < max(weights)) if total else None
 
 
 def stated_of(kept: Store, state: PageState, price: float, when: float, importance: Mapping[str, Importance]) -> Stated:
@@ -82,11 +87,44 @@ def stated_of(kept: Store, state: PageState, price: float, when: float, importan
             signals=state.signals,
         )
         why = scheduler.explain(slot, when)
-        return Stated(told, _fresh(None, state, when), why.value, why.due, why.held_by)
+        return Stated(told, _fresh(None, state, when), why.value, why.due, why.held_by, _parts(told, state, when))
     url = state.page.url
     engine = _engine(kept, [*_like(kept, url), state], when, importance, price=price)
     why = engine.explain(url, when)
-    return Stated(engine.beliefs(url, when), _fresh(engine, state, when), why.value, why.due, why.held_by)
+    parts = None if state.checked is None else engine.freshness_parts(url, when)
+    return Stated(engine.beliefs(url, when), _fresh(engine, state, when), why.value, why.due, why.held_by, parts)
+
+
+def stated_by_runner(said: Mapping[str, Any] | None) -> Stated | None:
+    """What a runner answered about a page; None if there is none, or it was never crawled."""
+    if said is None or said["current"] is None:
+        return None
+    believed = said["beliefs"]
+    shape = math.inf if believed["shape"] is None else believed["shape"]
+    return Stated(
+        Beliefs(**{**believed, "shape": shape}),
+        said["fresh_probability"],
+        said["value"],
+        math.inf if said["due"] is None else said["due"],
+        said["held_by"],
+        FreshnessParts(**said["parts"]),
+        said["first_crawls"],
+        said["current"],
+    )
+
+
+def _parts(told: Beliefs, state: PageState, when: float) -> FreshnessParts | None:
+    if state.checked is None:
+        return None
+    age = max(when - state.checked, 0.0)
+    with_signals = told.freshness(age, state.signals)
+    return FreshnessParts(
+        by_rate=math.exp(-told.change_rate * age),
+        by_silence=math.exp(-told.silent_rate * age),
+        by_all_rates=told.freshness(age, 0),
+        with_signals=with_signals,
+        with_siblings=with_signals,
+    )
 
 
 def _engine(

@@ -5,8 +5,10 @@ import os
 import signal
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from threading import Timer
 from typing import NoReturn
 
 from rich.console import Console
@@ -25,6 +27,22 @@ class _Plain(Console):
 # Long lines are left to the terminal: a line of ours must stay one line in a pipe.
 console = _Plain(highlight=False, markup=False, soft_wrap=True)
 errors = _Plain(stderr=True, highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def working(what: str, patience: float = 2.0) -> Iterator[None]:
+    """Show on standard error that something takes a while: a spinner on a terminal, else a line after `patience`."""
+    if errors.is_terminal:
+        with errors.status(f"{what} ..."):
+            yield
+        return
+    notice = Timer(patience, errors.print, [f"{what} ..."])
+    notice.daemon = True
+    notice.start()
+    try:
+        yield
+    finally:
+        notice.cancel()
 
 
 def plain(text: str, longest: int = 300) -> str:

@@ -123,7 +123,7 @@ class Asker:
     async def _take_turn(self, url: str, host: str) -> tuple[str, Fetched | GivenBack | None]:
         """The address whose turn was taken ("": none need be), and what to say instead if it cannot be had."""
         address, addresses = await self._address(url, host), self.addresses
-        if not address or addresses is None:
+        if addresses is None or not address:
             return "", None
         now = self.clock()
         if not self._admit(host, address, addresses):
@@ -143,8 +143,14 @@ class Asker:
         address, until = self._found.get(host, ("", 0.0))
         if self.clock() >= until:
             address = await self.fetcher.address(url)
+            if not self.addresses.limits_apply(address):
+                address = ""
             _remember(self._found, host, (address, self.clock() + ADDRESS_KEPT))
         return address
+
+    def address_of(self, host: str) -> str:
+        """The address whose limits hold for a host, as it was last found; "" if none do, or nobody asked yet."""
+        return self._found.get(host, ("", 0.0))[0]
 
     def _admit(self, host: str, address: str, addresses: Addresses) -> bool:
         """Count a host at its address, once."""

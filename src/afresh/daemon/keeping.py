@@ -27,7 +27,7 @@ KEEP_LEARNED = 30.0  # seconds, for what is learned of whole sites; and at the e
 MOST_LET_IN = 8  # pages that wait, while nothing else is due, in one go
 PLACES = 1 << 20
 MOST_DAMAGED = 100_000
-LOOKS = 64  # pages a second that are looked at for the sake of what is said of all
+LOOKS = 64  # pages a second that are looked at for the sake of what their siblings have taught
 MAX_UNWRITTEN = 256 << 20  # bytes of bodies, if nothing else is said
 RECENT = 16_384  # durable states that are remembered, of about a kilobyte each
 
@@ -49,6 +49,7 @@ class Keeper:
         permits: Permits | None = None,
         never: Container[str] = (),
         take: Callable[[], Mapping[str, str]] = dict,
+        overview: Callable[[], Mapping[str, str]] = dict,
         pressure: Pressure | None = None,
         control: Control | None = None,
     ) -> None:
@@ -59,6 +60,7 @@ class Keeper:
         self.permits = permits
         self.never = never  # hosts whose pages are not crawled any more
         self.take = take  # named values that somebody else wants to be kept
+        self.overview = overview  # what is said of all pages, by name
         self.pressure = pressure or Pressure(MAX_UNWRITTEN)
         self.room = Room(store)
         self.control = control or Control(engine=engine, store=store, clock=clock)
@@ -271,9 +273,7 @@ class Keeper:
     def _signs(self, now: float) -> dict[str, str]:
         values = {"budget": repr(self.engine.scheduler.budget), "alive": repr(now)}
         self.engine.look_round(self.clock(), LOOKS)
-        if (stated := self.engine.expected_freshness) is not None:
-            # Pages that wait for a first crawl have no copy to be fresh.
-            values["freshness"] = repr(stated * len(self.engine) / (len(self.engine) + len(self.newcomers)))
+        values |= self.overview()
         if self.engine.scheduler.price > 0:
             values["price"] = repr(self.engine.scheduler.price)
         if self.engine.calibration.statements:

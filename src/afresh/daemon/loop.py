@@ -21,6 +21,7 @@ from afresh.daemon.effort import rest_after
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
 from afresh.daemon.intake import Intake
 from afresh.daemon.keeping import MAX_UNWRITTEN, Keeper
+from afresh.daemon.overview import Overview
 from afresh.daemon.permits import Permits
 from afresh.daemon.pressure import Pressure
 from afresh.daemon.questions import questions
@@ -94,17 +95,13 @@ class Daemon:
             permits=permits,
             never=never,
             take=lambda: self._reader.take(),
+            overview=lambda: self.overview.values(),
             pressure=self._pressure,
             control=self.control,
         )
         self._intake = Intake(
             store=store, engine=engine, keeper=self._keeper, clock=self.clock, carried_out=self._carried_out
         )
-        # What can be asked over the socket, by name: a caller may put in others before `run`.
-        self.questions = questions(
-            engine=engine, keeper=self._keeper, clock=self.clock, wake=self.wake, control=self.control
-        )
-        self._answers = Answers(socket, self.questions) if socket is not None else None
         self._reader = Reader(detector or Detector(), copy=self._keeper.copy, recall=store.get, discovery=discovery)
         self._asker = Asker(
             fetcher=fetcher,
@@ -115,6 +112,17 @@ class Daemon:
             addresses=addresses,
             never=never,
         )
+        self.overview = Overview(engine=engine, asker=self._asker, clock=self.clock)
+        # What can be asked over the socket, by name: a caller may put in others before `run`.
+        self.questions = questions(
+            engine=engine,
+            keeper=self._keeper,
+            overview=self.overview,
+            clock=self.clock,
+            wake=self.wake,
+            control=self.control,
+        )
+        self._answers = Answers(socket, self.questions) if socket is not None else None
         self._permits = permits
         self._sitemaps = None
         if sitemaps and permits is not None and discovery is not None:
@@ -136,8 +144,9 @@ class Daemon:
         self._begun = 0  # fetches, in this pass of the event loop
         self._under_way: dict[asyncio.Task[None], Order] = {}
 
-    def __len__(self) -> int:
-        """How many pages it keeps, those included that wait for a first crawl."""
+    @property
+    def pages(self) -> int:
+        """How many pages are kept fresh, those that wait for their first turn included."""
         return len(self.engine) + len(self._keeper.newcomers)
 
     def stop(self) -> None:
@@ -188,6 +197,8 @@ class Daemon:
             self.engine.activity = understood(
                 "activity", lambda: activity_from_text(get("activity"), width=width, now=self.clock())
             )
+        if (price := get("price")) is not None:
+            self.engine.scheduler.resume_price(understood("price", lambda: float(price)))
         if self._permits is not None:
             await self._permits.begin(self.clock())
         if (since := get(WATCHED)) is not None:
@@ -196,14 +207,17 @@ class Daemon:
         self._keeper.take_in()
         if self._answers is not None:
             await self._answers.open()
-        self._tell(Started(len(self)))
+        self._tell(Started(self.pages))
         writer = asyncio.create_task(self._keep_store())
         writer.add_done_callback(lambda _: self._ended.set())
+        surveyor = asyncio.create_task(self.overview.keep())
+        surveyor.add_done_callback(self._surveyed)
         try:
             self._give_orders()
             await self._ended.wait()
         finally:
             self._ended.set()
+            surveyor.cancel()
             if self._timer is not None:
                 self._timer.cancel()
             released = await self._settle()
@@ -233,6 +247,10 @@ class Daemon:
         elif (error := task.exception()) is not None:  # not even the loss of an order could be noted
             self._fault = error
             self._ended.set()
+
+    def _surveyed(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._complain("what is said of all pages is not brought up to date any more", error)
 
     def _next_order(self) -> Order | None:
         """The next order, if there is one now; if not, see to it that this is asked again when there may be."""

@@ -1,4 +1,4 @@
-"""What a runner can be asked: first answers from the engine's own memory."""
+"""What a runner can be asked: answers from the engine's own memory, as it is at that moment."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -7,12 +7,19 @@ from typing import Any
 from afresh.daemon.answers import Question
 from afresh.daemon.control import Control
 from afresh.daemon.keeping import Keeper
+from afresh.daemon.overview import Overview
 from afresh.engine import Engine
 from afresh.errors import InputError
 
 
 def questions(
-    *, engine: Engine, keeper: Keeper, clock: Callable[[], float], wake: Callable[[], None], control: Control
+    *,
+    engine: Engine,
+    keeper: Keeper,
+    overview: Overview,
+    clock: Callable[[], float],
+    wake: Callable[[], None],
+    control: Control,
 ) -> dict[str, Question]:
     """The questions by name; a caller may put in others, and better ones."""
 
@@ -20,7 +27,8 @@ def questions(
         wake()
         return {}
 
-    def status(_: Mapping[str, Any]) -> dict[str, Any]:
+    async def status(_: Mapping[str, Any]) -> dict[str, Any]:
+        await overview.renew_unless_new()
         return {
             "time": clock(),
             "pages": len(engine) + len(keeper.newcomers),
@@ -28,10 +36,10 @@ def questions(
             "budget": engine.scheduler.budget,
             "price": engine.scheduler.price,
             "budget_hours": [{"hours": hours.text, "budget": budget} for hours, budget in control.budget_hours],
+            "freshness": None if overview.stated is None else asdict(overview.stated),
+            "allowance": None if overview.allowance is None else overview.allowance.to_text(),
             "host_budgets": control.budgets(),
             "paused": {"everything": control.pauses.everything, "hosts": sorted(control.pauses.hosts)},
-            "expected_freshness": engine.expected_freshness,
-            "freshness_time": engine.freshness_time,
             "calibration": engine.calibration.summary() if engine.calibration.statements else None,
         }
 
@@ -52,6 +60,8 @@ def questions(
             "price": why.price,
             "due": why.due,
             "held_by": why.held_by,
+            "first_crawls": why.first_crawls,
+            "parts": None if engine.current(url) is None else asdict(engine.freshness_parts(url, now)),
         }
 
     return {"wake": woken, "status": status, "page": page}

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from afresh.checks import number
 from afresh.types import Beliefs, Importance
 
 # How what a `Learner` has learned of a page begins; the first byte counts what its sums have meant.
@@ -16,7 +17,7 @@ def typical_rate(budget: float, pages: int) -> float:
     >>> typical_rate(2.0, 1000)
     0.002
     """
-    return max(budget, 1e-12) / max(pages, 1)
+    return max(number("budget", budget), 1e-12) / max(number("pages", pages), 1)
 
 
 class Estimator(Protocol):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from afresh.checks import number
 from afresh.estimate.base import BY_LEARNER
 from afresh.estimate.online import (
     DEFAULT_MEMORY,
@@ -42,7 +43,7 @@ class Learner:
         memory: float = DEFAULT_MEMORY,
         requests: Memory = MEMORY,
     ) -> None:
-        self.typical_rate = typical_rate
+        self.typical_rate = typical_rate = number("typical_rate", typical_rate, above=True)
         self.table = new_table(0, typical_rate=typical_rate, now=0.0, memory=memory)
         self._groups: dict[str, int] = {}
         self._room = self.table.groups  # for more groups than there are

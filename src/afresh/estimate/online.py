@@ -123,7 +123,7 @@ def set_guess(group: Any) -> None:
 
 
 @compiled
-def _weigh(table: Table, page: int) -> None:
+def weigh_page(table: Table, page: int) -> None:
     """Find out how likely each rate and weight is, of a page."""
     record = table.pages[page]
     group = table.groups[record.group]
@@ -139,7 +139,7 @@ def _weigh(table: Table, page: int) -> None:
 @compiled
 def posterior_of(table: Table, page: int, signals: float = 1.0) -> tuple[float, float, float]:
     """(α, its shape, b where so many signals come together) of a page."""
-    _weigh(table, page)
+    weigh_page(table, page)
     alpha, shape, _ = rate_of(table.chance, table.control[TYPICAL_RATE])
     return alpha, shape, weight_of(table.chance, signals)
 
@@ -188,7 +188,7 @@ def learn_crawl(table: Table, page: int, elapsed: float, signals: float, changed
     alpha, b = 0.0, 0.0
     if changed:
         # Where little is known, the geometric mean: far out a change would be taken for a matter of course.
-        _weigh(table, page)
+        weigh_page(table, page)
         _, _, alpha = rate_of(table.chance, table.control[TYPICAL_RATE])
         b = weight_of(table.chance, signals)
     add_crawl(record.sums, elapsed, signals, changed, alpha, b)
@@ -208,7 +208,7 @@ def beliefs_of(table: Table, page: int, now: float) -> tuple[float, float, float
 @compiled
 def fresh_probability_of(table: Table, page: int, elapsed: float, signals: float) -> float:
     """How likely the copy is to be current, over all rates that the page may have: what a crawl can check."""
-    _weigh(table, page)
+    weigh_page(table, page)
     return fresh_of(table.chance, table.control[TYPICAL_RATE], elapsed, signals)
 
 
@@ -283,7 +283,7 @@ def glance(table: Table) -> int:
     page = min(int(control[BLOCK]) * TOGETHER + nth % TOGETHER, used - 1)
     record = table.pages[page]
     if record.observations > 0:
-        _weigh(table, page)
+        weigh_page(table, page)
         group = table.groups[record.group]
         for k in range(RATES):
             group.found_rates[k] += table.chance[k]

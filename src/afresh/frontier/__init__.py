@@ -7,14 +7,15 @@ owns the host (`split`). What is new becomes a page.
 
 Before anything is sent, its host is asked what robots may do there (`robots`, and `permission`, which keeps that
 knowledge fresh), and politeness is counted by host (`hosts`) and by network address (`addresses`): after every answer
-the host rests, longer if it was slow, much longer if it failed.
+the host rests, longer if it was slow, much longer if it failed. `allowance` says what all that adds up to.
 """
 
 from afresh.frontier.addresses import Addresses, AddressLimits
+from afresh.frontier.allowance import Allowance, allowance
 from afresh.frontier.base import Eliminator
 from afresh.frontier.cache import Clock
 from afresh.frontier.host_patterns import HostPatterns
-from afresh.frontier.hosts import Hosts, Politeness, Retries, host_failed, in_trouble, is_unreachable
+from afresh.frontier.hosts import Hosts, Politeness, Rest, Retries, host_failed, in_trouble, is_unreachable
 from afresh.frontier.links import Links, links
 from afresh.frontier.permission import Permission, RobotsState
 from afresh.frontier.robots import Robots
@@ -28,6 +29,7 @@ __all__ = [
     "AddressLimits",
     "Addresses",
     "Admission",
+    "Allowance",
     "Clock",
     "Eliminator",
     "HostPatterns",
@@ -37,6 +39,7 @@ __all__ = [
     "Politeness",
     "Refusal",
     "Resolver",
+    "Rest",
     "Retries",
     "Robots",
     "RobotsState",
@@ -47,6 +50,7 @@ __all__ = [
     "Splitter",
     "Traps",
     "Url",
+    "allowance",
     "canonical",
     "canonical_or_none",
     "fingerprints",

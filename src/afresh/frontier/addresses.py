@@ -5,6 +5,7 @@ its own turn: at most so many requests at a time, a gap after each, and at most 
 """
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 from afresh.frontier.hosts import Politeness
 
@@ -19,6 +20,7 @@ class AddressLimits:
     gap_share: float = 0.1  # of the gap that a host gets: many small sites share an address in earnest
     names: int = 10_000  # hosts that are let in
     addresses: int = 1_000_000  # remembered at most
+    loopback: bool = False  # whether this machine itself is limited too: trying things out on it disturbs nobody
 
 
 @dataclass(slots=True)
@@ -27,6 +29,7 @@ class _Address:
     ready: float = 0.0
     names: int = 0
     gap: float = 0.0  # after its last answer
+    took: float = 0.0  # and how long that was in coming
     promised: float = 0.0  # the last moment that somebody was told to come again at
 
 
@@ -51,6 +54,29 @@ class Addresses:
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def limits_apply(self, address: str) -> bool:
+        """Whether an address has limits; none has whose name is not a number.
+
+        >>> addresses = Addresses()
+        >>> addresses.limits_apply("192.0.2.1"), addresses.limits_apply("127.0.0.9"), addresses.limits_apply("")
+        (True, False, False)
+        """
+        if not address or self.limits.loopback:
+            return bool(address)
+        try:
+            return not ip_address(address.partition("%")[0]).is_loopback
+        except ValueError:
+            return True
+
+    def turns(self, address: str) -> float:
+        """How many requests a second those who wait for an address can send, as they are told to come again."""
+        known = self._known.get(address) or _Address(gap=self.limits.gap_share * self.politeness.gap(0.0))
+        return 1.0 / self._step(known)
+
+    @staticmethod
+    def _step(known: _Address) -> float:
+        return max(known.gap + known.took, SHORTEST_STEP)
 
     def admit(self, address: str) -> bool:
         """Let one more host name of an address in, unless it has too many."""
@@ -77,15 +103,15 @@ class Addresses:
         """Give the right back; the address rests a while."""
         known = self._known[address]
         known.running -= 1
-        known.gap = self.limits.gap_share * self.politeness.gap(took)
+        known.gap, known.took = self.limits.gap_share * self.politeness.gap(took), took
         known.ready = max(known.ready, now + known.gap)
 
     def later(self, address: str, now: float) -> float:
         """When to come again after `start` said no: a moment of one's own, so that those who wait do not all return."""
         known = self._get(address)
-        step = max(known.gap, SHORTEST_STEP)
         latest = now + self.politeness.longest_back_off
-        known.promised = min(max(known.promised, known.ready, now) + step, latest)
+        # As long after the one before as its answer and the rest after it take: who comes sooner is sent away again.
+        known.promised = min(max(known.promised, known.ready, now) + self._step(known), latest)
         return known.promised
 
     def _get(self, address: str) -> _Address:

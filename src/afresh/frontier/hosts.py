@@ -1,5 +1,6 @@
 """How long each host and each page must be left alone: politeness, and patience with what fails."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from afresh.types import STORE_FULL, Fetched, HostState, Outcome, Verdict
@@ -32,6 +33,14 @@ class Politeness:
         return rest
 
 
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """How long a host is left alone after an answer, and what asks for that."""
+
+    seconds: float
+    because: str  # a setting, "Crawl-delay" or "failures"
+
+
 class Hosts:
     """A number for every host name, and what must be remembered of each."""
 
@@ -40,6 +49,7 @@ class Hosts:
         self._numbers: dict[str, int] = {}
         self._states: dict[str, HostState] = {}
         self._delays: dict[str, float] = {}
+        self._rests: dict[str, Rest] = {}  # after the last answer of each
 
     def number(self, host: str) -> int:
         """The host's number, the same for the same name."""
@@ -77,8 +87,9 @@ class Hosts:
         """
         before = self.state(host)
         failures = before.failures if failed is None else before.failures + 1 if failed else 0
-        gap = self.politeness.gap(took, failures=failures, retry_after=retry_after)
-        gap = max(gap, self._delays.get(host, 0.0), at_least)
+        delay = self._delays.get(host, 0.0)
+        gap = max(self.politeness.gap(took, failures=failures, retry_after=retry_after), delay, at_least)
+        self._rests[host] = self._rest(gap, delay, failures)
         after = replace(before, ready=now + gap, failures=failures)
         if failed is not None:
             asks, seconds = before.recent(now)
@@ -90,6 +101,19 @@ class Hosts:
             after = replace(after, reason="", since=None)
         self._states[host] = after
         return gap
+
+    def _rest(self, gap: float, delay: float, failures: int) -> Rest:
+        if failures:
+            return Rest(gap, "failures")
+        if gap == delay:
+            return Rest(gap, "Crawl-delay")
+        return Rest(gap, "politeness.shortest_gap" if gap <= self.politeness.shortest_gap else "politeness.factor")
+
+    def rests(self) -> Iterator[tuple[str, Rest]]:
+        """How long each host is left alone between two fetches: as last time, or as after a quick first answer."""
+        first = Rest(self.politeness.gap(0.0), "politeness.shortest_gap")
+        for host in list(self._numbers):
+            yield host, self._rests.get(host, first)
 
 
 FAILURES_IN_TROUBLE = 3  # in a row, of whatever kind

@@ -9,6 +9,7 @@ import numpy as np
 from afresh.errors import ConfigError
 from afresh.lab.base import Result
 from afresh.lab.contest import Line
+from afresh.lab.pictures import pyplot as _pyplot
 from afresh.sim.replay import Replayed
 
 COLOURS = ("#0b6e99", "#d9730d", "#0f7b6c", "#ad1a72", "#6940a5", "#64473a", "#9b9a97", "#dfab01", "#e03e3e")
@@ -19,17 +20,6 @@ def check_picture(path: Path) -> None:
     if path.suffix not in (".png", ".svg"):
         raise ConfigError(f"{path} is neither PNG nor SVG.", hint="Give a file that ends in .png or .svg.")
     _pyplot()
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise ConfigError("Pictures need matplotlib.", hint="Install it: pip install 'afresh[plot]'.") from None
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot
 
 
 def _save(figure: Any, path: Path) -> None:

@@ -25,6 +25,7 @@ class Explanation:
     # "" or what keeps it back: "leased", "paused", "put off", "host busy", "host resting", "host budget",
     # "host at its cap", "below the price".
     held_by: str
+    first_crawls: int = 0  # pages without a copy that go before this one, as far as anybody counts them
 
 
 class Schedules(Protocol):
@@ -42,6 +43,9 @@ class Schedules(Protocol):
     @property
     def price(self) -> float:
         """Value of the crawls that are only just worth their budget, Λ of the papers."""
+
+    def resume_price(self, price: float) -> None:
+        """Go on with the price of before a restart."""
 
     def add(
         self,

@@ -203,7 +203,7 @@ class Few(PricedByPicks):
         if self._sweeps_now() and copied.any():
             slot = left_alone_longest(np.flatnonzero(copied), kept.current, kept.request_rate, now)
             best = self._worth_of(slot, now)
-        else:
+        elif kept.current[slot] > -inf:
             self._learn_price(best, len(self))
         self._pace.take(now, float(kept.cost[slot]))
         self._lease(slot, now, best)
@@ -389,7 +389,16 @@ class Few(PricedByPicks):
         """Value, price, due time, and what holds the page back."""
         value = self._worth_of(slot, now)
         due = now if value >= self._price else self._due(slot, now)
-        return Explanation(value, self._price, due, self._held_by(slot, now, value))
+        first = self._first_crawls(slot, value, now)
+        return Explanation(value, self._price, self._after(first, due, now), self._held_by(slot, now, value), first)
+
+    def _first_crawls(self, slot: int, value: float, now: float) -> int:
+        """Pages without a copy that may go, and gain more than this one."""
+        kept, count = self._columns, self._count
+        if not kept.current[slot] > -inf:
+            return 0
+        empty = np.flatnonzero((kept.current[:count] == -inf) & (kept.may_go[:count] <= now))
+        return int((self._worth(empty, now) > value).sum()) if len(empty) else 0
 
     def _due(self, slot: int, now: float) -> float:
         pages = np.zeros(1, PAGE)

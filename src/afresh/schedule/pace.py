@@ -3,6 +3,7 @@
 from collections import deque
 from math import ceil, inf, ulp
 
+from afresh.checks import number
 from afresh.types import Wait
 
 # Ticks missed by less than this (a timer that fires late) are caught up; longer gaps are lost, not saved up.
@@ -34,9 +35,7 @@ class Pace:
 
     @budget.setter
     def budget(self, budget: float) -> None:
-        if not budget >= 0 or budget == inf:
-            raise ValueError(f"budget must be a finite rate of at least 0, not {budget}")
-        self._budget = budget
+        self._budget = budget = number("budget", budget)
         self._window = max(1, ceil(budget))
         while len(self._taken) > self._window:
             self._taken.popleft()

@@ -171,7 +171,7 @@ class Plain(PricedByPicks):
         if self._sweeps_now() and copied.any():
             slot = left_alone_longest(np.flatnonzero(copied), pages["current"], pages["request_rate"], now)
             best = float(urgency[slot])
-        else:
+        elif pages[slot]["current"] > -np.inf:
             self._learn_price(best, len(self))
         self._pace.take(now, float(pages[slot]["cost"]))
         self._lease(slot, now, best)
@@ -272,9 +272,20 @@ class Plain(PricedByPicks):
     def explain(self, slot: int, now: float) -> Explanation:
         """Value, price, due time, and what holds the page back."""
         page = self._pages[slot]
-        value = float(self.rule.urgency(self._pages[: self._count], now)[slot])
+        pages = self._pages[: self._count]
+        urgency = self.rule.urgency(pages, now)
+        value, first = float(urgency[slot]), 0
         due = now if value >= self._price else self.rule.due(slot, page, price=self._price, now=now)
-        return Explanation(value, self._price, due, self._held_by(page, now, value))
+        if page["current"] > -np.inf:
+            empty = (
+                pages["active"]
+                & (pages["current"] == -np.inf)
+                & (pages["lease_ends"] <= now)
+                & (pages["not_before"] <= now)
+                & ~pages["paused"]
+            )
+            first = int((empty & (urgency > value)).sum())
+        return Explanation(value, self._price, self._after(first, due, now), self._held_by(page, now, value), first)
 
     def _held_by(self, page: np.void, now: float, value: float) -> str:
         host = page["host"]

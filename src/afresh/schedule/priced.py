@@ -1,4 +1,8 @@
-"""What schedulers that look at pages one by one share: a constant rate, and a price that follows what was picked."""
+"""What schedulers that look at pages one by one share: a constant rate, and a price that follows what was picked.
+
+A page without a copy gains more than almost any refresh. While such pages are left they are picked, but they say
+nothing about the value at which copies are refreshed, before or after: the price does not follow them.
+"""
 
 from dataclasses import dataclass
 from math import inf
@@ -9,6 +13,7 @@ from numpy.typing import NDArray
 from afresh.schedule.pace import Pace
 
 DEFAULT_SWEEP = 0.1  # of the picks
+MANY_PICKS = 1 << 40
 BURST = 3.0  # a host's budget is met on average; so many crawls may come early if others were late
 
 
@@ -80,6 +85,14 @@ class PricedByPicks:
     @price.setter
     def price(self, price: float) -> None:
         self._price, self._picks = price, max(self._picks, 1)
+
+    def resume_price(self, price: float) -> None:
+        """Go on with the price of before a restart: it was learned from very many picks."""
+        self._price, self._picks = price, MANY_PICKS
+
+    def _after(self, first: int, due: float, now: float) -> float:
+        """When a page is due that so many first crawls go before."""
+        return max(due, now + first / self.budget) if first and self.budget > 0 else due
 
     def host_price(self, host: int) -> float:
         """What a crawl of a host with a budget of its own has lately had to gain; 0: the common price holds."""

@@ -93,6 +93,9 @@ class Scheduler(Machine):
         """Value of the crawls that are only just worth their budget, Λ of the papers."""
         return float(self.state.control[0]["price"])
 
+    def resume_price(self, price: float) -> None:
+        """Nothing to do: the price of many pages is solved from what is believed of them, now as before."""
+
     @property
     def demand(self) -> float:
         """What all pages together would cost per second at the thresholds that are set: close to the budget."""

@@ -2,14 +2,17 @@
 
 What is kept on disk belongs to the sources it was made from. numba looks only at the file that a function stands in,
 and would go on using code compiled from an older version of what that function calls; so every state of the sources
-gets a folder of its own.
+gets a folder of its own, beside the sources if that can be written to, and else in the user's cache folder.
 """
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import config as _config
@@ -28,13 +31,13 @@ def compiled(function: Function, **options: Any) -> Function:
     The numpy error model gives 1/0 = inf instead of an exception; no fastmath, because inf and NaN mean something.
     """
     with _kept_apart(function.__module__):
-        return cast(Function, njit(cache=True, nogil=True, error_model="numpy", **options)(function))
+        return cast(Function, njit(cache=_can_keep(), nogil=True, error_model="numpy", **options)(function))
 
 
 def elementwise(function: Callable[..., float]) -> Callable[..., Any]:
     """Compile a function of numbers into one of arrays, which broadcast."""
     with _kept_apart(function.__module__):
-        return cast(Callable[..., Any], vectorize(nopython=True, cache=True)(function))  # type: ignore[no-untyped-call]
+        return cast(Callable[..., Any], vectorize(nopython=True, cache=_can_keep())(function))  # type: ignore[no-untyped-call]
 
 
 @contextmanager
@@ -46,12 +49,51 @@ def _kept_apart(module: str) -> Iterator[None]:
         digest = blake2b(digest_size=8)
         for each in sorted({package, *_CALLED.get(package, ("afresh.value",))}):
             digest.update(_digest(each))
-        home = before or str(files("afresh") / "__pycache__" / "compiled")
-        config.CACHE_DIR = f"{home}/{digest.hexdigest()}"
+        if home := before or kept_in():
+            config.CACHE_DIR = f"{home}/{digest.hexdigest()}"
     try:
         yield
     finally:
         config.CACHE_DIR = before
+
+
+def _can_keep() -> bool:
+    return bool(config.CACHE_DIR or kept_in())
+
+
+@cache
+def kept_in() -> str:
+    """The folder that compiled code is kept in; "" if there is none that can be written to."""
+    own = Path(str(files("afresh") / "__pycache__" / "compiled"))
+    of_user = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "afresh" / "compiled"
+    for folder in (own, of_user):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                return str(folder)
+        except (OSError, RuntimeError):  # read-only, or a user without a home
+            continue
+    return ""
+
+
+@contextmanager
+def heard(on_function: Callable[[str], None]) -> Iterator[None]:
+    """Call `on_function` with the name of every function that is really compiled meanwhile, when that begins."""
+    from numba.core import event
+
+    class Listener(event.Listener):
+        def on_start(self, event: Any) -> None:
+            on_function(event.data["dispatcher"].py_func.__name__)
+
+        def on_end(self, event: Any) -> None:
+            """Nothing to say."""
+
+    listener = Listener()
+    event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        event.unregister("numba:compile", listener)  # type: ignore[no-untyped-call]
 
 
 @cache

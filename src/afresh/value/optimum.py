@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from afresh.value.arguments import blame
+from afresh.value.arguments import blame, numbers
 from afresh.value.demand import Caps, Floats, Integers, Pages, fill, solve_hosts, solve_price
 from afresh.value.pages import check_floors, host_budgets, prepare_pages
 
@@ -60,7 +60,7 @@ def optimum(
     if np.ndim(budget) != 0:
         raise ValueError("budget must be one number")
     # The answer does not depend on the unit of request rates; the arithmetic does, at the ends of what floats can hold.
-    largest = float(np.max(request_rate, initial=0.0))
+    largest = float(np.max(numbers("request_rate", request_rate), initial=0.0))
     if 0.0 < largest < 1e-100 or 1e100 < largest < math.inf:
         scaled = np.asarray(request_rate, dtype=np.float64) / largest
         best = optimum(

@@ -1,0 +1,77 @@
+"""What politeness allows of a budget, and the sentence about it."""
+
+import math
+
+import pytest
+
+from afresh.frontier import Addresses, AddressLimits, Allowance, Hosts, Politeness, Rest, allowance
+
+QUICK = Rest(1.0, "politeness.shortest_gap")
+HERE = "192.0.2.1"
+
+
+def test_hosts_on_one_address_share_its_turns() -> None:
+    addresses = Addresses()
+    addresses.start(HERE, 0.0)
+    addresses.finish(HERE, now=0.05, took=0.05)  # so it rests 0.1 s, and answers in 0.05 s
+    found = allowance([(f"h{n}", QUICK) for n in range(50)], lambda host: HERE, addresses.turns)
+    assert found.rate == pytest.approx(1 / 0.15)
+    assert found.sentence(20.0) == (
+        "politeness allows 6.67/s of your 20/s: 50 hosts share one address (politeness.address_share)"
+    )
+    assert found.sentence(6.0) == ""
+    assert Allowance.from_text(found.to_text()) == found
+
+
+def test_few_hosts_are_asked_no_more_often_than_each_may_be() -> None:
+    found = allowance([("a", QUICK), ("b", QUICK)])
+    assert found.sentence(20.0) == (
+        "politeness allows 2/s of your 20/s: 2 hosts, asked once in 1 s each (politeness.shortest_gap)"
+    )
+    slow = allowance([("a", Rest(30.0, "Crawl-delay"))])
+    assert slow.sentence(1.0) == "politeness allows 2/min of your 1/s: one host, asked once in 30 s each (Crawl-delay)"
+    assert allowance([("a", Rest(0.0, ""))]).sentence(1e9) == ""
+    assert allowance([]).sentence(1.0) == ""
+
+
+def test_hosts_say_why_they_rest() -> None:
+    hosts = Hosts(Politeness())
+    for name in "abcde":
+        hosts.number(name)
+    hosts.wants("d", 20.0)
+    hosts.answered("b", failed=False, now=0.0, took=0.5)
+    hosts.answered("c", failed=True, now=0.0, took=0.5)
+    hosts.answered("d", failed=False, now=0.0, took=0.5)
+    hosts.answered("e", failed=False, now=0.0, took=0.01)
+    assert dict(hosts.rests()) == {
+        "a": QUICK,
+        "b": Rest(5.0, "politeness.factor"),
+        "c": Rest(10.0, "failures"),
+        "d": Rest(20.0, "Crawl-delay"),
+        "e": QUICK,
+    }
+
+
+def test_what_cannot_be_read_back_is_not_there() -> None:
+    for text in (None, "", "[]", "{}", '{"rate": "much"}'):
+        assert Allowance.from_text(text) is None
+    free = allowance([("a", Rest(0.0, ""))])
+    assert free.rate == math.inf
+    assert Allowance.from_text(free.to_text()) == free
+
+
+def test_this_machine_itself_has_no_limits_unless_it_is_told_to() -> None:
+    assert not any(Addresses().limits_apply(here) for here in ("127.0.0.1", "127.8.9.1", "::1", ""))
+    assert Addresses().limits_apply("10.0.0.1")
+    assert Addresses(AddressLimits(loopback=True)).limits_apply("127.0.0.1")
+
+
+def test_who_waits_for_an_address_comes_again_when_its_turn_is_there() -> None:
+    """Whoever is told a moment finds the address rested then: nobody is sent away twice."""
+    addresses, took = Addresses(), 0.05
+    addresses.start(HERE, 0.0)
+    addresses.finish(HERE, now=took, took=took)
+    moments = [addresses.later(HERE, took) for _ in range(10)]
+    for moment in moments:
+        assert addresses.start(HERE, moment + 1e-9)  # a clock is a little late
+        addresses.finish(HERE, now=moment + took, took=took)
