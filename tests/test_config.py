@@ -86,3 +86,10 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path: Path) -> None:
 def test_a_site_may_be_worth_more() -> None:
     text = "[[site]]\nhost = 'a'\nimportance = 'x5'\n[[site]]\nhost = 'b'\nimportance = 0.5\n[[site]]\nhost = 'c'\n"
     assert [site.importance for site in config.parse(text).site] == [Importance(5.0, True), Importance(0.5), None]
+
+
+def test_a_page_that_is_gone_is_not_asked_for_again_at_once() -> None:
+    assert config.parse('[crawl]\ngone_retry = "10min"').crawl.gone_retry == 600.0
+    for value in ("0s", "10ms"):
+        with pytest.raises(ConfigError, match=r"crawl\.gone_retry.*less than a second"):
+            config.parse(f'[crawl]\ngone_retry = "{value}"')

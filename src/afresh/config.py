@@ -87,6 +87,13 @@ def _networks(value: Any) -> tuple[IPv4Network | IPv6Network, ...]:
         raise ConfigError(f"{error}.", hint='Write networks in quotes: "10.1.0.0/16, fd00::/8".') from None
 
 
+def _some_time(value: Any) -> float:
+    seconds = duration(value)
+    if seconds < 1:
+        raise ConfigError(f"{value!r} is less than a second.", hint='Write "1h" or "10min".')
+    return seconds
+
+
 def _hosts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(
         isinstance(each, str) and _HOST.fullmatch(each) for each in value
@@ -152,7 +159,7 @@ class CrawlSettings:
     )
     grace: float = _setting("10s", duration, "How long fetches under way may take to finish after a stop signal.")
     gone_retry: float = _setting(
-        "1h", duration, "A page that is gone (404, 410) is checked again after this, then twice as late each time."
+        "1h", _some_time, "A page that is gone (404, 410) is checked again after this, then twice as late each time."
     )
     request_memory: float = _setting("30d", duration, "How long requests count for a page's ordinary request rate.")
     burst_memory: float = _setting("12h", duration, "How long they count for a burst of interest above it.")

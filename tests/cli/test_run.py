@@ -102,7 +102,8 @@ def test_pages_added_from_another_process_are_crawled(tmp_path: Path) -> None:
         (tmp_path / "afresh.toml").write_text(SETTINGS)
         first, *others = server.urls()
         subprocess.run([*COMMAND, "add", first], cwd=tmp_path, check=True, capture_output=True)
-        process = start(tmp_path, "--seconds", "8s")
+        # Few enough lines that the pipe holds them all while nobody reads.
+        process = start(tmp_path, "--seconds", "8s", "--budget", "20/s")
         assert process.stdout is not None
         process.stdout.readline()
         subprocess.run([*COMMAND, "add", *others], cwd=tmp_path, check=True, capture_output=True)

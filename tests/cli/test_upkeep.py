@@ -51,7 +51,7 @@ def test_a_full_store_says_so_and_takes_no_new_pages(afresh: Any, tmp_path: Path
     fill(tmp_path / "afresh.db")
     (tmp_path / "afresh.toml").write_text('[store]\nmax_bytes = "50kB"\n')
     status = afresh("status").stdout
-    assert "of 48.8 KiB used (store.max_bytes); it takes no new bodies" in status
+    assert "of 48.8 KiB used (store.max_bytes),\n             which takes no new bodies" in status
     assert json.loads(afresh("status", "--json").stdout)["takes"] == "no new bodies"
     refused = afresh("add", "http://b.example/")
     assert (refused.returncode, "The store takes no new bodies" in refused.stderr) == (2, True)

@@ -98,6 +98,10 @@ def test_a_backup_never_writes_over_anything(tmp_path: Path) -> None:
         back_up(path, target)
     with pytest.raises(StoreError, match="there already"):
         back_up(path, path)
+    late = tmp_path / "late.db"
+    with pytest.raises(StoreError, match="there already"):
+        back_up(path, late, lambda done, of: late.write_bytes(b"precious"))
+    assert late.read_bytes() == b"precious", "also if it appears meanwhile"
     path.chmod(0o600)
     back_up(path, tmp_path / "c.db")
     assert (tmp_path / "c.db").stat().st_mode & 0o777 == 0o600, "nobody else may read it who may not read the store"
@@ -138,7 +142,15 @@ def test_a_full_disk_ends_a_backup_with_a_sentence_and_no_trace(tmp_path: Path) 
     with disk(full), pytest.raises(StoreError, match="The disk is full: the backup"):
         back_up(path, target)
     assert not [file for file in tmp_path.iterdir() if "b.db" in file.name]
-    content(path)
+    expected = content(path)
+
+    def full_for_all(operation: str, where: str) -> None:
+        if operation == "write":
+            raise apsw.FullError("database or disk is full")
+
+    with disk(full_for_all), pytest.raises(StoreError, match=r"The disk is full: the store .* was not compacted"):
+        compact(path)
+    assert content(path) == expected
 
 
 def shrinkable(path: Path) -> None:

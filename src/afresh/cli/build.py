@@ -88,6 +88,7 @@ async def take_up(config: Config, daemon: Daemon) -> None:
     engine, crawl = daemon.engine, config.crawl
     engine.hosts.politeness = politeness_of(config)
     engine.importance = config.importance
+    engine.retries = Retries(gone=config.crawl.gone_retry)
     daemon.concurrency, daemon.grace = crawl.concurrency, crawl.grace
     await daemon.control.set(rules=rules_for(config), budget=crawl.budget, budget_hours=crawl.budget_hours)
 

@@ -14,6 +14,7 @@ from afresh.daemon import Event
 from afresh.errors import ConfigError
 
 MAX_WAITING = 10_000  # lines that are not written yet; more are lost, and counted
+MAX_WAITING_BYTES = 16 << 20
 RETRY_SECONDS = 5.0  # between two attempts to open a log that was lost
 CLOSE_SECONDS = 2.0  # for what is still to be written at the end
 STANDARD_OUTPUT = "-"
@@ -39,6 +40,7 @@ class Log:
         self._tried = 0.0
         self._broken_line = False  # a write ended in the middle of one
         self._waiting: deque[str] = deque()
+        self._size = 0  # of what waits
         self._change = threading.Condition()
         self._reopening = self._ending = False
         self._thread = threading.Thread(target=self._work, name="afresh-log", daemon=True)
@@ -48,11 +50,12 @@ class Log:
         """Take in one event."""
         text = line(self.clock(), event, fields, as_json=self.as_json)
         with self._change:
-            if len(self._waiting) >= MAX_WAITING:
+            if len(self._waiting) >= MAX_WAITING or self._size + len(text) > MAX_WAITING_BYTES:
                 self.lost += 1
                 self._why = "they came faster than they could be written"
             else:
                 self._waiting.append(text)
+                self._size += len(text)
             self._change.notify()
 
     def reopen(self) -> None:
@@ -110,6 +113,7 @@ class Log:
                     self._change.wait()
                 lines, reopening, ending = list(self._waiting), self._reopening, self._ending
                 self._waiting.clear()
+                self._size = 0
                 self._reopening = False
             if reopening or self._is_unlinked():
                 self._open_again(at_once=reopening)

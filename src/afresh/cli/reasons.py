@@ -25,7 +25,7 @@ _WORDS = {
     "reset": "connection reset",
     "robots": "forbidden by robots.txt",
     "scope": "never asked (crawl.never)",
-    "store_full": "the store is full (store.max_bytes)",
+    "store_full": "no room in the store",
     "timeout": "timed out",
     "tls": "TLS fault",
     "tls_expired": "certificate expired",

@@ -407,6 +407,6 @@ class Progress:
         if self.reasons:
             errors.print(f"Failed: {counted(self.reasons)}.")
         if self.room:
-            errors.print(f"{self.room.capitalize()}.")
+            errors.print(f"S{self.room[1:]}.")
         if self.unheard is not None:
             output_failed(self.unheard)

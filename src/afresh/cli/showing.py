@@ -53,7 +53,7 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
     console.print(f"bodies       {show_size(facts['body_bytes'])}, stored in {show_size(facts['stored_bytes'])}")
     if facts["max_bytes"]:
         bound = f"{show_size(facts['used_bytes'])} of {show_size(facts['max_bytes'])} used (store.max_bytes)"
-        console.print(f"room         {bound}; it takes {facts['takes']}")
+        console.print(f"room         {bound},\n             which takes {facts['takes']}")
     if facts["budget"] is not None:
         sweep = f"{100 * facts['sweep']:.3g} % of it for the copies left alone longest"
         console.print(f"budget       {show_rate(facts['budget'])}, {sweep}")

@@ -35,7 +35,7 @@ def back_up(path: Path, target: Path, told: Told = _unheard) -> int:
     _sweep(target)
     unfinished = Path(f"{target}.new-{os.getpid()}-{os.urandom(4).hex()}")
     try:
-        with _backing_up(target):
+        with _at(target, f"the backup {target} was not made"):
             # Made here, so that nobody else can read it: what it holds may be more private than its folder.
             os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, path.stat().st_mode & 0o777))
             _copy(path, unfinished, told)
@@ -47,18 +47,16 @@ def back_up(path: Path, target: Path, told: Told = _unheard) -> int:
 
 
 @contextmanager
-def _backing_up(target: Path) -> Iterator[None]:
-    """Say of what goes wrong that it is the backup's, and that the store is none the worse."""
+def _at(path: Path, not_done: str) -> Iterator[None]:
+    """Translate what goes wrong; where the disk is full, say what was not done, and that the store is as it was."""
     try:
-        with translated(target):
+        with translated(path):
             yield
     except StoreError as error:
-        if isinstance(error.__cause__, apsw.FullError) or (
-            isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.ENOSPC
-        ):
-            raise StoreError(
-                f"The disk is full: the backup {target} was not made.", hint="Free some space; the store is as it was."
-            ) from None
+        cause = error.__cause__
+        if isinstance(cause, apsw.FullError) or (isinstance(cause, OSError) and cause.errno == errno.ENOSPC):
+            hint = "Free some space; the store is as it was."
+            raise StoreError(f"The disk is full: {not_done}.", hint=hint) from None
         raise
 
 
@@ -135,7 +133,7 @@ def compact(path: Path) -> tuple[int, int]:
     require_store(path)
     # SQLite builds the new file elsewhere first; the disk of the store is more likely to have room than any other.
     os.environ.setdefault("SQLITE_TMPDIR", str(path.parent))
-    with translated(path):
+    with _at(path, f"the store {path} was not compacted"):
         claim = Claim(path)
         try:
             connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
