@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -152,7 +153,7 @@ Wide = Annotated[bool, typer.Option("--wide", help="All columns, whatever the wi
 
 def print_whole(table: Table) -> None:
     """Print a table that is wider than the terminal all the same: nothing is cut."""
-    console.print(table, crop=False, width=max(console.width, WIDEST))
+    Console(file=console.file, width=max(console.width, WIDEST), highlight=False, markup=False).print(table)
 
 
 def slim_table(title: str, caption: str) -> Table:

@@ -279,9 +279,7 @@ def _row(line: "Replayed", contest: "Contest", best: float) -> dict[str, Any]:
 
 
 def _show(lines: list["Replayed"], best: float, title: str, *, wide: bool) -> None:
-    table = slim_table(
-        title, "Shares of time fresh; of best: against the best constant rates, by who knows all changes to come."
-    )
+    table = slim_table(title, "Shares of time fresh. Of best: against the best constant rates, in hindsight.")
     table.add_column("policy", no_wrap=True)
     for name in (*NARROW, *(WIDE if wide else ())):
         table.add_column(name, justify="right", no_wrap=True)
