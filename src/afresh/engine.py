@@ -254,6 +254,13 @@ class Engine:
 
     def observe(self, evidence: Signal | Request, now: float | None = None) -> bool:
         """Take in a hint or a request, which may have come late if `now` is given; False if the page is not ours."""
+        if not self.hear(evidence):
+            return False
+        self.believe(evidence.url, evidence.time if now is None else max(now, evidence.time))
+        return True
+
+    def hear(self, evidence: Signal | Request) -> bool:
+        """As `observe`, without telling the schedule: where much is heard at once, `believe` does that once a page."""
         require_kinds((evidence, (Signal, Request), "evidence"))
         slot = self._slots.get(evidence.url)
         if slot is None:
@@ -265,8 +272,11 @@ class Engine:
             self._hear(slot, evidence)
         else:
             self.estimator.requested(slot, evidence.count, evidence.time)
-        self._believe(slot, evidence.time if now is None else max(now, evidence.time))
         return True
+
+    def believe(self, url: str, now: float) -> None:
+        """Tell the schedule what is believed of a page since something was heard of it."""
+        self._believe(self._slot(url), now)
 
     def _hear(self, slot: int, signal: Signal) -> None:
         tracked = self._tracked[slot]

@@ -139,6 +139,8 @@ def test_without_a_runner_the_same_commands_work_on_the_store(tmp_path: Path) ->
     said = call(tmp_path, "resume").stdout
     assert said == "Everything resumed.\nStill paused: example.com.\n"
     assert "1 page to be crawled next." in call(tmp_path, "refresh", f"{URL}b").stdout
+    shown = call(tmp_path, "status").stdout
+    assert "paused       example.com\n" in shown
     assert "takes effect when `afresh run` starts" in call(tmp_path, "signal", URL).stdout
     assert "1 page removed." in call(tmp_path, "remove", "--file", "-", stdin=f"{URL}\n").stdout
     with Sqlite(tmp_path / "afresh.db", create=False) as store:

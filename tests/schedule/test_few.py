@@ -250,3 +250,19 @@ def test_fewer_signals_than_the_lease_began_with_are_none_afterwards(kind: type)
     other = fresh.add(**believed, host=0, now=2.0, age=1.0)  # type: ignore[arg-type]
     assert scheduler.explain(slot, 3.0).value == fresh.explain(other, 3.0).value > 0
     assert isinstance(scheduler.next(3.0), Pick)
+
+
+def test_a_value_above_its_bound_by_rounding_stops_nobody() -> None:
+    """With signals of which little is known, a value is found to within some thousandths, and may seem to fall."""
+    scheduler = Few(budget=1 / 19.855)  # the horizon is so many seconds away
+    scheduler.add(
+        request_rate=1.0,
+        change_rate=10.0414445655972,
+        recall=0.010117707829298772,
+        false_rate=3.0677099978217175,
+        shape=1.8262216837569818,
+        signals=15.378674915812477,
+        now=0.0,
+        age=19.785894690697887,
+    )
+    assert isinstance(scheduler.next(0.0), Pick)

@@ -39,10 +39,11 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
     Example: afresh status --json
     """
     from afresh.cli.opening import open_store, settings
+    from afresh.cli.steered import steered, steered_lines
 
     read = settings(config, store)
     with open_store(read, create=False) as kept:
-        facts = _status(kept, now(), read) | {"sweep": read.crawl.sweep}
+        facts = _status(kept, now(), read) | {"sweep": read.crawl.sweep} | steered(kept, read)
     if json:
         typer.echo(as_json(facts))
         return
@@ -61,7 +62,7 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
             console.print(f"{INDENT}{facts['politeness']}")
         for line in price_lines(facts):
             console.print(line)
-    for line in freshness_lines(facts):
+    for line in (*steered_lines(facts), *freshness_lines(facts)):
         console.print(line)
     if facts["calibration"] is not None:
         for line in calibration_lines(facts["calibration"]):

@@ -16,8 +16,8 @@ from afresh.types import Signal
 
 _log = logging.getLogger("afresh.inbox")
 
-MAX_ENTRIES = 16  # taken in one go, before crawls are written again
-PIECE = 100  # observations between two chances for others
+MAX_ENTRIES = 32  # taken in one go, before crawls are written again
+PIECE = 50  # observations between two chances for others
 
 
 class Intake:
@@ -41,11 +41,13 @@ class Intake:
         self.keeper = keeper
         self.clock = clock
         self.carried_out = carried_out  # hears of every wish that is durable
+        self._touched: set[str] = set()  # pages of which something was heard in this go
         self._last = 0  # the number of the last entry that took effect
 
     async def take(self) -> bool:
         """Let what waits take effect; whether there may be more."""
         entries = await asyncio.to_thread(self.store.inbox, after=self._last, limit=MAX_ENTRIES)
+        self._touched = set()
         for entry in entries:
             try:
                 await (self._hear(entry) if entry.kind in EVIDENCE else self._carry_out(entry))
@@ -53,6 +55,11 @@ class Intake:
                 _log.warning("Entry %d of the inbox makes no sense and was dropped: %s.", entry.number, error)
                 self.keeper.heard((), entry.number)
             self._last = entry.number
+        for nth, url in enumerate(self._touched):
+            if url in self.engine:
+                self.engine.believe(url, self.clock())
+            if nth % PIECE == PIECE - 1:
+                await asyncio.sleep(0)
         return len(entries) == MAX_ENTRIES
 
     async def _hear(self, entry: Entry) -> None:
@@ -62,8 +69,9 @@ class Intake:
             if nth % PIECE == PIECE - 1:
                 await asyncio.sleep(0)
             if self._is_news(each.url, each.time if isinstance(each, Signal) else None):
-                self.engine.observe(each, self.clock())
+                self.engine.hear(each)
                 touched.add(each.url)
+        self._touched |= touched
         self.keeper.heard(touched, entry.number)
 
     def _is_news(self, url: str, signalled: float | None) -> bool:

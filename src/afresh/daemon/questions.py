@@ -37,6 +37,7 @@ def questions(
             "price": engine.scheduler.price,
             "freshness": None if overview.stated is None else asdict(overview.stated),
             "allowance": None if overview.allowance is None else overview.allowance.to_text(),
+            "budget_hours": [{"hours": hours.text, "budget": budget} for hours, budget in control.budget_hours],
             "host_budgets": control.budgets(),
             "paused": {"everything": control.pauses.everything, "hosts": sorted(control.pauses.hosts)},
             "calibration": engine.calibration.summary() if engine.calibration.statements else None,

@@ -194,7 +194,8 @@ class Few(PricedByPicks):
         if best == -inf:
             return Wait(float(opens.min()), "hosts")
         if kept.current[slot] > -inf:
-            slot, best = self._best_above(bounds, self._worth_of(slot, now), now)
+            # Where rounding brought its value above its bound, the page is still among those that are compared.
+            slot, best = self._best_above(bounds, min(self._worth_of(slot, now), best), now)
         if best <= 0:
             # Nothing is worth a crawl yet; values move with time, so look again at the next tick.
             return Wait(now + 1.0 / self.budget, "nothing to gain")
