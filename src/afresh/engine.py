@@ -276,7 +276,7 @@ class Engine:
 
     def believe(self, url: str, now: float) -> None:
         """Tell the schedule what is believed of a page since something was heard of it."""
-        self._believe(self._slots[url], now)
+        self._believe(self._slot(url), now)
 
     def _hear(self, slot: int, signal: Signal) -> None:
         tracked = self._tracked[slot]

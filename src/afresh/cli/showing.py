@@ -62,9 +62,7 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
             console.print(f"{INDENT}{facts['politeness']}")
         for line in price_lines(facts):
             console.print(line)
-    for line in steered_lines(facts):
-        console.print(line)
-    for line in freshness_lines(facts):
+    for line in (*steered_lines(facts), *freshness_lines(facts)):
         console.print(line)
     if facts["calibration"] is not None:
         for line in calibration_lines(facts["calibration"]):
