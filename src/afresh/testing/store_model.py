@@ -30,6 +30,7 @@ class StoreModel:
     hosts: dict[str, HostState] = field(default_factory=dict)
     named: dict[str, str] = field(default_factory=dict)
     written: list[Crawl] = field(default_factory=list)  # every crawl, in the order of writing
+    removed: dict[str, int] = field(default_factory=dict)  # pages, each with how many crawls had been written by then
 
     def add(self, pages: list[Page]) -> int:
         """Take in the pages that are new."""
@@ -64,6 +65,7 @@ class StoreModel:
     def remove(self, urls: list[str]) -> None:
         """Forget pages that are there; their crawls stay counted."""
         for url in urls:
+            self.removed[url] = len(self.written)
             for kept in (self.states, self.copies, self.crawls):
                 kept.pop(url, None)
 
@@ -77,7 +79,7 @@ class StoreModel:
         left = {url: max(0, len(crawls) - self.keep_crawls) for url, crawls in self.crawls.items()}
         found = []
         for nth, crawl in enumerate(self.written, start=1):
-            if not any(crawl is kept for kept in self.crawls.get(crawl.url, ())):  # the page was removed
+            if nth <= self.removed.get(crawl.url, 0):
                 continue
             if left[crawl.url] > 0:
                 left[crawl.url] -= 1
