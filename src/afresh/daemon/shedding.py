@@ -5,10 +5,10 @@ as it costs the others nothing. Where the event loop is late it does: whatever i
 nothing makes those wait that gain ten times as much. So such pages are put off for a moment, all but a few.
 """
 
-LATE_SECONDS = 0.006  # that the event loop is late on average, from which on it is held to be busy
-LITTLE = 0.25  # of what a refresh gains on average
+LATE_SECONDS = 0.005  # that the event loop is late on average, from which on it is held to be busy
+LITTLE = 0.5  # of what a refresh gains on average
 LET_THROUGH = 8  # one in so many goes nevertheless, so that nothing is put off for ever
-REST_SECONDS = 0.25  # that the host of a page rests which was put off
+REST_SECONDS = 1.0  # that the host of a page rests which was put off
 FADING = 0.05  # the weight of what is newest in an average
 
 
