@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from inspect import cleandoc
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, cast
@@ -422,7 +423,7 @@ def template() -> str:
             lines += [f"# {each.metadata['help']}", f"# {each.name} = {_toml(each.metadata['written'])}"]
         lines.append("")
     lines += [
-        f"# {SiteSettings.__doc__}",
+        *(f"# {line}".rstrip() for line in cleandoc(SiteSettings.__doc__ or "").splitlines()),
         "# [[site]]",
         '# host = "example.com"',
         '# keep = ["main"]',
@@ -442,7 +443,7 @@ def reference() -> str:
         "",
     ]
     for table, settings in [*TABLES.items(), ("[site]", SiteSettings)]:
-        lines += [f"## [{table}]", "", str(settings.__doc__), "", "| setting | default | |", "|---|---|---|"]
+        lines += [f"## [{table}]", "", cleandoc(settings.__doc__ or ""), "", "| setting | default | |", "|---|---|---|"]
         for each in fields(settings):
             lines.append(f"| `{each.name}` | `{_toml(each.metadata['written'])}` | {each.metadata['help']} |")
         lines.append("")
