@@ -40,6 +40,7 @@ def test_add_tells_new_from_known(afresh, tmp_path: Path) -> None:  # type: igno
         "new": 1,
         "known": 1,
         "skipped": 0,
+        "skipped_lines": [],
     }
     with Sqlite(tmp_path / "afresh.db", create=False) as store:
         assert [state.page.url for _, state in store.states()] == [URL, URL + "b", URL + "c"]
