@@ -12,7 +12,7 @@ from pathlib import Path
 
 from afresh.cli.bounds import Bounds
 from afresh.cli.build import addresses_for, detector_for, engine_for, fetcher_for, permits_for
-from afresh.cli.running import Progress, to_come
+from afresh.cli.run import Progress, to_come
 from afresh.config import Config, parse
 from afresh.daemon import Daemon, Finished, SteadyClock, Stored
 from afresh.engine import Engine

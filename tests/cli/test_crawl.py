@@ -160,7 +160,7 @@ TARGETS = [
 
 def test_a_site_that_is_yet_to_be_found_is_not_taken_for_one_page() -> None:
     from afresh.cli.build import engine_for
-    from afresh.cli.running import to_come
+    from afresh.cli.run import to_come
     from afresh.config import Config
     from afresh.daemon import Discovery
     from afresh.frontier import Scope

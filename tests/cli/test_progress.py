@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from afresh.cli.running import Progress
+from afresh.cli.run import Progress
 from afresh.config import Config
 from afresh.daemon import Finished, Ordered, Released, Started
 from afresh.types import Crawl, Order, Outcome

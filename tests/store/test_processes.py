@@ -14,6 +14,7 @@ import pytest
 import afresh
 from afresh.errors import StoreLocked
 from afresh.store import PageState, Sqlite
+from afresh.store.files import is_run
 from afresh.testing.store_model import page, record
 from afresh.types import Outcome
 
@@ -243,3 +244,18 @@ def test_a_file_that_may_not_grow_is_reported_and_keeps_what_was_acknowledged(tm
         for _, state in store.states():
             copy = store.copy(state.page.url)
             assert (copy.fetched if copy else 0) == last
+
+
+def test_a_store_whose_runner_was_killed_is_not_said_to_be_run(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    assert not is_run(path)
+    with start(WRITER, path) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert is_run(path)
+        assert is_run(path)  # to ask does not disturb
+        process.kill()
+    assert not is_run(path)
+    with Sqlite(path) as store:
+        store.claim(brief=True)
+        assert not is_run(path)  # a command that takes a moment

@@ -18,12 +18,13 @@ from afresh.cli import (
     hosts,
     lab,
     pages,
-    planning,
+    plan,
     play,
     replay,
     requests,
-    running,
-    showing,
+    run,
+    show,
+    status,
     upkeep,
 )
 from afresh.cli.terminal import flush, output_failed, plain, read_by_a_pipe
@@ -46,16 +47,16 @@ app.command("resume", short_help="Undo pause.")(control.resume)
 app.command("refresh", short_help="Crawl pages now, ahead of all others.")(control.refresh)
 app.command("signal", short_help="Say that pages may have changed.")(control.signal)
 app.command("requests", short_help="Learn from access logs what is asked for.")(requests.requests)
-app.command("run", short_help="Crawl until stopped.")(running.run)
-app.command("crawl", short_help="Discover a site and keep it fresh.")(running.crawl)
-app.command("status", short_help="How the collection is.")(showing.status)
-app.command("show", short_help="All about one page: when it is due, and why.")(showing.show)
+app.command("run", short_help="Crawl until stopped.")(run.run)
+app.command("crawl", short_help="Discover a site and keep it fresh.")(run.crawl)
+app.command("status", short_help="How the collection is.")(status.status)
+app.command("show", short_help="All about one page: when it is due, and why.")(show.show)
 app.command("hosts", short_help="Hosts: pages, rate, rest, failures; most troubled first.")(hosts.hosts)
 app.command("changes", short_help="What was found new, changed or gone, as JSON lines.")(feeds.changes)
 app.command("export", short_help="Write all copies as WARC or JSON lines.")(feeds.export)
 app.command("backup", short_help="Copy the whole store, also while it is in use.")(upkeep.backup)
 app.command("compact", short_help="Give back the space that the store does not use.")(upkeep.compact)
-app.command("plan", short_help="What a budget buys, and what a goal costs.")(planning.plan)
+app.command("plan", short_help="What a budget buys, and what a goal costs.")(plan.plan)
 app.command("web", short_help="Serve a synthetic web on loopback.")(play.web)
 app.command("demo", short_help="A minute of three schedules side by side.")(play.demo)
 

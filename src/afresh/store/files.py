@@ -159,6 +159,21 @@ class Claim:
             self.handle = None
 
 
+def is_run(path: Path) -> bool:
+    """Whether a process runs on the store at this moment: one that holds the claim for longer than a command takes."""
+    try:
+        handle = os.open(f"{path.expanduser().resolve()}-lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: others who only ask are no runners
+    except BlockingIOError:
+        return not os.pread(handle, 32, 0).decode(errors="replace").strip().endswith(BRIEF)
+    finally:
+        os.close(handle)
+    return False
+
+
 def _locked_by(handle: int) -> str | None:
     """None if the lock is ours now; who has it otherwise, "" if he has not said so yet."""
     try:

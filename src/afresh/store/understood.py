@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from afresh.errors import StoreError
+from afresh.store.base import Store
 
 Value = TypeVar("Value")
 
@@ -24,3 +25,9 @@ def understood(name: str, read: Callable[[], Value]) -> Value:
             f"The store is damaged: what it holds under {name!r} cannot be understood.",
             hint="Put a backup in its place, or add its pages to a new one.",
         ) from error
+
+
+def number_kept(store: Store, name: str) -> float | None:
+    """A named value of the store that is a number; None: there is none."""
+    text = store.get(name)
+    return None if text is None else understood(name, lambda: float(text))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from afresh.cli.stating import SAMPLE, some_states, stated_freshness, stated_of
+from afresh.cli.stated import SAMPLE, some_states, stated_freshness, stated_of
 from afresh.engine import Engine
 from afresh.estimate import Activity, Grid, Learner
 from afresh.estimate.activity import SLICES_PER_ROUND
