@@ -23,17 +23,17 @@ def number(name: str, value: Any, *, least: float = 0.0, above: bool = False) ->
         )
     try:
         found = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = math.nan
     if not (found > least if above else found >= least) or found == math.inf:
-        wanted = "more than" if above else "at least"
-        raise ConfigError(f"{name} must be a finite number of {wanted} {least:g}, not {value!r}.", hint="Change it.")
+        wanted = "" if least == -math.inf else f" of {'more than' if above else 'at least'} {least:g}"
+        raise ConfigError(f"{name} must be a finite number{wanted}, not {value!r:.40}.", hint="Check where it is from.")
     return found
 
 
 def later(now: Any, before: float) -> float:
     """The moment, if it is a number and no earlier than the one before."""
-    if isinstance(now, bool) or not isinstance(now, int | float) or math.isnan(now):
+    if isinstance(now, bool) or not isinstance(now, int | float) or not math.isfinite(now):
         raise ConfigError(
             f"now must be a moment in seconds, not {now!r}.", hint="Give time.time(), or your own clock's."
         )

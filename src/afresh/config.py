@@ -42,7 +42,7 @@ def _number(lowest: float) -> Callable[[Any], float]:
 
 def _share(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ConfigError(f"{value!r} is not a share between 0 and 1.", hint="Write 0.02 for two in a hundred.")
+        raise ConfigError(f"{value!r} is not a share between 0 and 1.", hint="Write 0.1 for one in ten.")
     return float(value)
 
 
@@ -152,7 +152,7 @@ class CrawlSettings:
         "value", _policy, "What decides who goes next: the value of a crawl, or a rule of others to compare it with."
     )
     sweep: float = _setting(
-        0.1, _share, "This share of the crawls visits the copies left alone longest, whatever they are worth; 0: none."
+        0.1, _share, "This share of the crawls, rounded to one in n, visits the copies left alone longest; 0: none."
     )
     concurrency: int = _setting(64, _count, "How many fetches may be under way at once.")
     max_unwritten: int = _setting(

@@ -162,6 +162,7 @@ class Engine:
         A page that failed before the restart, or was `gone`, is not tried again `not_before` its time.
         """
         require_kinds((page, Page, "page"))
+        number("now", now, least=-math.inf)
         if page.url in self._slots:
             return
         host = self.hosts.number(page.host)
@@ -309,6 +310,7 @@ class Engine:
     def finish(self, order: Order, fetched: Fetched, verdict: Verdict, now: float, *, rest: float = 0.0) -> Crawl:
         """Learn from a crawl that was carried out; the record of it. The host rests at least for `rest`."""
         require_kinds((order, Order, "order"), (fetched, Fetched, "fetched"), (verdict, Verdict, "verdict"))
+        number("now", now, least=-math.inf)
         tracked = self._tracked.get(order.slot)
         if tracked is None or tracked.order is not order:
             return _record(order, fetched, verdict)
@@ -408,6 +410,7 @@ class Engine:
         tracked = self._tracked[slot]
         if tracked.current is None:
             return 0.0
+        number("now", now, least=-math.inf)
         elapsed, signals = max(now - tracked.current, 0.0), self._count(tracked)
         if self.activity is None:
             return self.estimator.fresh_probability(slot, elapsed, signals)

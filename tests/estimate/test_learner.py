@@ -182,3 +182,27 @@ def test_what_was_learned_before_signals_faded_is_read() -> None:
     after.add(0, now=20.0, learned=old)
     assert after.beliefs(0, 20.0).observations == 20
     assert after.beliefs(0, 20.0).signal_rate > 0.0
+
+
+@pytest.mark.parametrize("damage", [b"\xff" * 72, b"\x7f" * 72, bytes(range(100, 172)), b"\xff\xff\x7f\xff" * 18])
+def test_a_damaged_record_teaches_nobody(damage: bytes) -> None:
+    learner = Learner(typical_rate=1 / DAY)
+    learner.add(0, now=0.0, learned=BY_LEARNER + damage)
+    learner.add(1, now=0.0)
+    fresh = Learner(typical_rate=1 / DAY)
+    fresh.add(0, now=0.0)
+    for slot in (0, 1):
+        assert learner.beliefs(slot, 10.0) == fresh.beliefs(0, 10.0)
+
+
+@pytest.mark.parametrize("count", [1e39, 1e300, float("inf"), float("nan"), -5.0])
+def test_no_number_of_requests_or_signals_spoils_a_belief(count: float) -> None:
+    learner = Learner(typical_rate=1 / DAY)
+    learner.add(0, now=0.0)
+    learner.requested(0, count, now=1.0)
+    learner.signalled(0, count, now=1.0)
+    learner.crawled(0, elapsed=DAY, signals=min(count, 1e9) if count > 0 else 0.0, changed=True)
+    beliefs = learner.beliefs(0, DAY)
+    for value in (beliefs.request_rate, beliefs.change_rate, beliefs.recall, beliefs.false_rate, beliefs.shape):
+        assert np.isfinite(value)
+        assert value >= 0.0

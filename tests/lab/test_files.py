@@ -1,4 +1,6 @@
 import gzip
+import io
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -171,3 +173,22 @@ def test_addresses_are_read_from_a_text_with_tabs(tmp_path: Path) -> None:
         read_addresses(write(tmp_path / "bad.txt", "0\ta\n1 b\n"))
     with pytest.raises(InputError, match="There is no file"):
         read_addresses(tmp_path / "none.txt")
+
+
+def test_an_npz_that_lies_about_its_size_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**13,)})
+    for name, shape in (("short", header.getvalue()), ("bomb", b"")):
+        path = tmp_path / f"{name}.npz"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+            packed.writestr("ts.npy", shape)
+            packed.writestr("page.npy", shape)
+        if name == "bomb":
+            data = path.read_bytes()  # the directory says 4 GiB and more
+            at = data.rindex(b"PK\x01\x02")
+            path.write_bytes(data[: at + 24] + b"\xfe\xff\xff\xff" + data[at + 28 :])
+            at = path.read_bytes().index(b"PK\x01\x02")
+            data = path.read_bytes()
+            path.write_bytes(data[: at + 24] + b"\xfe\xff\xff\xff" + data[at + 28 :])
+        with pytest.raises(InputError, match=r"npz|unpacks to"):
+            read_history(path)

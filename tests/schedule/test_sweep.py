@@ -62,15 +62,10 @@ def test_the_oldest_that_may_not_go_is_passed_over(make: Make) -> None:
         add(scheduler, host=host, age=age, request_rate=wanted)
         for host, age, wanted in ((0, 90.0, 1.0), (1, 80.0, 1.0), (2, 70.0, 0.0), (3, 60.0, 1.0), (4, 0.0, 1.0))
     )
-    new = add(scheduler, host=5, age=math.inf)  # no copy to be left alone: its value brings it soon enough
     scheduler.host_rests(0, 10.0)
     first, second, third = (scheduler.next(now) for now in (1.0, 2.0, 3.0))
     assert [pick.slot for pick in (first, second, third) if isinstance(pick, Pick)] == [leased, other, young]
-    for now in (4.0, 5.0):
-        rest = scheduler.next(now)
-        assert isinstance(rest, Pick if now == 4.0 else Wait)
-        if isinstance(rest, Pick):
-            assert rest.slot == new
+    assert isinstance(scheduler.next(4.0), Wait)
     late = scheduler.next(11.0)
     assert isinstance(late, Pick)
     assert late.slot == resting
@@ -198,3 +193,21 @@ def test_a_shape_of_nothing_is_refused() -> None:
     slot = scheduler.add(request_rate=1.0, change_rate=1.0, now=0.0)
     with pytest.raises(ValueError, match="shape must be more than 0"):
         scheduler.update(slot, now=0.0, shape=0.0)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("make", [plain, Few, lambda **options: Scheduler(lease=100.0, **options)])
+def test_a_host_that_is_free_only_when_it_is_swept_gets_all_its_pages_crawled(make: Make, share: float) -> None:
+    """As many hosts as picks between two sweeps, each free again after just that time: its turn is always a sweep."""
+    hosts = round(1.0 / share)
+    scheduler = make(budget=float(hosts), sweep=share)
+    for nth in range(5 * hosts):
+        add(scheduler, host=nth % hosts, age=math.inf)
+    visits = np.zeros(5 * hosts, int)
+    for tick in range(1, 100 * hosts):
+        now = tick / hosts
+        pick = scheduler.next(now)
+        if isinstance(pick, Pick):
+            visits[pick.slot] += 1
+            scheduler.finish(pick.slot, now, crawled=now, gap=1.0)
+    assert visits.min() >= 10, visits

@@ -76,3 +76,9 @@ def test_it_stays_above_uniform_where_mean_rates_mislead() -> None:
         policy: replay(subject, policy, budget=1.0, score_from=BEGIN).weighted for policy in ("clairvoyant", "uniform")
     }
     assert found["clairvoyant"] > found["uniform"] + 0.005
+
+
+def test_the_budget_is_spent_where_all_gaps_are_alike() -> None:
+    regular = make_history(np.zeros(200, int), np.arange(1.0, 201.0), weight=np.ones(1), start=0.0, end=200.0)
+    for budget in (0.25, 0.5, 1.0):
+        assert best_rates(regular, 20.0, budget) == pytest.approx([budget], rel=0.02)

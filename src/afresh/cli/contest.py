@@ -168,8 +168,9 @@ def _show_groups(rows: list["Row"]) -> None:
             continue
         title = f"{plain(row.history, _MAX_NAME)}, {row.policy}, weights {row.weights}, signals {row.signals}"
         table = slim_table(
-            f"{title}; a visit a page every {show_duration(row.every)}",
-            "Pages by true changes in the scored time; no late visit: share without a visit in its last half.",
+            f"{title}\na visit a page every {show_duration(row.every)}",
+            "By true changes in the scored time; no late visit: share of the pages there in\n"
+            "all of its last half that got no visit in it, -: there are none.",
         )
         for name in ("true changes", "pages", "visits a page", "no late visit", "fresh"):
             table.add_column(name, justify="right")

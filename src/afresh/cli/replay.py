@@ -199,6 +199,8 @@ def scored_from(recorded: "Recorded", train: float, text: str | None) -> float:
     start, end = float(recorded.time.min()), float(recorded.time.max())
     if not 0 <= train < 1:
         raise ConfigError(f"A training share of {train:g} makes no sense.", hint="Give --train from 0 to below 1.")
+    if not start < end:
+        raise InputError("All changes of the history are of one moment.", hint="A replay needs a time to score.")
     begin = start + train * (end - start) if text is None else moment_of(text)
     if not start <= begin < end:
         raise ConfigError(

@@ -1,6 +1,7 @@
 """The estimator that the live engine uses: `online` behind the small interface of `base`."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from afresh.checks import number
 from afresh.estimate.base import BY_LEARNER
@@ -23,6 +24,9 @@ from afresh.estimate.requests import MEMORY, Memory, faded, ordinary_share, requ
 from afresh.types import Beliefs, Importance
 
 MOST_GROUPS = 65_536
+MAX_REQUESTS = 1e15  # in one piece of evidence; more would not fit into what is kept of a page
+MAX_SIGNALS = 1e9
+MAX_KEPT = 1e30  # of any number in what is kept of a page
 _MARK = BY_LEARNER
 _OLD_BYTES = 64  # of a page, before signals faded
 
@@ -73,11 +77,13 @@ class Learner:
         record["since"] = now
         kept = learned.removeprefix(_MARK)
         if len(kept) in (_OLD_BYTES, PAGE.itemsize) and learned.startswith(_MARK):
-            record = np.frombuffer(kept.ljust(PAGE.itemsize, b"\0"), PAGE).copy()
+            restored = np.frombuffer(kept.ljust(PAGE.itemsize, b"\0"), PAGE).copy()
             if len(kept) == _OLD_BYTES:
                 # Signals did not fade then: what was counted is taken for a rate since the page was first watched.
-                record["heard_at"] = max(now - float(record["since"][0]), 0.0)
-            self._restored += 1
+                restored["heard_at"] = max(now - float(restored["since"][0]), 0.0)
+            if _makes_sense(restored):
+                record = restored
+                self._restored += 1
         record["group"] = self._group(kin)
         self.table.pages[slot] = record[0]
         self._pages += not self._live[slot]
@@ -111,12 +117,12 @@ class Learner:
         """A hint arrived; without `now`, at about the moment when the last one did."""
         record = self.table.pages[slot]
         at = float(record["since"]) + float(record["heard_at"]) if now is None else float(now)
-        hear_signals(self.table, slot, float(count), at)
+        hear_signals(self.table, slot, float(min(count, MAX_SIGNALS)) if count > 0.0 else 0.0, at)
 
     def requested(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
         """Somebody asked for the page."""
         record = self.table.pages[slot]
-        late = 0.0
+        late, count = 0.0, min(count, MAX_REQUESTS) if count > 0.0 else 0.0
         if now is not None:
             self._fade(slot, now)
             late = max(self._asked(slot) - now, 0.0)  # what came before others that are counted has faded since
@@ -252,6 +258,13 @@ class Learner:
             self._reported.get(slot, 1.0),
         )
         return rate if given is None else given.of(rate)
+
+
+def _makes_sense(record: NDArray[np.void]) -> bool:
+    """Whether a record that was read back can be one of ours: a damaged one must not spoil what others are taught."""
+    numbers = [record[name] for name in ("asked", "sums", "heard", "requests", "burst", "heard_at")]
+    within = all(bool(((each >= 0.0) & (each <= MAX_KEPT)).all()) for each in numbers)
+    return within and bool(np.abs(record["since"]) <= MAX_KEPT)
 
 
 def compile_ahead() -> None:

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from afresh.errors import InputError
 from afresh.sim.history import Floats, History, make_history
+from afresh.units import show_size
 
 CREATE, MODIFY, MOVE, DELETE = range(4)
+MAX_UNPACKED_BYTES = 4 << 30  # of a .npz
 # Arrays of a .npz that say of a modification that it is none, and by which value.
 _NO_CHANGE = {"technical": 1, "text_changed": 0}
 _WEIGHT_NAMES = ("weight", "popularity", "requests", "count")
@@ -50,9 +52,16 @@ def read_history(path: Path) -> Recorded:
 
 def _from_npz(path: Path) -> Recorded:
     try:
+        with zipfile.ZipFile(path) as packed:
+            unpacked = sum(each.file_size for each in packed.infolist())
+        if unpacked > MAX_UNPACKED_BYTES:
+            raise InputError(
+                f"{path} unpacks to {show_size(unpacked)}, more than {show_size(MAX_UNPACKED_BYTES)}.",
+                hint="Leave arrays out that are not needed, or cut the history in parts.",
+            )
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in ("ts", "page", "kind", *_NO_CHANGE) if name in file}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError, MemoryError) as error:
         raise InputError(f"{path} is not an .npz of plain arrays: {error}.", hint=_HISTORY_HINT) from None
     for name in ("ts", "page"):
         if name not in arrays:

@@ -199,9 +199,9 @@ class Few(PricedByPicks):
         if best <= 0:
             # Nothing is worth a crawl yet; values move with time, so look again at the next tick.
             return Wait(now + 1.0 / self.budget, "nothing to gain")
-        copied = (opens <= now) & (kept.current[:count] > -inf) & (kept.request_rate[:count] > 0)
-        if self._sweeps_now() and copied.any():
-            slot = left_alone_longest(np.flatnonzero(copied), kept.current, kept.request_rate, now)
+        swept = (opens <= now) & (kept.request_rate[:count] > 0)
+        if self._sweeps_now() and swept.any():
+            slot = left_alone_longest(np.flatnonzero(swept), kept.current, kept.request_rate, now)
             best = self._worth_of(slot, now)
         elif kept.current[slot] > -inf:
             self._learn_price(best, len(self))

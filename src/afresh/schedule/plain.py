@@ -167,9 +167,9 @@ class Plain(PricedByPicks):
         if best <= 0:
             # Nothing is worth a crawl yet; values move with time, so look again at the next tick.
             return Wait(now + 1.0 / self.budget, "nothing to gain")
-        copied = may_go & (pages["current"] > -np.inf) & (pages["request_rate"] > 0)
-        if self._sweeps_now() and copied.any():
-            slot = left_alone_longest(np.flatnonzero(copied), pages["current"], pages["request_rate"], now)
+        swept = may_go & (pages["request_rate"] > 0)
+        if self._sweeps_now() and swept.any():
+            slot = left_alone_longest(np.flatnonzero(swept), pages["current"], pages["request_rate"], now)
             best = float(urgency[slot])
         elif pages[slot]["current"] > -np.inf:
             self._learn_price(best, len(self))

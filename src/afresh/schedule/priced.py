@@ -23,9 +23,9 @@ def picks_between_sweeps(share: float) -> int:
     >>> picks_between_sweeps(0.1), picks_between_sweeps(0.0)
     (10, 0)
     """
-    if not 0.0 <= share <= 1.0:
-        raise ValueError(f"sweep must lie between 0 and 1, not {share}")
-    return round(1.0 / share) if share > 0.0 else 0
+    if not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
+        raise ValueError(f"sweep must lie between 0 and 1, not {share!r}")
+    return min(round(1.0 / max(share, 1e-18)), MANY_PICKS) if share > 0.0 else 0
 
 
 def left_alone_longest(
@@ -34,6 +34,7 @@ def left_alone_longest(
     """Whose copy is oldest, in intervals that pages deserve of which nothing but the request rate is known.
 
     Among pages that change equally seldom the best interval goes with one over the square root of the request rate.
+    A page without a copy goes first. Otherwise it would never be crawled where its host is free only at such moments.
     """
     return int(slots[np.argmax((now - current[slots]) * np.sqrt(request_rate[slots]))])
 

@@ -260,7 +260,7 @@ def _pick_oldest(core: int, now: float) -> int:
         slot = control.oldest_hand if control.oldest_hand < control.used else 0
         control.oldest_hand = slot + 1
         page = page_at(core, slot)
-        waits = (page.place == WHEEL or page.place == READY) and page.current > -math.inf
+        waits = (page.place == WHEEL or page.place == READY) and page.request_rate > 0.0
         missed = (now - page.current) * math.sqrt(page.request_rate) if waits else 0.0
         if missed > longest and may_go_at(core, page) <= now and host_is_ready(core, slot, now):
             found, longest = slot, missed

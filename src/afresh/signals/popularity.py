@@ -23,9 +23,10 @@ class Report:
 
         A host's popularity is shared by its pages. A page that is not named is taken for the least popular one.
 
-        >>> Report(hosts={"a.example": 9.0, "b.example": 1.0}).relative({"a.example": 2, "b.example": 1},
-        ...     [("u", "a.example"), ("v", "a.example"), ("w", "b.example")])
-        {'u': 1.35, 'v': 1.35, 'w': 0.3}
+        >>> report = Report(hosts={"a.example": 8.0, "b.example": 2.0})
+        >>> kept = {"a.example": 2, "b.example": 1}
+        >>> report.relative(kept, [("u", "a.example"), ("v", "a.example"), ("w", "b.example")])
+        {'u': 1.2, 'v': 1.2, 'w': 0.6}
         """
         found: dict[str, float | None] = {}
         for url, host in pages:

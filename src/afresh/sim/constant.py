@@ -42,7 +42,12 @@ def best_rates(history: History, begin: float, budget: float) -> Floats:
             low = middle
         else:
             high = middle
-    return rates(float(np.exp(high)))
+    # Where gaps are all alike, rates jump at a price: what it leaves of the budget is spent between the two.
+    few, many = rates(float(np.exp(high))), rates(float(np.exp(low)))
+    missing, more = float(budget * span - few @ lived), float((many - few) @ lived)
+    if missing <= 0.0 or not 0.0 < more < np.inf:
+        return few
+    return np.asarray(few + min(missing / more, 1.0) * (many - few))
 
 
 def _gaps(history: History, begin: float) -> tuple[Floats, Floats, NDArray[np.int64]]:
