@@ -131,12 +131,12 @@ class StoreSettings:
     """Where copies and history are kept."""
 
     path: Path = _setting("afresh.db", _path, "The file that holds pages, copies, history and beliefs.")
-    history: int = _setting(100, _count, "How many of its latest crawls are kept of each page.")
+    history: int = _setting(100, _count, "How many of the latest crawls of each page are kept.")
     max_bytes: int = _setting(
-        "0B", size, "The store takes nothing new from 95 % of this on, and does not grow beyond it; 0B: no bound."
+        "0B", size, "From 95 % of this on the store accepts no new pages, and it does not grow beyond it; 0B: no bound."
     )
     max_inbox: int = _setting(
-        "64MiB", size, "How much may wait in the inbox while no `afresh run` takes it; more is refused."
+        "64MiB", size, "How much may wait in the inbox while no `afresh run` reads it; more is refused."
     )
 
 
@@ -149,25 +149,29 @@ class CrawlSettings:
         [], _budget_hours, 'Other budgets at other hours, UTC or with a zone: ["mon-fri 08:00-18:00 = 10/min"].'
     )
     policy: str = _setting(
-        "value", _policy, "What decides who goes next: the value of a crawl, or a rule of others to compare it with."
+        "value",
+        _policy,
+        "What picks the next page: the value of a crawl, or the rule of another crawler to compare it with.",
     )
     sweep: float = _setting(
         0.1, _share, "This share of the crawls, rounded to one in n, visits the copies left alone longest; 0: none."
     )
     concurrency: int = _setting(64, _count, "How many fetches may be under way at once.")
     max_unwritten: int = _setting(
-        "256MiB", size, "Largest sum of bodies in memory that are not yet stored; at this no new fetch begins."
+        "256MiB", size, "Largest total of bodies in memory that are not yet stored; at this size no new fetch begins."
     )
-    grace: float = _setting("10s", duration, "How long fetches under way may take to finish after a stop signal.")
+    grace: float = _setting("10s", duration, "How long fetches under way may continue after a stop signal.")
     gone_retry: float = _setting(
-        "1h", _some_time, "A page that is gone (404, 410) is checked again after this, then twice as late each time."
+        "1h",
+        _some_time,
+        "A page that is gone (404, 410) is checked again after this time, which doubles with each check.",
     )
     request_memory: float = _setting("30d", duration, "How long requests count for a page's ordinary request rate.")
-    burst_memory: float = _setting("12h", duration, "How long they count for a burst of interest above it.")
+    burst_memory: float = _setting("12h", duration, "How long requests count for a burst of interest above that rate.")
     never: tuple[str, ...] = _setting(
-        [], _hosts, "Hosts that are never asked anything, such as example.org, or whole domains, *.example.net."
+        [], _hosts, "Hosts that are never contacted, such as example.org, or whole domains, such as *.example.net."
     )
-    sitemaps: bool = _setting(True, _yes_or_no, "Let `afresh crawl` read the sitemaps that robots.txt names.")
+    sitemaps: bool = _setting(True, _yes_or_no, "`afresh crawl` reads the sitemaps that robots.txt names.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +187,13 @@ class FetchSettings:
     allow_downgrade: bool = _setting(False, _yes_or_no, "Follow redirects from https to http.")
     allow_private: bool = _setting(False, _yes_or_no, "Also fetch from private and loopback addresses.")
     allow_networks: tuple[IPv4Network | IPv6Network, ...] = _setting(
-        "", _networks, "Private networks to fetch from all the same, such as 10.1.0.0/16, with commas between."
+        "", _networks, "Private networks to fetch from nevertheless, such as 10.1.0.0/16, separated by commas."
     )
     allow_ports: frozenset[int] = _setting(
-        "", _ports, "Ports to fetch from besides 80, 443 and those from 1024 that belong to no other service."
+        "", _ports, "Ports to fetch from, besides 80, 443 and those from 1024 on that belong to no other service."
     )
     unverified_hosts: tuple[str, ...] = _setting(
-        "", _words, "Host names whose certificate is not checked, with commas between."
+        "", _words, "Host names whose certificate is not checked, separated by commas."
     )
 
 
@@ -197,17 +201,21 @@ class FetchSettings:
 class PolitenessSettings:
     """How long a host is left alone between fetches."""
 
-    factor: float = _setting(10.0, _number(0), "A host rests this many times as long as its last answer took,")
+    factor: float = _setting(
+        10.0, _number(0), "After an answer, a host rests for this many times the time that the answer took,"
+    )
     shortest_gap: float = _setting("1s", duration, "but at least this long,")
     longest_gap: float = _setting("5min", duration, "and at most this long.")
     first_back_off: float = _setting("10s", duration, "Rest after a failure; it doubles with each failure in a row,")
-    longest_back_off: float = _setting("1h", duration, "up to this; also the longest Retry-After that is obeyed.")
-    address_at_once: int = _setting(8, _count, "How many hosts on one network address are asked at once, at most.")
-    address_share: float = _setting(
-        0.1, _number(0), "An address rests for this share of the rest that a host gets, whichever host was asked."
+    longest_back_off: float = _setting("1h", duration, "up to this; also the longest Retry-After that is respected.")
+    address_at_once: int = _setting(
+        8, _count, "At most this many hosts on one network address are asked at the same time."
     )
-    address_names: int = _setting(10_000, _count, "How many hosts on one address are fetched from, at most.")
-    robots: bool = _setting(True, _yes_or_no, "Obey robots.txt; false only for hosts of your own.")
+    address_share: float = _setting(
+        0.1, _number(0), "After a request to any of its hosts, an address rests for this share of the host's rest."
+    )
+    address_names: int = _setting(10_000, _count, "At most this many hosts on one address are fetched from.")
+    robots: bool = _setting(True, _yes_or_no, "Obey robots.txt. Set false only for your own hosts.")
 
 
 def _selectors(value: Any) -> tuple[str, ...]:
@@ -227,7 +235,7 @@ def _importance(value: Any) -> Importance | None:
 
 
 def _site_host(value: Any) -> str:
-    """A rule for what is no host name would never be asked for, and nobody would be told."""
+    """The host of a rule; a rule for something that is no host name would silently never apply."""
     if value and not (isinstance(value, str) and _HOST.fullmatch(value)):
         raise ConfigError(f"{value!r} is not a host.", hint='Write it like "example.org" or "*.example.net".')
     return str(value).lower()
@@ -240,7 +248,7 @@ def _site_path(value: Any) -> str:
 
 
 def _or_nothing(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """As `read`, but an empty text says nothing."""
+    """Like `read`, but an empty text gives None."""
     return lambda value: None if value == "" else read(value)
 
 
@@ -264,16 +272,18 @@ def _hours_text(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SiteSettings:
-    """What counts as a change on one site, and how often it is crawled; as many of these tables as you like.
+    """What counts as a change on one site, and how often it is crawled. There may be any number of these tables.
 
-    Of several that hold for a page the most specific one wins: a name before a domain, a long path before a short one.
+    If several match a page, the most specific one wins: a name before a domain, a long path before a short one.
     """
 
     host: str = _setting("", _site_host, "The site's host name, or a whole domain: *.example.net.")
-    path: str = _setting("", _site_path, "Only pages below it, such as /news/*; empty: all.")
-    keep: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what counts; empty: all that is shown.")
+    path: str = _setting("", _site_path, "Only pages with this path, such as /news/*. Empty: all.")
+    keep: tuple[str, ...] = _setting(
+        [], _selectors, "CSS selectors of what counts. Empty: everything that the page shows."
+    )
     drop: tuple[str, ...] = _setting([], _selectors, "CSS selectors of what does not count.")
-    compare: str = _setting("text", _way, '"text": what the pages show counts; "bytes": every byte does.')
+    compare: str = _setting("text", _way, '"text": the text that pages show counts; "bytes": every byte counts.')
     importance: Importance | None = _setting(
         "", _importance, 'Requests per second of each page, or "x5": five times what is learned. Empty: learned.'
     )
@@ -287,7 +297,7 @@ class SiteSettings:
         "", _hours_text, "Pages are crawled within these hours, UTC or with a zone: mon-fri 08:00-18:00. Empty: always."
     )
     budget: float | None = _setting(
-        "", _or_nothing(_site_budget), "Crawls of each host that this holds for, at most: 100/h. Empty: no limit."
+        "", _or_nothing(_site_budget), "At most this many crawls of each matching host, such as 100/h. Empty: no limit."
     )
 
 
@@ -303,12 +313,12 @@ class Config:
 
     @property
     def importance(self) -> dict[str, Importance]:
-        """That of the pages of each site that was given one."""
+        """The importance of the pages of each site that has one set."""
         whole = [site for site in self.site if not site.path and not site.host.startswith("*.")]
         return {site.host: site.importance for site in whole if site.importance is not None}
 
 
-# The tables that stand once; [[site]] may stand any number of times.
+# The tables that may appear once; [[site]] may appear any number of times.
 TABLES: dict[str, type] = {
     each.name: cast(type, each.default_factory) for each in fields(Config) if each.name != "site"
 }
@@ -317,7 +327,7 @@ TABLES: dict[str, type] = {
 def load(path: Path | None = None) -> Config:
     """The settings in a file; without a path, those in ./afresh.toml if it is there, else the defaults.
 
-    A relative store path is meant from the folder that the file is in.
+    A relative store path is relative to the folder that the file is in.
     """
     if path is None:
         if not DEFAULT_PATH.exists():
@@ -358,7 +368,7 @@ def parse(text: str, where: str = "the settings") -> Config:
 
 
 def _check_order(polite: PolitenessSettings, where: str) -> None:
-    """Refuse rests whose shortest is longer than the longest."""
+    """Refuse a shortest rest that is longer than the longest."""
     for least, most in (("shortest_gap", "longest_gap"), ("first_back_off", "longest_back_off")):
         low, high = getattr(polite, least), getattr(polite, most)
         if low > high:
@@ -370,7 +380,7 @@ def _check_order(polite: PolitenessSettings, where: str) -> None:
 
 
 def _unknown_table(name: str, where: str) -> ConfigError:
-    """What is wrong with a name that stands outside all tables, or above a table that there is none of."""
+    """What is wrong with a name outside all tables, or with the name of a table that does not exist."""
     owners = [table for table, settings in TABLES.items() if name in {each.name for each in fields(settings)}]
     if owners:
         return ConfigError(f"{name} stands outside its table ({where}).", hint=f"Write it below a line [{owners[0]}].")
@@ -438,8 +448,10 @@ def reference() -> str:
     lines = [
         "# Settings",
         "",
-        "All settings of `afresh.toml`; this page is made from `afresh/config.py` by `make docs`. None is needed:",
-        "`afresh init` writes a file in which every one stands commented out at its default.",
+        "After reading this page you can set everything that `afresh.toml` holds. No setting is required:",
+        "`afresh init` writes a file with every setting commented out at its default.",
+        "",
+        "`make docs` generates this page from `afresh/config.py`.",
         "",
     ]
     for table, settings in [*TABLES.items(), ("[site]", SiteSettings)]:

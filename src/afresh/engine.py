@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from afresh.estimate import Learner
 
 Heard = Mapping[tuple[int, int], int]
-NOTHING: Heard = {}  # one for all pages of which nothing was heard
+NOTHING: Heard = {}  # shared by all pages about which nothing was heard
 STATED = 20_000  # pages at most that tell of the whole collection
 PIECE = 1_000  # of them that are gathered in one go
 NO_LIMITS = (0.0, math.inf)
@@ -454,7 +454,7 @@ class Engine:
         return found
 
     def survey(self, now: float, most: int = STATED) -> Survey:
-        """What is needed to state how fresh all copies are now; of more pages than `most`, so many from all sites."""
+        """What is needed to state how fresh all copies are now; of more than `most` pages, that many from all sites."""
         gathering = self.gather_survey(now, most)
         while True:
             try:
@@ -465,7 +465,7 @@ class Engine:
     def gather_survey(self, now: float, most: int = STATED) -> Generator[None, None, Survey]:
         """`survey`, in pieces of a few milliseconds, so that others have a turn in between.
 
-        What it states is reckoned by whoever asks it, in any thread: it shares nothing with the engine.
+        The caller computes what it states, in any thread: it shares nothing with the engine.
         """
         slots = self._in_turn("survey", most) if len(self._tracked) > most else list(self._tracked)
         weights: list[float] = []

@@ -49,7 +49,7 @@ class Importance:
     times: bool = False
 
     def of(self, learned: float) -> float:
-        """The request rate to reckon with, where this one was learned."""
+        """The request rate to use, where this one was learned."""
         return self.value * learned if self.times else self.value
 
 
@@ -167,7 +167,7 @@ class Beliefs:
     false_rate: float = 0.0  # ν: signals that mean nothing
     observations: int = 0  # crawls that taught us this
     # How surely the rate of silent changes is known: it is taken to be Gamma distributed round α, with this shape. A
-    # rate of which little is known has a shape of 1 or less; infinity: it is known exactly.
+    # rate about which little is known has a shape of 1 or less; infinity: it is known exactly.
     shape: float = inf
 
     @property
@@ -239,20 +239,20 @@ class HostState:
     failures: int = 0  # in a row, up to now
     reason: str = ""  # of the last of them, or why it is not asked at all; "": all is well
     since: float | None = None  # the first of them
-    # How often it was asked of late, and over how long; what is RECENT_SECONDS old counts for 1/e.
+    # How often it was asked recently, and over how long; what is RECENT_SECONDS old counts for 1/e.
     asked: float = 0.0  # last
     recent_asks: float = 0.0
     recent_seconds: float = 0.0
 
     def recent(self, now: float) -> tuple[float, float]:
-        """How often the host was asked of late, and over how many seconds, as they count now."""
+        """How often the host was asked recently, and over how many seconds, as they count now."""
         if not self.recent_asks:
             return 0.0, 0.0
         left = exp(-max(now - self.asked, 0.0) / RECENT_SECONDS)
         return self.recent_asks * left, self.recent_seconds * left + RECENT_SECONDS * (1.0 - left)
 
     def rate(self, now: float) -> float:
-        """Requests a second of late; 0 if it was not asked yet, or only just for the first time.
+        """Recent requests a second; 0 if it was not asked yet, or only just for the first time.
 
         >>> round(HostState("example.org", asked=100.0, recent_asks=60.0, recent_seconds=60.0).rate(now=101.0), 2)
         0.98

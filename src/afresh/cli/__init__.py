@@ -42,19 +42,19 @@ app = typer.Typer(
 app.command("init", short_help="Write a commented settings file.")(pages.init)
 app.command("add", short_help="Keep pages fresh from now on.")(pages.add)
 app.command("remove", short_help="Forget pages.")(control.remove)
-app.command("pause", short_help="Crawl pages, a host or everything no more for now.")(control.pause)
+app.command("pause", short_help="Stop crawling pages, a host or everything for now.")(control.pause)
 app.command("resume", short_help="Undo pause.")(control.resume)
 app.command("refresh", short_help="Crawl pages now, ahead of all others.")(control.refresh)
 app.command("signal", short_help="Say that pages may have changed.")(control.signal)
-app.command("requests", short_help="Learn from access logs what is asked for.")(requests.requests)
+app.command("requests", short_help="Learn from access logs which pages are requested.")(requests.requests)
 app.command("run", short_help="Crawl until stopped.")(run.run)
 app.command("crawl", short_help="Discover a site and keep it fresh.")(run.crawl)
-app.command("status", short_help="How the collection is.")(status.status)
+app.command("status", short_help="How fresh the collection is.")(status.status)
 app.command("show", short_help="All about one page: when it is due, and why.")(show.show)
-app.command("hosts", short_help="Hosts: pages, rate, rest, failures; most troubled first.")(hosts.hosts)
+app.command("hosts", short_help="Hosts: pages, rate, rest, failures; most failures first.")(hosts.hosts)
 app.command("changes", short_help="What was found new, changed or gone, as JSON lines.")(feeds.changes)
 app.command("export", short_help="Write all copies as WARC or JSON lines.")(feeds.export)
-app.command("backup", short_help="Copy the whole store, also while it is in use.")(upkeep.backup)
+app.command("backup", short_help="Copy the whole store, even while it is in use.")(upkeep.backup)
 app.command("compact", short_help="Give back the space that the store does not use.")(upkeep.compact)
 app.command("plan", short_help="What a budget buys, and what a goal costs.")(plan.plan)
 app.command("web", short_help="Serve a synthetic web on loopback.")(play.web)
@@ -67,17 +67,17 @@ experiments = typer.Typer(
     rich_markup_mode=None,
 )
 experiments.command("list", short_help="The published figures.")(lab.list_experiments)
-experiments.command("run", short_help="Make a published figure again.")(lab.run)
+experiments.command("run", short_help="Reproduce a published figure.")(lab.run)
 experiments.command("compare", short_help="All policies on a synthetic collection.")(replay.compare)
 experiments.command("replay", short_help="All policies over a recorded history.")(replay.replay)
 experiments.command("contest", short_help="Every peer over many histories, summed up.")(contest.contest)
-experiments.command("report", short_help="One HTML page of what was made.")(lab.report)
+experiments.command("report", short_help="One HTML page of all results.")(lab.report)
 app.add_typer(experiments, name="lab", short_help="Experiments, comparisons, replays.")
 
 
 @app.callback(invoke_without_command=True)
 def version(
-    version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
 ) -> None:
     """Keep copies of things that change elsewhere as fresh as a limited budget allows.
 
@@ -94,7 +94,7 @@ def version(
 
 
 def _refuse(error: TyperException) -> NoReturn:
-    """Say what is wrong with the words of a command as with all other input: one sentence, and a hint."""
+    """Report a wrong command line like all other bad input: one sentence and a hint."""
     context = getattr(error, "ctx", None)
     message = error.format_message().rstrip()
     if message.startswith("Usage:"):  # nothing was said: the help itself
@@ -109,7 +109,7 @@ def _refuse(error: TyperException) -> NoReturn:
 
 
 def main() -> None:
-    """Run the command line; the door for `afresh` in the shell."""
+    """Run the command line; the entry point of `afresh` in the shell."""
     read_by_a_pipe()
     try:
         try:

@@ -31,7 +31,7 @@ MOST_BY_RULE = 200_000  # pages that a rule of somebody else's looks at for ever
 
 
 def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
-    """An engine with the settings' budget and politeness, for so many pages, or for more that are yet to be found."""
+    """An engine with the settings' budget and politeness, for this many pages, or more that are yet to be found."""
     budget = config.crawl.budget
     return Engine(
         scheduler=scheduler_for(config, max(pages, to_come)),
@@ -81,7 +81,7 @@ def politeness_of(config: Config) -> Politeness:
 
 
 async def take_up(config: Config, daemon: Daemon) -> None:
-    """Let a running daemon go on with other settings: budgets, rules of sites, politeness, how much at once.
+    """Let a running daemon continue with other settings: budgets, rules of sites, politeness, how much at once.
 
     The others need a new start: where the store is, how pages are fetched and compared, the policy.
     """
@@ -94,7 +94,7 @@ async def take_up(config: Config, daemon: Daemon) -> None:
 
 
 def rules_for(config: Config) -> SiteRules:
-    """What the settings say of sites."""
+    """The rules for sites in the settings."""
     return SiteRules(
         SiteRule(
             site.host,
@@ -123,7 +123,7 @@ def compile_all() -> None:
 
 
 def _explain_once() -> None:
-    """Load what tells when a page is due, so that no crawl waits while somebody asks for the first time."""
+    """Load the code that says when a page is due, so that the first question about it delays no crawl."""
     scheduler = Few(budget=1.0)
     slot = scheduler.add(request_rate=1.0, change_rate=0.1, now=0.0, age=1.0, shape=2.0)
     scheduler.resume_price(5.0)
@@ -131,7 +131,7 @@ def _explain_once() -> None:
 
 
 def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:
-    """A fetcher within the settings' limits; its moments are the daemon's."""
+    """A fetcher within the settings' limits, on the daemon's clock."""
     contact = f" (+{config.fetch.contact})" if config.fetch.contact else ""
     fetch = config.fetch
     return Http(

@@ -20,7 +20,9 @@ _MAX_NAME = 300
 
 
 def contest(
-    files: Annotated[list[Path], typer.Argument(help="Histories as for `lab replay`; of a folder, all its .npz.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Histories as for `lab replay`; for a folder, all its .npz files.")
+    ],
     visits: Annotated[str, typer.Option(help="Visits a page in the scored time, comma-separated.")] = "5,20,80",
     every: Annotated[str, typer.Option(help="Instead: time between two visits to a page, such as 6h,24h.")] = "",
     weights: Annotated[list[str] | None, typer.Option(help="equal, zipf; default: both.")] = None,
@@ -31,7 +33,7 @@ def contest(
     names: Annotated[
         bool, typer.Option("--names", help="Take addresses from NAME.items.txt.gz or NAME.pages.txt.gz beside a file.")
     ] = False,
-    apart: Annotated[bool, typer.Option("--apart", help="Pages tell nothing about each other.")] = False,
+    apart: Annotated[bool, typer.Option("--apart", help="Treat pages as independent of each other.")] = False,
     by_changes: Annotated[
         bool, typer.Option("--by-changes", help="Also show our visits by the number of true changes of a page.")
     ] = False,
@@ -41,10 +43,11 @@ def contest(
     plot: PlotFile = None,
     into: Into = None,
 ) -> None:
-    """Hold our schedule against every peer over all given histories, budgets, weights and signals, and sum it up.
+    """Compare our schedule with every peer over all given histories, budgets, weights and signals, with a summary.
 
-    Signals: weak has recall 0.5 and precision 0.2, good 0.8 and 0.8, late is good and late by 1 % of the time between
-    two visits. Peers hear no signals, and most do not know the weights: each runs once and is scored under all.
+    Signals: weak has recall 0.5 and precision 0.2, good has 0.8 and 0.8. Late signals are good ones, delayed by 1 % of
+    the time between two visits. Peers hear no signals, and most do not know the weights: each runs once and is scored
+    under all weights.
 
     Example: afresh lab contest histories/ --visits 20 --signals none --by-changes --json rows.json --plot picture.png
     """

@@ -52,9 +52,9 @@ def pause(
     store: StoreFile = None,
     json: Json = False,
 ) -> None:
-    """Crawl some pages no more until `afresh resume`: these URLs, a host, or everything if nothing is named.
+    """Stop crawling until `afresh resume`: these URLs, a host, or everything if nothing is named.
 
-    Copies stay, and a running `afresh run` hears of it within a second. What is being fetched is still stored.
+    Copies stay, and a running `afresh run` obeys within a second. Fetches under way are still stored.
 
     Example: afresh pause --host example.com
     """
@@ -69,9 +69,9 @@ def resume(
     store: StoreFile = None,
     json: Json = False,
 ) -> None:
-    """Undo `afresh pause`: for these URLs, for a host, or of everything if nothing is named.
+    """Undo `afresh pause`: for these URLs, for a host, or for everything if nothing is named.
 
-    Each undoes its own kind: a page that was paused by its URL stays paused when everything is resumed.
+    Each kind undoes only itself: a page that was paused by its URL stays paused when everything is resumed.
 
     Example: afresh resume --host example.com
     """
@@ -123,7 +123,7 @@ def refresh(
 ) -> None:
     """Crawl pages now, ahead of all others, as soon as the budget and their hosts allow it.
 
-    Without a running `afresh run` they are the first that it crawls when it starts.
+    Without a running `afresh run`, the next one crawls them first when it starts.
 
     Example: afresh refresh https://example.com/news
     """
@@ -137,16 +137,16 @@ def refresh(
 
 def signal(
     urls: Annotated[list[str] | None, typer.Argument(help="Pages that may have changed.")] = None,
-    sender: Annotated[str, typer.Option(help="Who says so; how far each is believed is learned.")] = "manual",
+    sender: Annotated[str, typer.Option(help="Who says so; afresh learns how reliable each sender is.")] = "manual",
     file: UrlFile = None,
     key: Annotated[
-        str, typer.Option(help="A name for this very signal: sent again with the same key, it counts once.")
+        str, typer.Option(help="A name for this signal: sent again with the same key, it counts once.")
     ] = "",
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Json = False,
 ) -> None:
-    """Say that pages may have changed. How far that is believed is learned for each sender.
+    """Say that pages may have changed. afresh learns for each sender how often that is true.
 
     Example: afresh signal https://example.com/news --sender cms
     """

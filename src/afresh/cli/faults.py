@@ -1,4 +1,4 @@
-"""Faults of our own and warnings during a live display: they go to the log, or are told when the display has ended."""
+"""Faults of our own and warnings during a live display: they go to the log, or are shown after the display ends."""
 
 import asyncio
 import logging
@@ -71,7 +71,7 @@ class Faults(logging.Handler):
             self.log.write("warning" if is_warning else "note", {"message": message, "from": record.name})
 
     def say(self, message: str) -> None:
-        """Something that somebody asked for was done, or could not be: to the log, or to the terminal at once."""
+        """Report that a request was carried out, or could not be: to the log, or directly to the terminal."""
         if self.log is not None:
             self.log.write("note", {"message": message})
         else:

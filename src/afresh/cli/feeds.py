@@ -19,18 +19,18 @@ BATCH = 1000
 
 def changes(
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Wait for more instead of leaving at the end.")
+        bool, typer.Option("--follow", "-f", help="Wait for more instead of stopping at the end.")
     ] = False,
-    after: Annotated[int, typer.Option(help="Begin behind this number, the last one you have seen.", min=0)] = 0,
+    after: Annotated[int, typer.Option(help="Begin after this number, the last one you have seen.", min=0)] = 0,
     every: Annotated[float, typer.Option(help="With --follow: look for more this often, in seconds.", min=0.05)] = 1.0,
     config: ConfigFile = None,
     store: StoreFile = None,
-    json: Annotated[bool, typer.Option("--json", help="As always here: JSON lines.")] = True,
+    json: Annotated[bool, typer.Option("--json", help="Always on: this command prints JSON lines.")] = True,
 ) -> None:
-    """What was found new, changed or gone, as JSON lines in the order in which it was stored.
+    """Print what was found new, changed or gone, as JSON lines in the order in which it was stored.
 
-    Every line has a number that grows; give the last one you have seen to --after and nothing is missed or told twice.
-    The last crawls of each page are kept (setting store.history); what is older is gone from here too.
+    Every line has a growing number. Give the last one you have seen to --after, and nothing is missed or repeated.
+    Only the last crawls of each page are kept (setting store.history); older changes are not listed.
 
     Example: afresh changes --follow --after 1200
     """

@@ -10,7 +10,7 @@ from afresh.store.messages import EVIDENCE, carry_out, drain
 from afresh.store.socket_file import wake
 
 TAKEN_SECONDS = 2.0  # how long a command waits to see its wish taken up; it is safe before
-STUCK_SECONDS = 30.0  # how long it waits for room in a full inbox that nobody empties
+STUCK_SECONDS = 30.0  # how long it waits for room in a full inbox that no runner empties
 PIECE = 50  # entries at a time
 
 
@@ -25,7 +25,7 @@ class Handed:
 
 
 def hand_over(kept: Sqlite, entries: Sequence[Entry]) -> Handed:
-    """Make entries durable. Wishes take effect at once if nobody runs on the store; evidence waits for somebody."""
+    """Make entries durable. Without a runner, wishes take effect immediately; evidence waits for a runner."""
     try:
         kept.claim(brief=True)
     except StoreLocked:

@@ -1,4 +1,4 @@
-"""SIGHUP: the one place that knows what is done anew when it comes."""
+"""SIGHUP: the one place that knows what to do again when it comes."""
 
 import asyncio
 import signal
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Hangup:
-    """What to do at SIGHUP: open the log again, read the settings again. Whoever wants to hear of it adds itself.
+    """What to do at SIGHUP: open the log again, read the settings again. Each interested part adds itself.
 
     Actions run on the event loop in the order in which they were added; a fault in one is told and stops no other.
     """
@@ -23,7 +23,7 @@ class Hangup:
         loop.add_signal_handler(signal.SIGHUP, self.act, loop)
 
     def act(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Do all that is to be done."""
+        """Call everything that was added."""
         for action in self._actions:
             try:
                 action()

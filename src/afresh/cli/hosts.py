@@ -21,15 +21,15 @@ HEADING = f"{'host':{HOST_WIDTH}}   pages  copies       rate   rests  robots.txt
 
 
 def hosts(
-    name: Annotated[str, typer.Argument(help="Only hosts whose name holds this.", show_default=False)] = "",
+    name: Annotated[str, typer.Argument(help="Only hosts whose name contains this.", show_default=False)] = "",
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Json = False,
 ) -> None:
-    """Hosts with pages in the store, those in most trouble first: pages, copies, rate, rest, robots.txt, failures.
+    """List hosts with pages in the store: pages, copies, rate, rest, robots.txt, failures. Most failures come first.
 
-    The rate is how often a host was asked of late, in about an hour. Hosts that crawl.never names without having
-    pages here are listed too, with 0 pages, as they stand in the settings.
+    The rate is how often a host was asked recently, over about an hour. Hosts in crawl.never that have no pages here
+    are listed too, with 0 pages, as they are written in the settings.
 
     Example: afresh hosts example.org --json
     """
@@ -45,7 +45,7 @@ def hosts(
 
 
 def _hosts(kept: Store, never: tuple[str, ...], when: float) -> Iterator[dict[str, Any]]:
-    """Those with most pages in trouble first; what takes a look each is looked up one after the other."""
+    """Hosts with most failing pages first; facts that need a lookup for each host are read one by one."""
     from afresh.frontier import HostPatterns, in_trouble
 
     unwanted, states = HostPatterns(never), {state.host: state for state in kept.hosts()}
@@ -103,7 +103,7 @@ def _failing(kept: Store) -> tuple[dict[str, Counter[str]], Counter[str]]:
 
 
 def _robots(kept: Store, host: str) -> dict[str, Any] | None:
-    """What is known of a host's robots.txt; None if it was not asked for, or is not known any more."""
+    """What is known of a host's robots.txt; None if it was not requested, or is no longer known."""
     for scheme in SCHEMES:
         name = f"robots {scheme}://{host}"
         if (text := kept.get(name)) is not None:

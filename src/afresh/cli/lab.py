@@ -23,8 +23,8 @@ from afresh.units import show_duration
 if TYPE_CHECKING:
     from afresh.lab import Experiment, Result
 
-Seed = Annotated[int, typer.Option(help="Everything random follows from it.", min=0)]
-Jobs = Annotated[int | None, typer.Option(help="Processes; default: one a core.", min=1, show_default=False)]
+Seed = Annotated[int, typer.Option(help="Seed of all random numbers.", min=0)]
+Jobs = Annotated[int | None, typer.Option(help="Processes; default: one for each core.", min=1, show_default=False)]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the rows to this file as well.")]
 PlotFile = Annotated[Path | None, typer.Option("--plot", help="Draw a picture, .png or .svg.")]
 Into = Annotated[
@@ -35,7 +35,7 @@ LINE_EVERY = 5.0  # seconds, where there is no terminal
 
 
 def list_experiments(json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False) -> None:
-    """List the published figures that can be made again.
+    """List the published figures that can be reproduced.
 
     Example: afresh lab list
     """
@@ -69,7 +69,7 @@ def run(
     plot: PlotFile = None,
     into: Into = None,
 ) -> None:
-    """Make a published figure again: every policy in the same worlds, with standard errors and the ceiling.
+    """Reproduce a published figure: every policy in the same worlds, with standard errors and the ceiling.
 
     Example: afresh lab run fig4 --pages 100 --reps 20 --json fig4.json --plot fig4.png
     """
@@ -148,11 +148,11 @@ def _show(result: "Result") -> None:
     console.print(table)
 
 
-Wide = Annotated[bool, typer.Option("--wide", help="All columns, whatever the width of the terminal.")]
+Wide = Annotated[bool, typer.Option("--wide", help="Show all columns, whatever the width of the terminal.")]
 
 
 def print_whole(table: Table) -> None:
-    """Print a table that is wider than the terminal all the same: nothing is cut."""
+    """Print a table in full even if it is wider than the terminal."""
     Console(file=console.file, width=max(console.width, WIDEST), highlight=False, markup=False).print(table)
 
 
@@ -189,7 +189,7 @@ class _Lines:
         Thread(target=self._tell, daemon=True).start()
 
     def show(self, done: int, total: int) -> None:
-        """So many are done of all."""
+        """Report how many of all are done."""
         self.done, self.total = done, total
 
     def _tell(self) -> None:
@@ -199,7 +199,7 @@ class _Lines:
 
 
 class Keeper:
-    """Where results go besides the screen; says before the work that a file cannot be written."""
+    """Where results go besides the screen; reports before the work starts that a file cannot be written."""
 
     def __init__(self, name: str, json: Path | None, plot: Path | None, into: Path | None) -> None:
         self.name, self.json, self.plot, self.into = name, json, plot, into

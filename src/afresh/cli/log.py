@@ -122,7 +122,7 @@ class Log:
                 return
 
     def _is_unlinked(self) -> bool:
-        """Whether the file was removed: what is written to it would be seen by nobody."""
+        """Whether the file was removed: lines written to it would be lost."""
         if self._handle is None:
             return True
         held = os.fstat(self._handle)
@@ -172,6 +172,6 @@ class Log:
 
 
 def write_to(log: Log, event: Event) -> None:
-    """A listener that writes what the daemon tells."""
+    """A listener that writes the daemon's events."""
     for name, fields in told(event):
         log.write(name, fields)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def settings(config: Path | None, store: Path | None) -> Config:
-    """The settings, with the store given on the command line in place of theirs."""
+    """The settings; a store from the command line replaces theirs."""
     read = load(config)
     site_rules(read)
     return replace(read, store=replace(read.store, path=store)) if store else read
@@ -57,7 +57,7 @@ def require_room(kept: Store) -> None:
 
 
 def require_wanted(host: str, never: Container[str]) -> None:
-    """InputError if a host is one that the settings say never to crawl."""
+    """InputError if the settings say never to crawl one of the hosts."""
     if host in never:
         raise InputError(
             f"{host} is never to be crawled: crawl.never names it.",

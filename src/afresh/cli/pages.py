@@ -22,9 +22,9 @@ MAX_NAMED = 20  # lines that are skipped
 
 def init(
     path: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("afresh.toml"),
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Write a settings file in which every setting stands, commented out, at its default.
+    """Write a settings file with every setting, commented out, at its default.
 
     Example: afresh init
     """
@@ -45,27 +45,27 @@ def add(
     file: Annotated[
         Path | None,
         typer.Option(
-            "--file", "-f", help="A file of URLs, one a line, importance behind a blank; - for standard input."
+            "--file", "-f", help="A file of URLs, one a line, importance after a space; - for standard input."
         ),
     ] = None,
     importance: Annotated[
         str | None,
-        typer.Option(help="Requests per second that the pages are worth, or x5: five times what is learned."),
+        typer.Option(help="Importance in requests per second, or x5: five times what is learned."),
     ] = None,
     shortest: Annotated[str | None, typer.Option(help='Crawl each at most once in this time, such as "10min".')] = None,
     longest: Annotated[str | None, typer.Option(help='Crawl each at least once in this time, such as "1d".')] = None,
     hours: Annotated[str | None, typer.Option(help='Crawl them within these hours, such as "08:00-18:00".')] = None,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip bad lines instead of stopping.")] = False,
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Json = False,
 ) -> None:
     """Keep pages fresh from now on; works while `afresh run` is running.
 
-    Of pages that are known already that is set which is given: importance, intervals, hours. A running `afresh run`
-    takes all of it up within a second.
+    For pages that are already known, it sets the given options: importance, intervals, hours. A running `afresh run`
+    acts on them within a second.
 
-    Nothing is added unless every line can be used (or --skip-bad says to leave the others out).
+    Nothing is added unless every line can be used. With --skip-bad, bad lines are left out.
 
     Example: afresh add https://example.com/ --importance x2
     """
@@ -106,7 +106,7 @@ def add(
 
 
 def _wanted(importance: str | None, shortest: str | None, longest: str | None, hours: str | None) -> dict[str, Any]:
-    """What is said of all pages of a command."""
+    """The options that apply to all pages of a command."""
     said: dict[str, Any] = {}
     if importance is not None:
         said["importance"] = importance_in(importance)

@@ -50,10 +50,10 @@ def plan(
     store: StoreFile = None,
     json: Json = False,
 ) -> None:
-    """What a budget buys: the best freshness that any schedule could reach, budget by budget.
+    """Show what a budget buys: the best freshness that any schedule could reach, budget by budget.
 
-    Reads what is believed of the pages in the store, or a CSV with the columns request_rate and change_rate (both per
-    second), and if you like page (a name), recall, false_rate and cost.
+    Reads what is believed about the pages in the store, or a CSV with the columns request_rate and change_rate (both
+    per second). Optional columns are page (a name), recall, false_rate and cost.
 
     Example: afresh plan --budget 5/s --reach 95% --plot plan.png
     """
@@ -114,7 +114,7 @@ def _reckoned(known: "_Pages", budgets: list[float], goals: list[float]) -> "tup
 class _Pages:
     arrays: dict[str, "npt.NDArray[np.float64]"]
     names: list[str]
-    left_out: int = 0  # pages of which nothing is believed yet
+    left_out: int = 0  # pages about which nothing is believed yet
     budget: float | None = None  # the last runner's, or before any has run the settings'
     allowed: "Allowance | None" = None  # by politeness
 

@@ -20,13 +20,13 @@ HEAD = ("page", "rank", "utility", "refresh_rate", "refresh_probability")
 def shares_of_pages(
     names: Sequence[str], arrays: "dict[str, npt.NDArray[np.float64]]", budget: float
 ) -> Iterator[dict[str, Any]]:
-    """Rank, utility, refresh rate and refresh probability of each page at a budget, the first in rank first.
+    """Rank, utility, refresh rate and refresh probability of each page at a budget, in order of rank.
 
-    - utility: fresh requests, per cost, that the refresh of a copy gains that is stale for certain. A page whose
-      utility is below the price of the budget is left alone.
-    - refresh_rate: refreshes a second, evenly spaced where nothing is heard of the page: the optimum.
-    - refresh_probability: the same for those who cannot space them. At each step of 1/budget seconds one page is drawn
-      by these probabilities, which add up to 1, or less if that is enough for all.
+    - utility: fresh requests, per cost, that a refresh gains if the copy is certainly stale. A page whose utility is
+      below the price of the budget is left alone.
+    - refresh_rate: refreshes a second, evenly spaced while no signal comes: the optimum.
+    - refresh_probability: the same for fetchers that cannot space refreshes evenly. At each step of 1/budget seconds
+      one page is drawn by these probabilities. They add up to 1, or less if that is enough for all pages.
     """
     import numpy as np
 

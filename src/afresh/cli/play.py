@@ -29,7 +29,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="The site's seed: another seed, another site.")] = 1,
     json: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file as well.")] = None,
 ) -> None:
-    """Keep copies of a changing web site fresh for a minute, beside two other schedules, and show who did best.
+    """Keep copies of a changing web site fresh for a minute, beside two other schedules, and show which did best.
 
     The site is synthetic, served over real HTTP on loopback, and a day of its life passes every second. It knows every
     change it makes and counts for every reader whether the copy that each crawler holds is current.
@@ -155,16 +155,16 @@ def web(
     pages: Annotated[int, typer.Option(help="Number of pages.")] = 1000,
     hosts: Annotated[int, typer.Option(help="Number of host names.")] = 20,
     port: Annotated[int, typer.Option(help="Port on loopback.")] = 8700,
-    seed: Annotated[int, typer.Option(help="Everything follows from it.")] = 0,
+    seed: Annotated[int, typer.Option(help="The site's seed: the same seed gives the same site.")] = 0,
     day: Annotated[str, typer.Option(help="How long a day of the site's life lasts.")] = "1d",
     rough: Annotated[bool, typer.Option("--rough", help="With latency, errors, broken answers and lies.")] = False,
     ping: Annotated[str | None, typer.Option(help="Send pings about changes to this URL.", show_default=False)] = None,
     urls: Annotated[Path | None, typer.Option(help="Write the URLs of all pages to this file.")] = None,
 ) -> None:
-    """Serve a synthetic web on loopback, to try afresh or to size a machine before touching the real one.
+    """Serve a synthetic web on loopback, to try afresh or to size a machine before you crawl the real web.
 
-    Give the crawler `allow_private = true` under [fetch]; then add the URLs and run. The site counts what every client
-    asks for and how fresh its copies are: see http://localhost:8700/_site/ while it runs. Ends with Ctrl-C.
+    Set `allow_private = true` under [fetch] for the crawler; then add the URLs and run. The site counts what every
+    client requests and how fresh its copies are: see http://localhost:8700/_site/ while it runs. Ends with Ctrl-C.
 
     Example: afresh web --pages 5000 --hosts 100 --day 60s --urls urls.txt
     """

@@ -24,12 +24,13 @@ Every = Annotated[
 Budget = Annotated[str | None, typer.Option(help="Crawls of all pages together, such as 200/day.", show_default=False)]
 Policies = Annotated[list[str] | None, typer.Option("--policy", help="Comma-separated names, or all (default).")]
 Rest = Annotated[
-    bool, typer.Option("--rest", help="Peers rest until a page is due, instead of fetching the next early.")
+    bool, typer.Option("--rest", help="Peers wait until a page is due instead of fetching the next one early.")
 ]
 FromStart = Annotated[
     bool,
     typer.Option(
-        "--from-start", help="All pages are there from start to end, and silent while they are not born, or gone."
+        "--from-start",
+        help="All pages are there from start to end, silent before their birth and after their deletion.",
     ),
 ]
 
@@ -56,7 +57,7 @@ def compare(
     into: Into = None,
     wide: Wide = False,
 ) -> None:
-    """Run all policies over one synthetic collection at equal budget; nobody knows a rate, all learn or follow rules.
+    """Run all policies over one synthetic collection at equal budget. No policy knows a rate: all learn or use rules.
 
     Example: afresh lab compare --pages 2000 --every 30d --signals 0.6,0.8,1h --plot compare.png
     """
@@ -91,18 +92,16 @@ def replay(
     addresses: Annotated[
         Path | None,
         typer.Option(
-            help="Text of page, tab, address: pages of a folder may change together. Default: the history's own "
-            "names; those without a folder are of one site."
+            help="Lines of page, tab, address: pages of a folder may change together. Default: the history's own "
+            "names; names without a folder count as one site."
         ),
     ] = None,
-    apart: Annotated[
-        bool, typer.Option("--apart", help="Pages of a folder and a site tell nothing about each other.")
-    ] = False,
+    apart: Annotated[bool, typer.Option("--apart", help="Treat pages of a folder and a site as independent.")] = False,
     every: Every = "30d",
     budget: Budget = None,
     policy: Policies = None,
     signals: Annotated[
-        str, typer.Option(help="recall,precision,delay of signals to be made up from the changes, such as 0.6,0.8,1h.")
+        str, typer.Option(help="recall,precision,delay of signals generated from the changes, such as 0.6,0.8,1h.")
     ] = "",
     train: Annotated[float, typer.Option(help="Share of the time, at the start, that is not scored.")] = 0.0,
     score_from: Annotated[
@@ -119,8 +118,8 @@ def replay(
 ) -> None:
     """Replay a recorded history of changes: what would each policy have kept fresh, had it crawled then?
 
-    Our policies learn online from their own crawls, peers follow their rules; oracle knows the true mean rates,
-    clairvoyant every change to come, past those before the scored time. The format of the files is in docs/lab.md.
+    Our policies learn online from their own crawls, and peers follow their rules. oracle knows the true mean rates,
+    clairvoyant every future change, past every change before the scored time. docs/lab.md has the file formats.
 
     Example: afresh lab replay history.npz --requests popularity.csv --every 30d --train 0.1
     """

@@ -21,7 +21,7 @@ from afresh.store import Sqlite
 from afresh.types import Request
 from afresh.units import duration
 
-SPAN = 3600.0  # seconds whose requests for one page are counted together
+SPAN = 3600.0  # seconds; requests for one page within them are counted together
 BATCH_LINES = 100_000  # after which counts are handed over
 MAX_INFLATION = 200  # times its size that a .gz file may unpack to, and a little more for small ones
 SHOWN = 3  # bad lines that are shown
@@ -48,23 +48,25 @@ class Counted:
 
 def requests(
     files: Annotated[list[str] | None, typer.Argument(help="Access logs, also .gz; - for standard input.")] = None,
-    site: Annotated[str, typer.Option(help="What stands before paths in them, such as https://example.com.")] = "",
-    over: Annotated[str, typer.Option(help="The time that lines without a time stand for (page,count).")] = "1d",
+    site: Annotated[
+        str, typer.Option(help="The site that paths in the logs belong to, such as https://example.com.")
+    ] = "",
+    over: Annotated[str, typer.Option(help="The time that lines without a time cover (page,count).")] = "1d",
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Begin at the end of one file and go on as it grows, until Ctrl-C.")
+        bool,
+        typer.Option("--follow", "-f", help="Begin at the end of one file and follow it as it grows, until Ctrl-C."),
     ] = False,
     prior: Annotated[
-        Path | None, typer.Option(help="Somebody else's popularity report: rank or count by page or host.")
+        Path | None, typer.Option(help="A popularity report from another source: rank or count by page or host.")
     ] = None,
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Json = False,
 ) -> None:
-    """Learn from access logs how often each page is asked for: what is asked for more is kept fresher.
+    """Learn from access logs how often each page is requested: pages with more requests are kept fresher.
 
-    Understood are the common and the combined format, JSON lines, and lines of page,count; .gz too. What was served to
-    GET and HEAD counts. A log that is read twice counts once. A report (--prior) is believed until requests of your own
-    say more.
+    Reads the common and the combined format, JSON lines, and lines of page,count; .gz too. GET and HEAD requests that
+    were served count. A log that is read twice counts once. A report (--prior) counts until your own requests say more.
 
     Example: afresh requests /var/log/nginx/access.log* --site https://example.com
     """
@@ -108,7 +110,7 @@ class _Reader:
         self.hand_over()
 
     def follow(self, name: str) -> None:
-        """One file from its end on, also when another takes its name, until interrupted."""
+        """Follow one file from its end on, even when another file takes its name, until interrupted."""
         try:
             for nth, line in enumerate(_growing(name, self.hand_over)):
                 self.take(line, f"{name}, line {nth + 1} since the start")
@@ -117,7 +119,7 @@ class _Reader:
             _tell(self.counted, False)
 
     def take(self, line: str, where: str) -> None:
-        """Count one line, or why it cannot be."""
+        """Count one line, or record why it cannot be counted."""
         from afresh.signals.access_log import request_of
 
         counted, when = self.counted, now()
@@ -145,7 +147,7 @@ class _Reader:
         counted.counts[key] = counted.counts.get(key, 0.0) + request.count
 
     def _page(self, address: str) -> str | None:
-        """The page that is kept under an address; None: none is."""
+        """The page that is kept under an address; None if there is none."""
         if address not in self._known:
             from afresh.frontier import canonical_or_none
 
@@ -163,7 +165,7 @@ class _Reader:
         if not counts:
             return
         requests = [Request(url, (hour + 0.5) * SPAN, count) for (url, hour), count in sorted(counts.items())]
-        # Named by what it says: the same log read again is the same entry.
+        # The key follows from the content: the same log read again is the same entry.
         mark = sha256(repr(requests).encode()).hexdigest()[:24]
         # How long pages were watched, before how often they were asked for.
         entries = packed("watched", [min(counted.first, now())], now(), f"watched {mark}")

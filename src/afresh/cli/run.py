@@ -44,8 +44,8 @@ def run(
 ) -> None:
     """Keep the pages in the store fresh until stopped (Ctrl-C or SIGTERM).
 
-    A crawl is reported when it is safely stored. Stopping lets fetches under way finish; starting again goes on where
-    it was.
+    A crawl is reported when it is safely stored. Stopping lets fetches under way finish. The next start continues where
+    this one stopped.
 
     Example: afresh run --budget 5/s
     """
@@ -62,7 +62,7 @@ def run(
 
 
 def with_budget(config: Config, budget: str | None) -> Config:
-    """The settings, with the budget given on the command line in place of theirs, at all hours."""
+    """The settings; a budget from the command line replaces theirs at all hours."""
     if budget is None:
         return config
     return replace(config, crawl=replace(config.crawl, budget=rate(budget), budget_hours=()))
@@ -70,7 +70,7 @@ def with_budget(config: Config, budget: str | None) -> Config:
 
 def crawl(
     seeds: Annotated[
-        list[str] | None, typer.Argument(help="Where to begin; none: go on with the crawl in the store.")
+        list[str] | None, typer.Argument(help="Where to begin; none: continue the crawl in the store.")
     ] = None,
     depth: Annotated[int | None, typer.Option(help="Follow this many links from a seed at most.", min=0)] = None,
     max_pages: Annotated[int | None, typer.Option(help="Keep this many pages at most.", min=1)] = None,
@@ -92,8 +92,8 @@ def crawl(
 ) -> None:
     """Discover a site from its links and keep it fresh afterwards, until stopped (Ctrl-C or SIGTERM).
 
-    New pages compete with refreshes by what a fetch of them is worth. Stopping and starting again goes on where it was;
-    without seeds, with the same bounds.
+    New pages compete with refreshes by the value of a fetch. After a stop, the next start continues where this one
+    stopped. Without seeds it keeps the same bounds.
 
     Example: afresh crawl https://example.com/ --depth 3 --max-pages 5000
     """
@@ -244,7 +244,7 @@ def _keep_fresh(
 
 
 def _read_again(again: Callable[[], Config], daemon: "Daemon", progress: "Progress", faults: "Faults") -> None:
-    """Go on with the settings as they are now; with the old ones if they cannot be used."""
+    """Continue with the settings as they are now, or with the old ones if the new ones cannot be used."""
     from afresh.cli.build import take_up
 
     try:
@@ -258,7 +258,7 @@ def _read_again(again: Callable[[], Config], daemon: "Daemon", progress: "Progre
 
 
 def to_come(discovery: "Discovery | None", copies: int) -> int:
-    """How many pages to reckon with before any is read: about a thousand, give or take a factor of ten."""
+    """How many pages to expect before any is read: about a thousand, give or take a factor of ten."""
     if discovery is None or copies:
         return 0
     return SITE if discovery.most_pages is None else min(SITE, discovery.most_pages)
@@ -282,7 +282,7 @@ class Progress:
     allowed: "Allowance | None" = None  # what politeness was last said to allow
     room: str = ""  # what the store takes no more
     quiet: bool = False  # standard output is the log's
-    stop: Callable[[], None] = lambda: None  # what to do when nobody can be told any more
+    stop: Callable[[], None] = lambda: None  # what to do when standard output is gone
     unheard: OSError | None = None  # why not
     taking_up: "asyncio.Task[None] | None" = None  # other settings
 
@@ -358,7 +358,7 @@ class Progress:
         return max(time.monotonic() - self.began, 0.1)
 
     def _tell_of_politeness(self, allowed: "Allowance | None", where: Console) -> None:
-        """Say what politeness allows of the budget: once, and again when that is quite another thing."""
+        """Say what politeness allows of the budget: once, and again when it has changed a lot."""
         sentence = allowed.sentence(self.config.crawl.budget) if allowed is not None else ""
         if allowed is None or not sentence:
             self.allowed = None

@@ -42,7 +42,7 @@ def show(
     store: StoreFile = None,
     json: Json = False,
 ) -> None:
-    """Everything about one page: copy, history, beliefs, crawl value, price, when it is due and why.
+    """Show everything about one page: copy, history, beliefs, crawl value, price, when it is due and why.
 
     Example: afresh show https://example.com/
     """
@@ -153,7 +153,7 @@ def _failed(crawls: list[Crawl]) -> dict[str, int]:
 
 
 def _noise(kept: Store, state: PageState) -> list[dict[str, Any]]:
-    """What is held to be noise on a page, from the page itself and from all of its host, the earliest first."""
+    """What counts as noise on a page, learned on the page and on its whole host, the earliest first."""
     from afresh.daemon.reader import NAME
     from afresh.detect import Habits
 

@@ -1,4 +1,4 @@
-"""What is said of copies, from what a store holds: what a runner that started at this moment would say."""
+"""Statements about copies from what a store holds: what a runner would say if it started now."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ LIKE_IT = 500  # pages of its folder, of its host, and of the whole store that t
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What is said of one page and its copy."""
+    """The statement about one page and its copy."""
 
     beliefs: Beliefs | None  # None: it was never crawled
     fresh: float  # how likely the copy is to be current; 0 where there is none
@@ -31,12 +31,12 @@ class Stated:
     due: float  # when it will be worth its price
     held_by: str
     parts: FreshnessParts | None = None  # how that probability comes about; None where there is no copy
-    first_crawls: int | None = None  # that go before it; None: nobody has counted them
+    first_crawls: int | None = None  # that go before it; None: not counted
     current: float | None = None  # as of when the copy is, if the runner knows better than the store
 
 
 def some_states(kept: Store, most: int = SAMPLE) -> list[PageState]:
-    """All pages of a small store, and of a large one stretches of neighbours, evenly spaced."""
+    """All pages of a small store; for a large one, evenly spaced runs of neighbours."""
     pages = kept.totals().pages
     if pages <= most:
         return [state for _, state in kept.states()]
@@ -171,7 +171,7 @@ def _estimator(states: list[PageState], typical: float) -> Estimator:
 
 
 def _told(state: PageState) -> Beliefs | None:
-    """What was believed of a page by somebody who keeps nothing else; None for what can be read back."""
+    """Beliefs about a page from an estimator that saves nothing else; None if its state can be read back."""
     return None if state.learned else state.beliefs
 
 

@@ -21,7 +21,7 @@ from afresh.units import show_rate, show_size
 
 
 def status(config: ConfigFile = None, store: StoreFile = None, json: Json = False) -> None:
-    """How the collection is: pages, copies, crawls, and how many copies are believed to be fresh.
+    """Show how the collection is: pages, copies, crawls, and how many copies are believed to be fresh.
 
     Example: afresh status --json
     """
@@ -71,7 +71,7 @@ def _print_failures(facts: dict[str, Any]) -> None:
 
 
 def _failures(kept: Store) -> dict[str, Any]:
-    """Pages that are gone, pages that fail, and hosts that do, by reason."""
+    """Pages that are gone, pages that fail, and hosts that fail, by reason."""
     from afresh.frontier import in_trouble
 
     gone, failing, hosts = 0, Counter[str](), Counter[str]()
@@ -123,7 +123,7 @@ def _said_by_runner(said: dict[str, Any], when: float) -> dict[str, Any] | None:
 
 
 def _freshness(kept: Store, when: float, config: Config) -> dict[str, Any]:
-    """How fresh copies are by what the store says, weighted by what, and how long ago."""
+    """How fresh copies are according to the store, what that is weighted by, and how old the figure is."""
     from afresh.cli.stated import stated_freshness
 
     stated, by_requests = stated_freshness(kept, when, config.importance) or (None, False)
@@ -136,7 +136,7 @@ def _freshness(kept: Store, when: float, config: Config) -> dict[str, Any]:
 
 
 def _calibration(text: str | None) -> dict[str, Any] | None:
-    """How far what was said about copies came true, as the runner wrote it down; None before the first check."""
+    """How far statements about copies came true, as the runner recorded it; None before the first check."""
     return understood("calibration", lambda: _summary(loads(text))) if text else None
 
 

@@ -1,4 +1,4 @@
-"""What `afresh status` says of an operator's wishes: pauses, budgets of hosts and hours, what waits in the inbox."""
+"""What `afresh status` says about an operator's wishes: pauses, budgets of hosts and hours, what waits in the inbox."""
 
 from typing import Any
 

@@ -17,7 +17,7 @@ from afresh.units import as_json as as_json
 
 
 class _Plain(Console):
-    """Leaves it to `main` to end well when nobody reads any more."""
+    """Lets `main` end cleanly when the reader of our output is gone."""
 
     def on_broken_pipe(self) -> None:
         """Called while the error is being handled."""
@@ -81,7 +81,7 @@ def outlive_pipes() -> None:
 
 
 def output_failed(error: OSError) -> NoReturn:
-    """Leave after an error of standard output: like others whose reader went away, or with a sentence."""
+    """Exit after an error of standard output: quietly if its reader went away, else with a sentence."""
     if isinstance(error, BrokenPipeError):
         read_by_a_pipe()
         os.kill(os.getpid(), signal.SIGPIPE)

@@ -11,14 +11,14 @@ from afresh.units import show_size
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(help="A file that is not there yet.")],
+    file: Annotated[Path, typer.Argument(help="A file that does not exist yet.")],
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Json = False,
 ) -> None:
     """Copy the whole store, as it is at this moment, to a new file; works while `afresh run` is running.
 
-    The file appears when it is whole and proven sound; an older one is never written over. To restore, stop
+    The file appears when it is complete and checked; an existing file is never overwritten. To restore, stop
     `afresh run`, move the store and its -wal and -shm files away, and put the backup in the store's place.
 
     Example: afresh backup afresh-monday.db
@@ -37,7 +37,7 @@ def backup(
 
 
 def compact(config: ConfigFile = None, store: StoreFile = None, json: Json = False) -> None:
-    """Give back the space that the store does not use any more; `afresh run` must not be running.
+    """Give back the space that the store no longer uses; `afresh run` must not be running.
 
     It takes up to twice the store's size on the same disk while it works. A kill at any moment loses nothing.
 

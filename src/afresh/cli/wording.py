@@ -13,7 +13,7 @@ INDENT = " " * 13
 
 
 def freshness_lines(facts: dict[str, Any]) -> Iterator[str]:
-    """What share of requests finds a fresh copy: weighted by what, as of when, and by whom that is said."""
+    """What share of requests finds a fresh copy: what it is weighted by, of which moment it is, and who says so."""
     if facts["expected_freshness"] is None:
         return
     by_requests = facts["freshness_weighted_by"] == "requests"
@@ -45,7 +45,7 @@ def price_lines(facts: dict[str, Any]) -> Iterator[str]:
 
 
 def calibration_lines(said: dict[str, Any]) -> Iterator[str]:
-    """How far what was said came true, with what its two figures mean."""
+    """How far statements came true, and what the two figures mean."""
     bias = said["bias"]
     tells = "fresher than was said" if bias < 0 else "staler than was said" if bias > 0 else "as fresh as was said"
     yield f"calibration  of {said['statements']:,.0f} statements that crawls have checked:"

@@ -149,7 +149,7 @@ class Asker:
         return address
 
     def address_of(self, host: str) -> str:
-        """The address whose limits hold for a host, as it was last found; "" if none do, or nobody asked yet."""
+        """The address whose limits hold for a host, as it was last found; "" if none do, or it is not known yet."""
         return self._found.get(host, ("", 0.0))[0]
 
     def _admit(self, host: str, address: str, addresses: Addresses) -> bool:

@@ -64,7 +64,7 @@ class Discovery:
         return [new for some in self.follow(page, fetched, found, met) for new in some]
 
     def met(self, page: Page, fetched: Fetched) -> set[bytes]:
-        """What need not be understood anew if the page links to it; whoever reads the page is given this."""
+        """Links that need no parsing if the page repeats them; the reader of the page gets this."""
         return self._written.of(fetched.location or page.url)
 
     def follow(self, page: Page, fetched: Fetched, found: Links, met: set[bytes]) -> Iterator[list[Page]]:

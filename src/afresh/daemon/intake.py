@@ -41,7 +41,7 @@ class Intake:
         self.keeper = keeper
         self.clock = clock
         self.carried_out = carried_out  # hears of every wish that is durable
-        self._touched: set[str] = set()  # pages of which something was heard in this go
+        self._touched: set[str] = set()  # pages about which something was heard in this batch
         self._last = 0  # the number of the last entry that took effect
 
     async def take(self) -> bool:

@@ -71,7 +71,7 @@ class Keeper:
         self._copies: dict[str, Copy] = {}  # copies that are not durable
         self._proven = bytearray(PLACES)  # whether the copies at a place (by hash) were found whole since the start
         self._damaged: set[str] = set()  # pages whose damaged copies were told of
-        self._touched: set[str] = set()  # pages of which something was heard that is not durable
+        self._touched: set[str] = set()  # pages about which something was heard that is not yet durable
         self._taken: list[int] = []  # entries of the inbox whose effect is not durable
         self._last_page = 0
         self._left_out = 0  # pages of such hosts
@@ -288,7 +288,7 @@ class Keeper:
         return values
 
     def _forget(self, url: str, crawls: int) -> None:
-        """A page's state after so many crawls is durable: from now on the store knows it, if there is no newer one."""
+        """A page's state after this many crawls is durable: from now on the store has it, if there is no newer one."""
         state = self._newest.get(url)
         if state is not None and state.crawls <= crawls:
             del self._newest[url]

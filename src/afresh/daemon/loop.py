@@ -167,7 +167,7 @@ class Daemon:
     async def observe(self, evidence: Iterable[Signal | Request], key: str = "") -> int:
         """Take signals and requests in; they are durable when this returns, and take effect once, within a second.
 
-        Evidence with a `key` that was given before, of late, is the same sent again. Returns how many batches are new;
+        Evidence with a `key` that was given recently is the same sent again. Returns how many batches are new;
         InboxFull if there is no room.
         """
         heard, now = list(evidence), self.clock()

@@ -23,7 +23,7 @@ MAX_UNTRIED = 64  # pages of one host with the engine that were never tried
 
 
 class Newcomers:
-    """Who waits, and whose turn it is: every site has the same.
+    """Pages that wait for a first crawl, and which goes next: every site has the same share.
 
     Invariant: a page is either with the engine or here, never both.
     """
@@ -114,7 +114,7 @@ class Newcomers:
         return site, host, nth
 
     def take(self) -> PageState | None:
-        """The next page, of the site that has waited longest; None if nobody waits."""
+        """The next page, of the site that has waited longest; None if none waits."""
         if not self._waiting:
             return None
         site, hosts = self._waiting.popitem(last=False)

@@ -59,5 +59,5 @@ class Overview:
             await asyncio.sleep(0)
 
     def values(self) -> dict[str, str]:
-        """What is worth keeping, for those who look at the store when nobody runs on it."""
+        """What is worth keeping, for commands that look at the store when nothing runs on it."""
         return {} if self.allowance is None else {"allowance": self.allowance.to_text()}

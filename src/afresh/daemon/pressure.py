@@ -1,14 +1,14 @@
 """How much of what was fetched is in memory and not yet durable, and whether more may be fetched."""
 
-FADING = 0.98  # of the largest body of late, with each body that comes: it is forgotten after about a hundred
+FADING = 0.98  # of the largest recent body, with each body that comes: it is forgotten after about a hundred
 
 
 class Pressure:
     """Counts bytes between fetching and storing.
 
-    Nothing new may begin where that could lead beyond `bound`, reckoning that every fetch under way brings as much as
-    the largest body of late. What such a fetch does bring is bounded by the fetcher alone, so that bodies that are all
-    of a sudden larger may exceed the bound once, by as many as are under way. One fetch may always go.
+    Nothing new may begin where that could lead beyond `bound`, assuming that every fetch under way brings as much as
+    the largest recent body. What such a fetch does bring is bounded by the fetcher alone. So bodies that are suddenly
+    larger may exceed the bound once, by as many as are under way. One fetch may always go.
     """
 
     def __init__(self, bound: int) -> None:

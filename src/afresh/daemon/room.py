@@ -15,7 +15,7 @@ ORDER = [EVERYTHING, NO_NEW_PAGES, NO_NEW_BODIES]  # less and less
 
 
 class Room:
-    """Knows how large the store was when it was last written to, and reckons with what waits to be written."""
+    """Knows how large the store was when it was last written to, and counts what waits to be written."""
 
     def __init__(self, store: Store) -> None:
         self.store = store

@@ -5,9 +5,9 @@ as it costs the others nothing. Where the event loop is late it does: whatever i
 nothing makes those wait that gain ten times as much. So such pages are put off for a moment, all but a few.
 """
 
-LATE_SECONDS = 0.005  # that the event loop is late on average, from which on it is held to be busy
+LATE_SECONDS = 0.005  # from this average lateness on, the event loop counts as busy
 LITTLE = 0.5  # of what a refresh gains on average
-LET_THROUGH = 8  # one in so many goes nevertheless, so that nothing is put off for ever
+LET_THROUGH = 8  # every n-th goes nevertheless, so that nothing is put off for ever
 REST_SECONDS = 1.0  # that the host of a page rests which was put off
 FADING = 0.05  # the weight of what is newest in an average
 

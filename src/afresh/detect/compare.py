@@ -20,7 +20,7 @@ Kept = Callable[[], Copy | None]
 REFUSALS = frozenset({"refused_address", "refused_port", "robots", "scope", "names_of_address", STORE_FULL})
 _OUTCOMES = {404: Outcome.GONE, 410: Outcome.GONE, 429: Outcome.BUSY, 503: Outcome.BUSY}
 
-# Why a page is held to be unchanged, or how it was compared; these words stand in the history.
+# Why a page counts as unchanged, or how it was compared; these words stand in the history.
 NOT_MODIFIED = "not_modified"  # the server said so (304)
 SAME_BYTES = "same_bytes"
 SAME_TEXT = "same_text"  # only markup differs
@@ -127,7 +127,7 @@ def _beside(
 
 
 def judge(look: Look, *noise: Iterable[int]) -> Verdict:
-    """The verdict, once what is held to be noise is left out."""
+    """The verdict, once noise is left out."""
     verdict, found = look.verdict, look.difference
     if verdict.outcome is not Outcome.CHANGED or found is None:
         return verdict

@@ -10,7 +10,7 @@ from afresh.reading import Document
 
 MAX_BLOCKS = 1_000  # that differ and are told apart; where there are more, the page has changed and no spot is noise
 LEAST = 1 / 1024  # significance of a change that is in no word, such as another order
-WHOLE = 0.9  # of the text at a spot that must differ if all of it is to be taken for different
+WHOLE = 0.9  # share of the text at a spot that must differ for all of it to count as different
 SAMPLE = 80  # bytes of a block that are kept to be shown
 
 _WORD = (1 << 64) - 1

@@ -4,7 +4,7 @@ Nobody can tell by a single look whether a text is news or noise. What tells the
 differed it is remembered how often it was looked at and how often it differed, for a page and for the pages of a host.
 A spot is noise when all of this holds:
 
-- it differed at nearly every comparison of late (`ON`), and there were several (`MIN_VISITS`); less is enough where the
+- it differed at nearly every recent comparison (`ON`), and there were several (`MIN_VISITS`); less is enough where the
   same few texts take turns, as advertisements do (`ROTATING_ON`);
 - all that stands there differed each time: of a list of headlines most stay when one is added;
 - often nothing else differed but spots like it: a page whose text changes with its top line is news;
@@ -34,7 +34,7 @@ ALONE = 1 / 3  # of the comparisons at which it differed, share at which nothing
 MAX_SHARE = 0.25  # of the text of a page that may be noise
 MIN_GREW = 4  # times in a row that the number of a clock or counter grew, the first look included
 SOON, MIN_SOON = 3600.0, 3  # seconds between two looks, and how often it must have differed within them
-MIN_TURNS = 4  # of letters and digits in a word that is taken for a token
+MIN_TURNS = 4  # of letters and digits in a word that counts as a token
 MAX_HABITS = 16  # spots that are remembered of a page, and as many of a host
 MAX_RECENT = 6  # texts of a spot that are remembered by their marks
 
@@ -78,7 +78,7 @@ class Habits:
 
     @property
     def noise(self) -> frozenset[int]:
-        """The keys of what is held to be noise."""
+        """The keys of what counts as noise."""
         return frozenset(key for key, habit in self.spots.items() if habit.since is not None)
 
     def rested(self, now: float) -> None:

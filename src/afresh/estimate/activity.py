@@ -13,10 +13,10 @@ and the odds that folders foretell more than the host as a whole. Where pages ch
 and time passes as it does on the clock; where folders mean nothing (an alphabet, say), the latter fall and what happens
 anywhere on the host counts for all its pages alike.
 
-What is said of a copy reckons with what such slices cannot tell. Little may be known of a branch: then freshness is
-averaged over how busy it may have been. And a crawl shows that there was a sweep since the last one, and only later
-ones show when; until then a copy half as old as those that are crawled is not half as stale in the logarithm: it was
-hit or it was not, each with half the chance. So its freshness runs partly along the straight line from 1 to what is
+What is stated about a copy allows for what such slices cannot tell. Little may be known about a branch: then freshness
+is averaged over how busy it may have been. And a crawl shows that there was a sweep since the last one, but only later
+crawls show when. Until then log-freshness is not linear in age: a copy half as old as those that are crawled was hit
+or not, each with half the chance. So its freshness runs partly along the straight line from 1 to what is
 usual when copies are crawled, by how likely it is that one sweep explains that, and not all along the exponential
 below it.
 
@@ -43,7 +43,7 @@ SLICE_FADE = 0.997  # a crawl that covers a slice: later ones know better which 
 DRAWN = (
     0.2  # changes' worth by which a branch's ratio is drawn towards its parent's; it says about as much there in all
 )
-KNOWN_AT_FIRST = 0.5  # changes' worth: how sure it is how busy a branch was of which nothing is known but the wider one
+KNOWN_AT_FIRST = 0.5  # changes' worth of trust in the wider branch, while nothing is known about a branch itself
 SHORTEST = 1e-9  # seconds: an interval that says nothing
 FIRST_ODDS = -2.0  # nats: that pages change together has to show
 FIRST_FOLDER_ODDS = 0.0  # nats: that folders foretell more than their host
@@ -244,7 +244,7 @@ class Activity:
         return first, np.maximum(np.diff(edges), 0.0), max(0.0, first * self.width - since)
 
     def _ratios(self, branches: tuple[int, ...], first: int, count: int) -> tuple[Floats, Floats]:
-        """Of so many slices: how many changes there were to one that was expected, and the variance of that."""
+        """The ratio of changes found to changes expected over these slices, and its variance."""
         slices = np.arange(first, first + count)
         ratio, expected = np.ones(count), np.zeros(count)
         for branch in branches:
@@ -331,7 +331,7 @@ class _Clock:
 
 
 def _averaged(mean: float, variance: float) -> float:
-    """x of which exp(−x) is what exp(−X) is on average, for a Gamma variable X.
+    """The x for which exp(−x) is the mean of exp(−X), for a Gamma variable X.
 
     >>> round(_averaged(1.0, 1e-9), 6), round(_averaged(1.0, 1.0), 6)
     (1.0, 0.693147)

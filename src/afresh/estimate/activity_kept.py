@@ -24,7 +24,7 @@ TOO_WIDE = 4.0  # times: slices that were kept are not used where they should be
 
 
 def to_text(activity: Activity) -> str:
-    """What is known of hosts, and of those of their folders of which most is known, for `from_text`."""
+    """What is known about hosts and about their best known folders, for `from_text`."""
     names = activity.names
     chosen = _best_known(activity, len(names))
     slices = np.stack([activity.found[chosen], activity.expected[chosen]])
@@ -103,7 +103,7 @@ def _packed(numbers: Floats, kind: str) -> str:
 
 
 def _unpacked(text: str, kind: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """What `_packed` made of so many numbers; ValueError if it was anything else."""
+    """What `_packed` made of this many numbers; ValueError if it was anything else."""
     size = math.prod(shape) * np.dtype(kind).itemsize
     raw = zlib.decompressobj().decompress(b64decode(text, validate=True), size + 1)
     if len(raw) != size:

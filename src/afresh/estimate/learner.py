@@ -79,7 +79,7 @@ class Learner:
         if len(kept) in (_OLD_BYTES, PAGE.itemsize) and learned.startswith(_MARK):
             restored = np.frombuffer(kept.ljust(PAGE.itemsize, b"\0"), PAGE).copy()
             if len(kept) == _OLD_BYTES:
-                # Signals did not fade then: what was counted is taken for a rate since the page was first watched.
+                # Signals did not fade then: the count is used as a rate since the page was first watched.
                 restored["heard_at"] = max(now - float(restored["since"][0]), 0.0)
             if _makes_sense(restored):
                 record = restored

@@ -57,7 +57,7 @@ GROUP = np.dtype(
         ("weights", "f4", (WEIGHTS.size,)),  # and of each signal weight
         ("found_rates", "f4", (RATES,)),  # sums of the chances of members, in the present turn
         ("found_weights", "f4", (WEIGHTS.size,)),
-        ("found", "f4"),  # members of which something is known, in the present turn
+        ("found", "f4"),  # members about which something is known, in the present turn
         ("heard", "f4"),  # and those that sent signals
         ("parent", "i8"),  # always an earlier one; the first group is its own
     ]
@@ -88,7 +88,7 @@ _USUAL_FADE = 0.999  # a crawl
 
 
 class Table(NamedTuple):
-    """All that is believed, and room to reckon in."""
+    """All beliefs, and working memory."""
 
     pages: Records
     groups: Records
@@ -138,7 +138,7 @@ def weigh_page(table: Table, page: int) -> None:
 
 @compiled
 def posterior_of(table: Table, page: int, signals: float = 1.0) -> tuple[float, float, float]:
-    """(α, its shape, b where so many signals come together) of a page."""
+    """(α, its shape, b for this many signals together) of a page."""
     weigh_page(table, page)
     alpha, shape, _ = rate_of(table.chance, table.control[TYPICAL_RATE])
     return alpha, shape, weight_of(table.chance, signals)
@@ -187,7 +187,7 @@ def learn_crawl(table: Table, page: int, elapsed: float, signals: float, changed
         record.sums[k] *= left
     alpha, b = 0.0, 0.0
     if changed:
-        # Where little is known, the geometric mean: far out a change would be taken for a matter of course.
+        # Where little is known, the geometric mean: with the arithmetic one, a change would always be expected.
         weigh_page(table, page)
         _, _, alpha = rate_of(table.chance, table.control[TYPICAL_RATE])
         b = weight_of(table.chance, signals)
@@ -214,7 +214,7 @@ def fresh_probability_of(table: Table, page: int, elapsed: float, signals: float
 
 @compiled
 def _blend(prior: Any, found: Any, count: float, parent: Any, worth: float, spread: float) -> None:
-    """Let a prior become what was found of so many pages, with so many pages' worth of the parent's.
+    """Let a prior become what was found on `count` pages, with `worth` pages' worth of the parent's.
 
     A share `spread` of what was found of each point goes to its neighbours: otherwise a group whose pages are alike
     would settle on one point, which need not be the nearest.
@@ -255,7 +255,7 @@ def settle_groups(table: Table) -> None:
 
 @compiled
 def block_in_turn(nth: int, blocks: int) -> int:
-    """The nth of so many blocks, in strides: all of them once, and any part of a turn is from all over.
+    """The n-th of all blocks, in strides: each comes once, and any part of a turn covers the whole range.
 
     At first pages are crawled in the order of their numbers, and a hand that ran ahead of that would find out what
     pages are like only in the next turn.

@@ -56,7 +56,7 @@ def _normalised(logs: Floats) -> Logs:
 
 @compiled
 def weigh_rates(sums: Sums, typical_rate: float, prior: Logs, chance: Floats) -> None:
-    """Fill in the probability of each rate, of a page of which no signal was heard.
+    """Fill in the probability of each rate, for a page that has sent no signal.
 
     `chance` may be longer: the rest of it is for weights.
     """
@@ -157,7 +157,7 @@ def fresh_of(chance: Floats, typical_rate: float, elapsed: float, signals: float
 
 @compiled
 def weight_of(chance: Floats, signals: float) -> float:
-    """What each of so many signals adds to the staleness, on average over freshness.
+    """What each of this many signals adds to the staleness, on average over freshness.
 
     The more there are, the more counts the chance that they say nothing at all.
     """

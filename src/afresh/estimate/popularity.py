@@ -1,4 +1,4 @@
-"""How often the pages of a group are asked for: what a page that nobody asked for yet is taken to be worth.
+"""How often the pages of a group are asked for: the assumed request rate of a page without requests yet.
 
 A group (a path pattern within a host within everything) keeps the requests of all its pages as one count that fades,
 and the seconds that its pages were watched, which fade alike. Both are sums of what each page keeps, and such sums can
@@ -65,7 +65,7 @@ class Popularity:
         self._change(group, now, 1.0, requests, math.exp(-watched / self._memory))
 
     def remove(self, group: int, now: float, *, since: float, requests: float) -> None:
-        """A page, of which these faded requests are remembered, is watched no more."""
+        """Stop watching a page with these faded requests."""
         self._change(group, now, -1.0, -requests, -math.exp(-max(now - since, 0.0) / self._memory))
 
     def ask(self, group: int, count: float, now: float) -> None:

@@ -55,7 +55,7 @@ def request_rate(
 ) -> float:
     """Requests per second, drawn by one request's worth towards the average page, or to `popularity` times that.
 
-    An average of 0 says that nobody asked for anything: then 1 is taken for it.
+    An average of 0 means that there were no requests: then 1 is used instead.
 
     >>> request_rate(0.0, 0.0, 100.0, 0.0), request_rate(0.0, 0.0, 100.0, 0.0, popularity=3.0)
     (1.0, 3.0)

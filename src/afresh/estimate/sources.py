@@ -175,8 +175,8 @@ class Sources:
     def learn(
         self, host: str, heard: Mapping[tuple[int, int], int], *, by_time: float, weight: float, changed: bool
     ) -> None:
-        """A checked crawl: time had made the copy stale by `by_time`, and `heard` signals, of which the best weigh
-        `weight`, had arrived; it had or had not changed."""
+        """A checked crawl: time had made the copy stale by `by_time`, and `heard` signals had arrived, the best of
+        which weigh `weight`; it had or had not changed."""
         parts = [(kind, count, count * weight * self.weight(host, *kind)) for kind, count in sorted(heard.items())]
         x = by_time + sum(part for _, _, part in parts)
         if not (math.isfinite(x) and x >= 0):

@@ -2,8 +2,8 @@
 
 The likelihood of a page's crawls is that of P(changed) = 1 − exp(−x), x = α·elapsed + b·signals. An unchanged crawl
 adds −x: linear, so two sums hold all of them. A changed one adds log(1 − exp(−x)). Those that came with fewer signals
-than is usual for the page are kept as so many crawls of one elapsed time and one number of signals, and so are those
-that came with more:
+than is usual for the page are kept as a number of crawls with one elapsed time and one number of signals, and so
+are those that came with more:
 
     −T·α − N·b + c₀·log(1 − exp(−(α·t₀ + b·n₀))) + c₁·log(1 − exp(−(α·t₁ + b·n₁)))
 
@@ -61,7 +61,7 @@ def changed_crawls(sums: Sums, place: int) -> tuple[float, float, float]:
 
 @compiled
 def are_many(sums: Sums, elapsed: float, signals: float) -> bool:
-    """Whether so many signals in this time are more than the page has sent before, by its sums."""
+    """Whether this many signals in this time are more than the page has sent before, by its sums."""
     time = sums[TIME] + sums[FEW_TIME] + sums[MANY_TIME]
     if time <= 0.0:
         return signals > 0.0

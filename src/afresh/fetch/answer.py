@@ -1,4 +1,4 @@
-"""One answer as it arrives: the head, then the body piece by piece, for whoever waits for it."""
+"""One answer as it arrives: the head, then the body piece by piece, for the code that waits for it."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping

@@ -16,7 +16,7 @@ class Fetcher(Protocol):
         """The same, but a redirect is followed only to where it `may`; any other is itself what came of the fetch.
 
         Such a redirect has the status of a redirect, and its target in `location`. The URL must be written as it is
-        sent: whoever decided that it may be asked decided about these bytes.
+        sent: permission was given for exactly these bytes.
         """
 
     async def address(self, url: str) -> str:

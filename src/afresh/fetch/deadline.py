@@ -1,6 +1,6 @@
 """A time limit for many things under way: what takes longer is cancelled, and raises TimeoutError.
 
-All have the same time, so whoever began first is due first, and one timer serves all. asyncio's own limit sets and
+All have the same time, so the first to begin is due first, and one timer serves all. asyncio's own limit sets and
 cancels a timer for each, which takes a tenth of the time of a fetch.
 """
 
@@ -80,6 +80,6 @@ class _Limit:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._deadlines.end(self)
-        # Somebody else may have cancelled the task too, and must not be taken for us.
+        # Somebody else may have cancelled the task too, which must not be mistaken for our own cancelling.
         if self._over and self._task.uncancel() <= self._asked_before and kind is asyncio.CancelledError:
             raise TimeoutError from error

@@ -75,7 +75,7 @@ class Http1(asyncio.BufferedProtocol):
         return answer
 
     def drop(self) -> None:
-        """Nobody waits for the rest of the answer, if there is any: it must not be taken for the next one."""
+        """Nobody waits for the rest of the answer, if there is any: it must not be mistaken for the next one."""
         if self._answer is not None:
             self._answer = None
             self.close()

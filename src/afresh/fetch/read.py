@@ -29,7 +29,7 @@ async def read(answer: Answer, limit: int) -> bytes:
         if body is None and answer.ended:  # a page that came at once, as most do
             return b"".join(pieces)
         body = body or Body(coded, limit)
-        piece = b"".join(pieces)  # whoever sends chunks of a few bytes would make work of each
+        piece = b"".join(pieces)  # otherwise each chunk of a few bytes would cost a call
         for start in range(0, len(piece), step):
             body.feed(piece[start : start + step])
             if body.size - rested > _BREATH:  # others get their turn

@@ -14,7 +14,7 @@ _Key = tuple[str, int, bool, bool]  # host, port, whether it is secure, whether 
 
 
 class Wire:
-    """Asks over connections, so many at once, and keeps one for each origin for a while.
+    """Asks over connections, a limited number at once, and keeps one for each origin for a while.
 
     One is enough: a host is asked one thing at a time.
     """

@@ -1,7 +1,7 @@
 """Limits for each network address, whatever names it goes by.
 
 A million host names can lead to one machine, which would then meet a million polite crawlers at once. So an address has
-its own turn: at most so many requests at a time, a gap after each, and at most so many names that may be crawled.
+its own turn: a limit of requests at a time, a gap after each, and a limit of names that may be crawled.
 """
 
 from dataclasses import dataclass
@@ -122,7 +122,7 @@ class Addresses:
         return known
 
     def _forget(self) -> None:
-        # At most so many steps: whoever keeps the oldest ones busy cannot make this slow.
+        # Limited in steps: keeping the oldest ones busy cannot make this slow.
         for _ in range(min(64, len(self._known))):
             address = next(iter(self._known))
             known = self._known.pop(address)

@@ -1,7 +1,7 @@
 """How many crawls a second politeness allows in all, and what it is that allows no more.
 
 Every host is asked one thing at a time and then rests; hosts on one address share its turns. If all of that together is
-less than the budget, the rest of the budget cannot be spent, and whoever set it wants to know why.
+less than the budget, the rest of the budget cannot be spent, and the operator wants to know why.
 """
 
 import json
@@ -24,7 +24,7 @@ class Allowance:
     without_addresses: float  # the same if every host had an address of its own
     hosts: int
     sharing: int  # hosts on addresses that allow less than their hosts do
-    addresses: int  # so many addresses
+    addresses: int  # number of addresses
     rest: float  # seconds that a host rests, the most usual one's
     because: str  # what asks for that rest: a setting, "Crawl-delay" or "failures"
 
@@ -75,7 +75,7 @@ def allowance(
     address_of: Callable[[str], str] = lambda host: "",
     turns: Callable[[str], float] = lambda address: math.inf,
 ) -> Allowance:
-    """What hosts with these rests allow, if each has an address that sends so many requests a second ("": no limit)."""
+    """What hosts with these rests allow, if each address allows this many requests a second ("": no limit)."""
     free, hosts, usual = 0.0, 0, Counter[Rest]()
     wanted: dict[str, float] = {}
     names = Counter[str]()

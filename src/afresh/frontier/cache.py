@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 
 class Clock:
-    """The last so many keys or so, by the clock rule: a key that was asked for again gets another round.
+    """About the last keys up to a limit, by the clock rule: a key that was asked for again gets another round.
 
     Nearly as good as forgetting the least recently used one, and a hit moves nothing.
 

@@ -64,7 +64,7 @@ class Hosts:
         self._states[state.host] = state
 
     def wants(self, host: str, delay: float | None) -> None:
-        """The host asks for so many seconds between requests (Crawl-delay); None: it does not say."""
+        """The host asks for this many seconds between requests (Crawl-delay); None: it does not say."""
         if delay is None or not delay > 0:
             self._delays.pop(host, None)
         else:

@@ -90,7 +90,7 @@ class Scope:
         self.traps = traps or Traps()
 
     def refusal(self, url: str, depth: int = 0) -> Refusal | None:
-        """Why a canonical URL, found so many links from a seed, is out of scope; None if it is not."""
+        """Why a canonical URL, found this many links from a seed, is out of scope; None if it is not."""
         host, path, query = _parts(url)
         if host in self._never:
             return Refusal("never", host)

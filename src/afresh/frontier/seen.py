@@ -3,7 +3,7 @@
 New fingerprints go into a small hash table. When that is full they are merged into a sorted set (`packed`), and when
 there are many, into a middle-sized set first, so that the large one is rewritten seldom. Nothing is ever held twice.
 
-What can go wrong is two URLs with one fingerprint, of which the second would never be discovered. Among n URLs some
+What can go wrong is two URLs with one fingerprint: the second would never be discovered. Among n URLs some
 pair collides by chance with probability n²/2⁶⁵: 0.03 % at 10⁸. Nobody can bring it about on purpose without knowing the
 secret of the crawl that `fingerprints` is keyed with. A page that somebody asks for by name is kept under its whole URL
 in the store and does not pass through here, so a collision can hide a link but never mix up two pages.
@@ -24,19 +24,19 @@ Fingerprints = NDArray[np.uint64]
 
 TABLE = (1 << 10, 1 << 18)  # places of the hash table, smallest and largest; three quarters are used
 LARGE_TABLE = 1 << 16  # in front of a middle set the table need not be large
-BULK = 1 << 15  # from so many on a batch is put in order first
-LARGEST_BULK = 1 << 20  # so many at a time: 24 bytes are needed for each meanwhile
+BULK = 1 << 15  # a batch from this size on is sorted first
+LARGEST_BULK = 1 << 20  # sorted at a time: 24 bytes are needed for each meanwhile
 GROUP = 256  # fingerprints whose waits for memory overlap
-LARGE = 1 << 24  # from so many on the fine layout is the smaller one, and there is a middle set
+LARGE = 1 << 24  # from this many on the fine layout is the smaller one, and there is a middle set
 NOWHERE = np.empty(0, np.uint32)
-MIDDLE_SHARE = 100  # the middle set takes at most one in so many: each costs a byte more there
+MIDDLE_SHARE = 100  # the middle set takes at most one in this many: each costs a byte more there
 
 
 def fingerprints(urls: Iterable[str], secret: bytes = b"") -> Fingerprints:
     """The 64-bit fingerprints of canonical URLs: BLAKE2b keyed with the secret of the crawl.
 
-    Without a secret xxh3, twelve times as fast, for lists that nobody hostile has written: whoever can choose URLs can
-    make two of them collide under xxh3.
+    Without a secret it is xxh3, twelve times as fast, for lists from trusted sources: an attacker who can choose URLs
+    can make two of them collide under xxh3.
 
     >>> len(set(fingerprints(["http://a.example/", "http://b.example/", "http://a.example/"]).tolist()))
     2

@@ -2,7 +2,7 @@
 
 `learn` scores the learner, visits to all pages alike, and the learner without exploring, from the start up to the
 third, tenth, thirtieth, hundredth and three hundredth crawl a page, with signals and without, as shares of what knowing
-all rates scores in the same time. Without exploring, the mean rate that is believed is taken for the rate: the value
+all rates scores in the same time. Without exploring, the believed mean rate is used as if it were known: the value
 over all rates that a page may have is what makes the learner look where little is known. All is scored by expected
 freshness: what changes there happened to be hides small differences.
 """
@@ -23,7 +23,7 @@ LENGTHS = (3.0, 10.0, 30.0, 100.0, 300.0)  # crawls a page
 
 
 def draw_world(pages: int, seed: int, rounds: float, signals: str = "noisy") -> tuple[World, History, Heard]:
-    """A world of noisy signals, or of none, and what happens in it in the time of so many crawls a page."""
+    """A world of noisy signals, or of none, and what happens in it in the time of this many crawls a page."""
     rng = np.random.default_rng([seed, pages])
     world = paper_world(rng, pages, signals=signals)
     end = rounds * pages / BUDGET
@@ -47,7 +47,7 @@ def _known(world: World) -> Known:
 
 
 def _moments(edges: tuple[float, ...], pages: int) -> tuple[float, ...]:
-    """When there have been so many crawls a page."""
+    """When there have been this many crawls a page."""
     return tuple(edge * pages / BUDGET for edge in edges)
 
 
@@ -73,7 +73,7 @@ def _uniform(world: World, heard: Heard, edges: tuple[float, ...], seed: int) ->
 
 
 def learn_trial(pages: int, seed: int, lengths: tuple[float, ...] = LENGTHS) -> dict[str, Sample]:
-    """Shares of what knowing all rates scores, over the first so many crawls a page."""
+    """Shares of what knowing all rates scores, over the first crawls a page, up to each number."""
     found = {}
     for kind, label in (("noisy", "with signals"), ("none", "without signals")):
         world, history, heard = draw_world(pages, seed, lengths[-1], kind)

@@ -48,7 +48,7 @@ class Document:
         return len(self.spans)
 
     def block(self, nth: int, most: int = MAX_BYTES) -> str:
-        """The text of a block, or the first so many bytes of it."""
+        """The text of a block, or its first bytes up to a limit."""
         start, end = self.spans[nth, :2]
         return bytes(self.text[start : min(end, start + most)]).decode("utf-8", "replace")
 

@@ -84,7 +84,7 @@ def new_state() -> State:
 _NUMBERS = np.array([0, 0, 0, 0, 0, -1, -1], np.int64)
 _MARKS = np.array([FNV_START, FNV_START, FNV_START, 0], np.uint64)
 _ROOT = np.array([0, -1, -1, 0], np.int64)
-UNUSED = new_state()  # for whoever wants no state to be saved: nothing is written to it
+UNUSED = new_state()  # for callers that save no state: nothing is written to it
 
 
 @inlined

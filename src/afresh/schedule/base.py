@@ -79,10 +79,10 @@ class Schedules(Protocol):
         age: float | None = ...,
         signals: float | None = ...,
     ) -> None:
-        """Believe something else of the page from now on; what is not given stays.
+        """Change the beliefs about the page; what is not given stays.
 
-        `age`: take its copy for this old, since time that siblings were busy in counts as longer. `signals`: so many
-        good ones were heard since the copy was current; those of poor senders count as parts of one.
+        `age`: treat its copy as this old, since time in which siblings were busy counts as longer. `signals`: how many
+        good ones were heard since the copy was current; one of a poor sender counts as a part of one.
         """
 
     def signal(self, slot: int, now: float, count: int = ...) -> None:
@@ -119,10 +119,10 @@ class Schedules(Protocol):
         """Crawl the page before all others, as soon as the budget and its host allow it."""
 
     def not_more_often_than(self, slot: int, seconds: float, now: float) -> None:
-        """Leave at least so many seconds between two crawls of the page; 0: no limit."""
+        """Leave at least this many seconds between two crawls of the page; 0: no limit."""
 
     def at_least_every(self, slot: int, seconds: float, now: float) -> None:
-        """Crawl the page at least every so many seconds, whatever it gains; infinity: no limit."""
+        """Crawl the page at least once in this many seconds, whatever it gains; infinity: no limit."""
 
     def set_host(self, host: int, *, gap: float | None = ..., budget: float | None = ...) -> None:
         """Give a host a least gap between two crawls, or a budget of its own (cost per second; infinity: none)."""

@@ -53,7 +53,7 @@ class _Columns:
 
     @classmethod
     def room(cls, pages: int) -> "_Columns":
-        """For so many pages."""
+        """For this many pages."""
         return cls(np.zeros(pages, np.int64), *(np.zeros(pages) for _ in fields(cls)[1:]))
 
     def grown(self) -> "_Columns":
@@ -346,12 +346,12 @@ class Few(PricedByPicks):
         self._urgent[slot] = None
 
     def not_more_often_than(self, slot: int, seconds: float, now: float) -> None:
-        """Leave at least so many seconds between two crawls of the page; 0: no limit."""
+        """Leave at least this many seconds between two crawls of the page; 0: no limit."""
         self._columns.shortest[slot] = require_seconds(seconds, 0.0)
         self._renew(slot)
 
     def at_least_every(self, slot: int, seconds: float, now: float) -> None:
-        """Crawl the page at least every so many seconds, whatever it gains; infinity: no limit."""
+        """Crawl the page at least once in this many seconds, whatever it gains; infinity: no limit."""
         self._longest.pop(slot, None)
         if require_seconds(seconds, 1e-9) < inf:
             self._longest[slot] = seconds

@@ -16,7 +16,7 @@ from afresh.schedule.table import URGENT
 from afresh.schedule.worth import price_of, set_threshold, worth
 from afresh.value.compiled import compiled
 
-# A host's budget is met on average; so many crawls may come early if others were late.
+# A host's budget is met on average; this many crawls may come early if others were late.
 _BURST = 3.0
 _LOOK_AT = 8  # parked pages that are compared when a host is ready
 

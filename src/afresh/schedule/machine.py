@@ -51,7 +51,7 @@ class Machine:
         self.state: State = new_state()
 
     def _make_room(self, pages: int, now: float) -> None:
-        """Make sure that so many more pages fit."""
+        """Make sure that this many more pages fit."""
         control = self.state.control[0]
         free = int(control["used"] - control["pages"])
         wanted = int(control["used"]) + max(0, pages - free)
@@ -63,7 +63,7 @@ class Machine:
         self._fit_wheel(int(control["pages"]) + pages, now)
 
     def reserve(self, pages: int) -> None:
-        """Make room for so many more pages at once, so that adding them in parts copies nothing."""
+        """Make room for this many more pages at once, so that adding them in parts copies nothing."""
         control = self.state.control[0]
         wanted = int(control["pages"]) + pages
         if wanted > len(self.state.pages):

@@ -50,10 +50,10 @@ class Uniform:
 class NutchAdaptive:
     """Apache Nutch's adaptive schedule: the interval shrinks by a fifth on a change and grows by two fifths otherwise.
 
-    Constants of its configuration file: start 30 days, increase 0.4, decrease 0.2, bounds 60 s and 365 days, of which
-    90 days are enforced elsewhere. After each crawl the next one is moved towards the last change seen by 0.3 of its
-    distance, and an interval shorter than that distance is stretched to it. `day` is the length of a day, for worlds
-    that run faster than ours.
+    Constants of its configuration file: start 30 days, increase 0.4, decrease 0.2, bounds 60 s and 365 days; elsewhere
+    the upper bound is limited to 90 days. After each crawl the next one is moved towards the last change seen by 0.3 of
+    its distance, and an interval shorter than that distance is stretched to it. `day` is the length of a day, for
+    worlds that run faster than ours.
     """
 
     increase = 0.4

@@ -20,7 +20,7 @@ from afresh.value.predictive import predictive_staleness, silent_time
 
 _URGENT_SHELF = SHELVES - 1
 _SHELF_OF_HALF = 1022 << 5  # of the value 1/2: the bits of its exponent
-# A page that comes up this little below the price is taken all the same: finding the exact moment costs more.
+# A page that comes up this little below the price is taken nevertheless: finding the exact moment costs more.
 NEARLY = 0.98
 
 

@@ -241,11 +241,11 @@ class Plain(PricedByPicks):
         self._pages[slot]["urgent"] = True
 
     def not_more_often_than(self, slot: int, seconds: float, now: float) -> None:
-        """Leave at least so many seconds between two crawls of the page; 0: no limit."""
+        """Leave at least this many seconds between two crawls of the page; 0: no limit."""
         self._pages[slot]["shortest"] = require_seconds(seconds, 0.0)
 
     def at_least_every(self, slot: int, seconds: float, now: float) -> None:
-        """Crawl the page at least every so many seconds, whatever it gains; infinity: no limit."""
+        """Crawl the page at least once in this many seconds, whatever it gains; infinity: no limit."""
         self._pages[slot]["longest"] = require_seconds(seconds, 1e-9)
 
     def set_host(self, host: int, *, gap: float | None = None, budget: float | None = None) -> None:

@@ -99,7 +99,7 @@ def threshold_at(
 
 @compiled
 def _threshold_in_terms(price: float, silent_rate: float, signal_rate: float, weight: float, terms: int) -> float:
-    """As `page_threshold`, for the sums cut off after so many terms; halves the bracket, for comparison's sake."""
+    """As `page_threshold`, for the sums cut off after this many terms; halves the bracket, for comparison's sake."""
     high = 1.0
     while page_value_in_terms(high, silent_rate, signal_rate, weight, terms) < price:
         high *= 2.0

@@ -14,7 +14,7 @@ from afresh.schedule.pace import Pace
 
 DEFAULT_SWEEP = 0.1  # of the picks
 MANY_PICKS = 1 << 40
-BURST = 3.0  # a host's budget is met on average; so many crawls may come early if others were late
+BURST = 3.0  # a host's budget is met on average; this many crawls may come early if others were late
 
 
 def picks_between_sweeps(share: float) -> int:
@@ -31,7 +31,7 @@ def picks_between_sweeps(share: float) -> int:
 def left_alone_longest(
     slots: NDArray[np.int64], current: NDArray[np.floating], request_rate: NDArray[np.floating], now: float
 ) -> int:
-    """Whose copy is oldest, in intervals that pages deserve of which nothing but the request rate is known.
+    """The page that was left alone longest, measured in the interval that its request rate alone would give it.
 
     Among pages that change equally seldom the best interval goes with one over the square root of the request rate.
     A page without a copy goes first. Otherwise it would never be crawled where its host is free only at such moments.
@@ -92,7 +92,7 @@ class PricedByPicks:
         self._price, self._picks = price, MANY_PICKS
 
     def _after(self, first: int, due: float, now: float) -> float:
-        """When a page is due that so many first crawls go before."""
+        """When a page is due if this many first crawls go before it."""
         return max(due, now + first / self.budget) if first and self.budget > 0 else due
 
     def host_price(self, host: int) -> float:

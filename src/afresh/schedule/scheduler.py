@@ -379,13 +379,13 @@ class Scheduler(Machine):
         events.urge(self.state.core, slot, now)
 
     def not_more_often_than(self, slot: int, seconds: float, now: float) -> None:
-        """Leave at least so many seconds between two crawls of the page; 0: no limit."""
+        """Leave at least this many seconds between two crawls of the page; 0: no limit."""
         if not 0 <= seconds < math.inf:
             raise ValueError(f"seconds must be at least 0 and finite, not {seconds}")
         self._limit(slot, "shortest", seconds, now)
 
     def at_least_every(self, slot: int, seconds: float, now: float) -> None:
-        """Crawl the page at least every so many seconds, whatever it gains; infinity: no limit."""
+        """Crawl the page at least once in this many seconds, whatever it gains; infinity: no limit."""
         if not seconds > 0:
             raise ValueError(f"seconds must be more than 0, not {seconds}")
         self._limit(slot, "longest", seconds, now)

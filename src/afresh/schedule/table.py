@@ -102,7 +102,7 @@ CONTROL = np.dtype(
         ("pick_value", "f8"),  # value of the last pick
         ("width", "f8"),  # seconds a bucket of the wheel
         ("lease", "f8"),  # seconds; 0: picks are crawled at once
-        ("delay", "f8"),  # signals within so many seconds after a crawl are dropped
+        ("delay", "f8"),  # signals within this many seconds after a crawl are dropped
         ("longest", "f8"),  # at least every, for all pages; ∞: no limit
         ("floor", "f8"),  # exact mode: value that every page that is ready surpasses
         ("bucket", "i8"),  # all buckets of the wheel before this one are empty
@@ -126,7 +126,7 @@ CONTROL = np.dtype(
         ("extra_free", "i8"),
         ("sweep", "i8"),  # slots before this one have thresholds from after the last jump of the price
         ("turns", "i8"),  # ticks so far
-        ("oldest_every", "i8"),  # every so many picks one goes to a copy that was left alone for long; 0: none
+        ("oldest_every", "i8"),  # every n-th pick goes to a copy that was left alone for long; 0: none
         ("oldest_in", "i8"),  # picks until that
         ("oldest_hand", "i8"),  # the slot to be looked at next for that
         ("changes", "i8"),  # to the pages since the price was solved

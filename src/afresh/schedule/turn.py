@@ -28,9 +28,9 @@ _MORE = 12  # pages of the last bucket that are shelved beyond that
 _LOOKS = 4096  # pages that a tick looks at, at most, while the wheel runs ahead
 _SWEEP = 4  # thresholds set anew a tick
 _EQUALS = 8  # pages of a shelf that are searched for one like its first, but of a lower slot
-_FEW = 256  # while less than one page in so many is waiting, none waits for long enough for its value to move much,
-_SELDOM = 4  # and one is valued anew every so many ticks; else at every tick
-_WINDOW = 32  # neighbouring slots; whoever of them was left alone longest is visited, whatever that is worth
+_FEW = 256  # while less than one page in this many is waiting, none waits long enough for its value to move much,
+_SELDOM = 4  # and one is valued again every n-th tick; else at every tick
+_WINDOW = 32  # neighbouring slots; the page among them that was left alone longest is visited, whatever that gains
 _STEPS = 16  # shelves that are searched for a page to be valued anew
 
 
@@ -164,7 +164,7 @@ def _value_anew(core: int, slot: int, now: float) -> None:
 
 @inlined
 def _look_through(core: int, now: float) -> None:
-    """Value one of the waiting pages anew: nobody is forgotten, and who is not worth it any more leaves."""
+    """Value one of the waiting pages again, so that none is forgotten; one that is no longer worth a crawl leaves."""
     control = control_at(core)
     top = min(control.top, SHELVES - 2)
     for _ in range(_STEPS):
@@ -246,9 +246,9 @@ def _pick(core: int, now: float) -> int:
 
 @compiled
 def _pick_oldest(core: int, now: float) -> int:
-    """Every so many picks, whoever of some neighbours was `left_alone_longest`, taken out of its list; else −1.
+    """At every n-th pick, the page among some neighbours that was `left_alone_longest`, taken out of its list; else −1.
 
-    The neighbours are others each time, so nobody is left out for longer than it takes to go round.
+    The neighbours are others each time, so no page is left out for longer than it takes to go round.
     """
     control = control_at(core)
     control.oldest_in -= 1
@@ -290,7 +290,7 @@ def take(core: int, now: float) -> int:
             control.pick_value = about(core, slot, now)  # nobody else asks for it
         spend(core, slot, now)
     if not control.exact:
-        # The price moves by a part in so many pages a tick: often enough once a bucket.
+        # The price moves by a part in the number of pages a tick: once a bucket is often enough.
         if now - control.updated >= 0.9 * control.width:
             steer(core, now)
     elif slot >= 0:

@@ -128,7 +128,7 @@ def forget_anchor(page: Any) -> None:
 
 @inlined
 def longest_of(core: int, page: Any) -> float:
-    """The page is to be crawled at least every so many seconds."""
+    """The page is to be crawled at least once in this many seconds."""
     longest = float(control_at(core).longest)
     if page.marks & SPECIAL:
         longest = min(longest, float(extra_of(core, page).longest))

@@ -28,7 +28,7 @@ FIRST_FAILURE = 400  # of the statuses: what failed was not served
 def request_of(line: str, *, site: str = "", time: float = 0.0) -> Request | None:
     """What one line tells; None for one that is not about a page that was served. SignalError if it cannot be read.
 
-    `site` is put before an address that is a path alone; `time` is taken for a line that has none.
+    `site` is put before an address that is a path alone; `time` is used for a line that has none.
 
     >>> line = '1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 2326 "-" "x"'
     >>> request_of(line, site="https://e.org")

@@ -21,7 +21,7 @@ class Report:
     def relative(self, kept: dict[str, int], pages: Iterable[tuple[str, str]]) -> dict[str, float]:
         """The popularity of pages (address and host) in times the average one; `kept` counts the pages of each host.
 
-        A host's popularity is shared by its pages. A page that is not named is taken for the least popular one.
+        A host's popularity is shared by its pages. A page that is not named counts as the least popular one.
 
         >>> report = Report(hosts={"a.example": 8.0, "b.example": 2.0})
         >>> kept = {"a.example": 2, "b.example": 1}

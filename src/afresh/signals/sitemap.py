@@ -98,7 +98,7 @@ def _text(body: bytes) -> Sitemap:
 
 
 def _is_address(text: str) -> bool:
-    """Whether this may well be the address of a page; whoever uses it looks closer."""
+    """Whether this may be the address of a page; the caller checks it in full."""
     return (
         text[:8].lower().startswith(("http://", "https://")) and len(text) <= LONGEST_ADDRESS and "\ufffd" not in text
     )

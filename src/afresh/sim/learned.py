@@ -47,7 +47,7 @@ class Setting(NamedTuple):
     signals: NDArray[np.int64]  # heard of each page since its copy was current
     start: float
     step: float
-    random_every: int  # every so many ticks a page at random is crawled, for comparison; 0: never
+    random_every: int  # every n-th tick crawls a random page, for comparison; 0: never
     siblings: Siblings
     hearing: Hearing
     picks: NDArray[np.int64]  # the page that every tick went to, if there is room
@@ -229,7 +229,7 @@ def replay_learned(
     """Run one of our policies over a history; `known` are the rates that it knows, None: it learns them.
 
     What it learns of the sources of signals, where they have any, goes to `sources`. `certain`: the mean rate is
-    taken for the rate, as if it were known exactly. The page that each tick went to is left in `picks`, −1: none, as
+    used as if it were known exactly. The page that each tick went to is left in `picks`, −1: none, as
     far as there is room; the first tick is one step after the start.
 
     The second result is the freshness that it stated, on average over the scored time; NaN if it does not learn.

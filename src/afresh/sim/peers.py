@@ -25,7 +25,7 @@ class Machine(NamedTuple):
 
 @compiled
 def _next_page(machine: Machine, now: float, early: bool) -> int:
-    """Who goes now; −1: nobody is due, and nobody is fetched early."""
+    """The page that goes now; −1: none is due, and none is fetched early."""
     waiting, ready = machine.waiting, machine.ready
     if machine.rule.wait == 0.0:
         if early or (waiting.size[0] > 0 and waiting.key[0] <= now):

@@ -1,4 +1,4 @@
-"""A heap of pages by time, compiled: who is due first."""
+"""A heap of pages by time, compiled: which is due first."""
 
 from typing import NamedTuple
 

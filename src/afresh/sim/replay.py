@@ -28,7 +28,7 @@ class Replayed:
     crawls: int
     finds: float  # share of crawls that found a change
     stale_age: float  # seconds; mean age of stale copies: how long since they missed their first change
-    expected: float  # the weighted share that was believed meanwhile; NaN for who states none
+    expected: float  # the weighted share that was believed meanwhile; NaN for policies that state none
     brier: float = float("nan")  # mean square of what was said of a copy just before a visit, minus what it found
 
 
@@ -112,7 +112,7 @@ def _other(history: History, policy: str, budget: float, begin: float, early: bo
 
 
 def _true_rates(history: History, begin: float) -> Floats:
-    """Mean rates from a moment to the end; half a change for who has none, whose copy may be stale from before."""
+    """Mean rates from a moment to the end; half a change for pages without any, whose copy may be stale from before."""
     lived = history.lived(begin, history.end)
     return np.maximum(history.rates(begin, history.end), 0.5 / np.maximum(lived, 1e-300))
 

@@ -43,8 +43,8 @@ class PageState:
 class Entry:
     """Something that another process hands to the one that runs on the store: a wish, or evidence.
 
-    Entries are written before they are acknowledged, and each takes effect once. One with a `key` that was seen before,
-    of late, is the same thing sent again.
+    Entries are written before they are acknowledged, and each takes effect once. One with a `key` that was seen
+    recently is the same thing sent again.
     """
 
     kind: str
@@ -162,7 +162,7 @@ class Store(Protocol):
     def states(self, *, after: int = 0) -> Iterator[tuple[int, PageState]]:
         """Every page with its number, in the order in which they were added, beginning behind number `after`.
 
-        The first number is 1. Pages that are added meanwhile, by whomever, come at the end; no lock is held between
+        The first number is 1. Pages that are added meanwhile come at the end; no lock is held between
         two of them, so the consumer may be slow.
         """
 

@@ -18,7 +18,7 @@ MAGIC = b"SQLite format 3\x00"
 HEADER_BYTES = 100
 APPLICATION_ID_AT = 68  # in the header, four bytes, big end first
 BRIEF = " briefly"  # behind the number of a process that holds a claim for a moment only
-UNNAMED_SECONDS = 0.2  # that one who has just claimed may take to say who he is
+UNNAMED_SECONDS = 0.2  # that a process may take, after it has claimed the store, to write its name
 RETRY_SECONDS = 0.01
 PAGE_SIZE_AT = 16  # two bytes; 1 stands for 65536
 

@@ -38,7 +38,7 @@ def of_pages(pages: Iterable[Page], received: float, key: str = "") -> list[Entr
 
 
 def packed(kind: str, items: Iterable[Any], received: float, key: str = "") -> list[Entry]:
-    """Entries for so many items: none is too large, and each has a key of its own if there is one."""
+    """Entries for these items: none is too large, and each has a key of its own if there is one."""
     bodies: list[list[str]] = []
     parts: list[str] = []
     size = 0
@@ -216,7 +216,7 @@ def _merged(items: Iterable[Mapping[str, Any]], store: Store) -> Iterator[Page]:
 
 
 def drain(store: Store) -> int:
-    """Carry out all wishes that wait, if nobody runs on the store; how many pages were new. Evidence stays.
+    """Carry out all waiting wishes, if no runner is on the store; how many pages were new. Evidence stays.
 
     The store must be claimed by the caller.
     """

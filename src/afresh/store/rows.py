@@ -107,7 +107,7 @@ def page_row(page: Page) -> Row:
 
 
 def importance_row(importance: Importance | None) -> Row:
-    """The two columns of an importance, of which one is NULL, or both."""
+    """The two columns of an importance; one of them is NULL, or both are."""
     if importance is None:
         return None, None
     return (None, importance.value) if importance.times else (importance.value, None)

@@ -2,7 +2,7 @@
 
     header   magic, version, how many fingerprints, how many apart those of the index are
     body     the fingerprints in order, 8 bytes each
-    index    every so-manieth fingerprint of the body
+    index    every n-th fingerprint of the body
     check    CRC-32 of header and index
 
 A run is written beside its place, synced and renamed into it, so a name always means a whole run.
@@ -107,7 +107,7 @@ class Run:
 
 
 def write_run(path: Path, size: int, chunks: Iterator[Keys], stride: int, *, chunk: int = CHUNK) -> Run:
-    """Write a run of so many sorted keys and put it in its place, safe against power cuts."""
+    """Write a run of this many sorted keys and put it in its place, safe against power cuts."""
     new = path.with_suffix(".new")
     header, index, written = _HEADER.pack(_MAGIC, _VERSION, size, stride), [], 0
     with new.open("wb") as file:

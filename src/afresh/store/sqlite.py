@@ -280,7 +280,7 @@ class Sqlite:
             return self._reader.execute(statement, values).fetchall()
 
     def _made(self, make: Callable[[rows.Row], Made], found: Iterable[rows.Row]) -> list[Made]:
-        """Something of each row; a file that was damaged may hold rows of which nothing can be made."""
+        """Something of each row; a damaged file may hold rows that cannot be read."""
         try:
             return [make(row) for row in found]
         except NONSENSE as error:

@@ -1,4 +1,4 @@
-"""Named values of a store, read by whoever wrote them: one sentence if a damaged file makes them senseless."""
+"""Named values of a store, read by the code that wrote them: one sentence if a damaged file makes them invalid."""
 
 import struct
 from collections.abc import Callable

@@ -76,8 +76,8 @@ def crawl_value(
 ) -> Any:
     """What a crawl gains `elapsed` seconds and `signals` signals after the last one: V = μ·(w − e^{−x}ψ).
 
-    Floats in, float out; arrays in, array out. `terms` takes only so many terms of both sums. `assume` says what the
-    signals are taken for: "none" ignores them (GREEDY), "perfect" believes each of them (GREEDY-CIS), "noisy" weighs
+    Floats in, float out; arrays in, array out. `terms` takes only this many terms of both sums. `assume` says how to
+    treat signals: "none" ignores them (GREEDY), "perfect" believes each of them (GREEDY-CIS), "noisy" weighs
     them (GREEDY-NCIS). `shape` says how surely the rate of silent changes is known: V is averaged over a Gamma
     distribution of this shape round it; infinity: it is known exactly, and `terms` are only for that.
 

@@ -1,7 +1,7 @@
 """What a crawl is worth when the silent rate is not known: its value over all rates that the page may have.
 
 The silent rate α is taken to be Gamma distributed, with its mean and its shape A; infinity stands for a rate that is
-known exactly. A copy of which n signals were heard is then fresh with probability
+known exactly. A copy with n signals since its fetch is then fresh with probability
 
     F = (1 + α·elapsed/A)^(−A) · e^(−b·n) = e^(−x),    x = A·log(1 + α·elapsed/A) + b·n
 
@@ -12,7 +12,7 @@ expected time between crawls, and the value of a crawl, are
     ψ(x) = (1/γ)·Σ_n R_n(γ·T(x − b·n)),    V(x) = w − e^(−x)·ψ = ∫₀ˣ e^(−u)·ψ(u) du
 
 which is `kernels`' V where A is infinite. The mean is ruled by rates that are not excluded yet, so V has a long tail:
-for A ≤ 1 it grows without bound, and a page of which little is known is worth a crawl in the end, whatever the price.
+for A ≤ 1 it grows without bound: a page about which little is known is worth a crawl in the end, whatever the price.
 
 Without signals all of it has a closed form. With signals V is a sum over Gauss's nodes: within a few thousandths where
 signals are about as frequent as silent changes, and a few hundredths where they are far more so.
@@ -33,7 +33,7 @@ _NEARLY_EXACT = 1e7  # a shape from which on the rate counts as known
 _INAUDIBLE = 1e-9  # signals that are so much rarer than silent changes do not move V
 _MAX_TERMS = 12  # signals below a threshold, if each says little; more of them act like a drift
 _SAYS_LITTLE = 0.2  # a weight up to which that is so
-_STALEST_HEARD = 12.0  # staleness beyond which V is taken for gained where signals are heard
+_STALEST_HEARD = 12.0  # staleness beyond which V counts as reached where signals are heard
 _LEAST_PANEL, _MOST_PANEL = 0.5, 2.0  # staleness up to which the first panel of nodes reaches
 _TINY = 1e-3
 _SMALL_STEP = 0.2  # from one threshold to a better one, as a share of it: V moves by what a few nodes tell
@@ -140,7 +140,7 @@ def _drift_value(x: float, end: float, silent_rate: float, drift: float, shape: 
 def _drifting_curve(
     x: float, silent_rate: float, signal_rate: float, weight: float, shape: float
 ) -> tuple[float, float, float]:
-    """(V, ψ, dψ/dx) where so many signals come that their number is as good as certain.
+    """(V, ψ, dψ/dx) where signals are so frequent that their number is practically certain.
 
     The last signal carries a copy beyond its threshold, by half a weight if it was signals that got it there.
     """

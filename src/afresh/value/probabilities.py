@@ -33,7 +33,7 @@ def refresh_probabilities(
 
     "exact" finds the price at which the items ask for the budget; "build" grows the set of refreshed items in the
     order of weight/change; "reduce" starts from all items and drops those that would get less than nothing;
-    "increments" hands the budget out in so many parts, each where it helps most (better with more parts).
+    "increments" hands the budget out in many small parts, each where it helps most (better with more parts).
 
     >>> refresh_probabilities([4.0, 1.0, 1.0], [0.1, 0.1, 0.9]).round(4).tolist()
     [0.5704, 0.2296, 0.2]

@@ -28,7 +28,7 @@ def ripple_is_gone(
 ) -> bool:
     """Whether the ripple of ψ has died out at x, so that the closed form is exact; or whether there are `most` terms.
 
-    With so many terms the ripple is at most 1/(2·most) of ψ and 1/(10·most²) of V.
+    With `most` terms the ripple is at most 1/(2·most) of ψ and 1/(10·most²) of V.
     """
     if not x > 2.0 * weight:
         return False

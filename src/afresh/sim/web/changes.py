@@ -167,7 +167,7 @@ class Timeline:
 
 
 class Cursor:
-    """Walks along a timeline: who has changed since the last look. Time never goes back."""
+    """Walks along a timeline: which pages have changed since the last look. Time never goes back."""
 
     def __init__(self, timeline: Timeline, t: float = 0.0) -> None:
         self._line = timeline

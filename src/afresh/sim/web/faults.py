@@ -60,7 +60,7 @@ async def cut(request: web.BaseRequest, response: web.StreamResponse, body: byte
 async def drip(
     request: web.BaseRequest, response: web.StreamResponse, body: bytes, wait: Pause, seconds: float
 ) -> None:
-    """Send the whole body, but in small bits over so many seconds."""
+    """Send the whole body, but in small bits over this many seconds."""
     response.content_length = len(body)
     await response.prepare(request)
     size = max(1, -(-len(body) // DRIPS))

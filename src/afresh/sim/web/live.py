@@ -56,7 +56,7 @@ async def serve_forever(
 ) -> dict[str, Any]:
     """Serve a site until `stop` is set (or the task is cancelled); the ledger's report.
 
-    `status` gets lines of text: where the site is, then every so many seconds how the clients do. With `readers`, drawn
+    `status` gets lines of text: where the site is, then at intervals how the clients do. With `readers`, drawn
     requests score the clients; their freshness over time is always counted.
     """
     site = Site(options)

@@ -69,20 +69,20 @@ class SiteOptions:
     feed_items: int = 20  # entries in a feed
 
     gone_share: float = 0.0  # pages that will be deleted (410 from then on)
-    gone_within: float = 30.0  # days in which that happens
+    gone_within: float = 30.0  # days within which they are deleted
     disallowed_share: float = 0.0  # pages that robots.txt forbids
     crawl_delay: float = 0.0  # seconds asked for in robots.txt; 0: nothing asked
 
     latency: float = 0.0  # mean seconds before an answer starts
     error_share: float = 0.0  # requests answered with 500
     busy_share: float = 0.0  # requests answered with 503 and Retry-After
-    retry_after: float = 5.0  # seconds named there
+    retry_after: float = 5.0  # seconds that Retry-After names
     reset_share: float = 0.0  # requests whose connection is reset
     truncated_share: float = 0.0  # answers that end before their announced length
     stall_share: float = 0.0  # answers that stop in the middle and stay open
-    stall_seconds: float = 60.0  # for so long
+    stall_seconds: float = 60.0  # how long they stay open
     drip_share: float = 0.0  # answers that come in small bits
-    drip_seconds: float = 20.0  # over so long
+    drip_seconds: float = 20.0  # how long such an answer takes
 
     def __post_init__(self) -> None:
         for name, lowest, highest in _RANGES:

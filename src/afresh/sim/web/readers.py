@@ -61,7 +61,7 @@ class Readers:
         return pages
 
     async def run(self, clock: Callable[[], float], *, every: float = 0.05, until: float = inf) -> None:
-        """Step every so many seconds of the wall clock, until the site's clock shows `until` (or for ever)."""
+        """Step at intervals of the wall clock, until the site's clock shows `until` (or for ever)."""
         while self.time < until:
             await asyncio.sleep(every)
             self.step(min(clock(), until))

@@ -13,7 +13,7 @@ from html import escape
 from afresh.sim.web import dice
 from afresh.sim.web.text import paragraph, sentences, title
 
-EDITION = 8  # every so many changes the whole text is rewritten
+EDITION = 8  # every n-th change rewrites the whole text
 
 _STYLE = {
     "news": "body{font:17px/1.5 Georgia,serif}header{border-bottom:3px double}",
