@@ -6,7 +6,20 @@ from afresh.engine import Engine
 from afresh.estimate import Activity, Grid, Learner
 from afresh.frontier import Hosts, Politeness
 from afresh.schedule import Few, Greedy, Plain, Scheduler
-from afresh.types import Beliefs, Crawl, Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict, Wait
+from afresh.types import (
+    STORE_FULL,
+    Beliefs,
+    Crawl,
+    Fetched,
+    Importance,
+    Order,
+    Outcome,
+    Page,
+    Request,
+    Signal,
+    Verdict,
+    Wait,
+)
 from afresh.value import crawl_value
 
 NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
@@ -183,6 +196,19 @@ def test_a_gone_page_is_left_alone_for_long() -> None:
     wait = machine.next(11.0)
     assert isinstance(wait, Wait)
     assert wait.until == 10.0 + 3600
+
+
+def test_a_copy_for_whose_successor_there_was_no_room_is_not_said_to_be_fresh() -> None:
+    machine, url = engine(), "http://a.example/"
+    machine.add(page("a"), 0.0, current=0.0)
+    order = order_at(machine, 10.0)
+    fetched = Fetched(order.url, started=10.0, took=0.01, status=200, body=b"newer")
+    machine.finish(order, fetched, Verdict(Outcome.REFUSED, reason=STORE_FULL), 10.0)
+    assert machine.fresh_probability(url, 10.1) == 0.0
+    assert machine.survey(10.1).carry_out().share == 0.0
+    order = order_at(machine, 10.0 + 30 * 86400.0)
+    carry_out(machine, order, Outcome.CHANGED, order.time)
+    assert machine.fresh_probability(url, order.time) > 0.9
 
 
 def test_a_released_order_is_as_if_never_given() -> None:

@@ -19,7 +19,20 @@ from afresh.estimate.activity import TOLD_OF_A_CHANGE
 from afresh.estimate.sources import NOT_EARLY, octave
 from afresh.frontier import Hosts, Retries, SiteRules, host_failed
 from afresh.schedule import Explanation, Schedules
-from afresh.types import Beliefs, Crawl, Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict, Wait
+from afresh.types import (
+    STORE_FULL,
+    Beliefs,
+    Crawl,
+    Fetched,
+    Importance,
+    Order,
+    Outcome,
+    Page,
+    Request,
+    Signal,
+    Verdict,
+    Wait,
+)
 
 if TYPE_CHECKING:
     from afresh.estimate import Learner
@@ -44,6 +57,7 @@ class _Tracked:
     signals: int = 0  # heard since then
     heard: Heard = field(default_factory=lambda: NOTHING)  # the same by source and how early after a change
     ordered: Heard = field(default_factory=lambda: NOTHING)  # heard when the order was given
+    outdated: bool = False  # whether the copy is known to differ from the page: there was no room for the new one
     found: bool = False  # whether the last crawl found a change, for which signals may yet come
     failures: int = 0  # in a row, up to now: all that it is gone, or all others
     gone: bool = False  # whether the last one said that the page is gone
@@ -323,12 +337,13 @@ class Engine:
                 if crawl.fresh_probability is not None:
                     self.calibration.add(crawl.fresh_probability, not changed)
                 self._learn(tracked, order, crawl.elapsed, changed)
-            tracked.current = fetched.started
+            tracked.current, tracked.outdated = fetched.started, False
             tracked.found = outcome is not Outcome.UNCHANGED
             tracked.signals -= order.signals
             tracked.heard, tracked.ordered = _rest(tracked.heard, tracked.ordered), NOTHING
             tracked.failures, tracked.gone = 0, False
         else:
+            tracked.outdated |= verdict.reason == STORE_FULL and bool(fetched.body)
             gone = outcome is Outcome.GONE
             tracked.failures, tracked.gone = 1 if gone is not tracked.gone else tracked.failures + 1, gone
         gap = self.hosts.answered(
@@ -408,7 +423,7 @@ class Engine:
         """How likely the copy of a page is to be current; 0 where there is none."""
         slot = self._slot(url)
         tracked = self._tracked[slot]
-        if tracked.current is None:
+        if tracked.current is None or tracked.outdated:
             return 0.0
         number("now", now, least=-math.inf)
         elapsed, signals = max(now - tracked.current, 0.0), self._count(tracked)
@@ -473,7 +488,7 @@ class Engine:
         for nth, slot in enumerate(slots, start=1):
             if (each := self._tracked.get(slot)) is not None:
                 weights.append(each.told[0] if each.told else 0.0)
-                if each.current is not None:
+                if each.current is not None and not each.outdated:
                     copied.append((slot, weights[-1], each.current, self._count(each), each.branches))
             if nth % PIECE == 0:
                 yield

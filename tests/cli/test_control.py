@@ -89,6 +89,9 @@ def test_a_running_crawler_takes_up_every_wish_within_a_second(tmp_path: Path) -
             assert "Everything resumed." in call(tmp_path, "resume").stdout
             assert "1 page paused." in call(tmp_path, "pause", third).stdout
             assert ask(path, "page", {"url": third})["held_by"] == "paused"
+            shown = call(tmp_path, "show", third).stdout
+            assert "state       paused" in shown
+            assert "due         not while it is paused" in shown
             at = crawls(tmp_path, rest[0])
             assert "1 page to be crawled next." in call(tmp_path, "refresh", rest[0]).stdout
             until(lambda: crawls(tmp_path, rest[0]) > at, 3.0)

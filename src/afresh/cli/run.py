@@ -254,7 +254,10 @@ def _read_again(again: Callable[[], Config], daemon: "Daemon", progress: "Progre
         return
     progress.config = config
     progress.taking_up = asyncio.get_running_loop().create_task(take_up(config, daemon))
-    faults.say("The settings were read again.")
+    faults.say(
+        "The settings were read again. [store], [fetch], keep, drop and policy hold from the next start on, "
+        "and options of the command line before them."
+    )
 
 
 def to_come(discovery: "Discovery | None", copies: int) -> int:

@@ -170,6 +170,8 @@ def _noise(kept: Store, state: PageState) -> list[dict[str, Any]]:
 def _why(facts: dict[str, Any], when: float) -> str:
     """The decision in a sentence or two."""
     believed, trouble = facts["beliefs"], _trouble(facts)
+    if facts["held_by"] == "paused":
+        return "It is paused, alone, with its host or with everything: `afresh resume` continues."
     if facts["gone"]:
         times = "once" if facts["failures"] == 1 else f"{facts['failures']:,} times in a row"
         later = f", and is asked again {moment(facts['put_off'])}" if facts.get("put_off", 0.0) > when else ""
@@ -184,9 +186,8 @@ def _why(facts: dict[str, Any], when: float) -> str:
         f"and to be wanted {show_rate(believed['request_rate'])}",
     ]
     if facts["copy"]:
-        parts.append(
-            f"the copy is {show_duration(when - facts['copy']['checked'])} old with {facts['signals']} signals"
-        )
+        age = max(when - facts["copy"]["checked"], 0.0)
+        parts.append(f"the copy is {show_duration(age)} old with {facts['signals']} signals")
         parts.append(f"so it is fresh with probability {facts['copy']['fresh_probability']:.2f}")
     else:
         parts.append("there is no copy yet")
@@ -235,11 +236,22 @@ def _trouble(facts: dict[str, Any]) -> str:
 def _print_state(facts: dict[str, Any], when: float) -> None:
     """How the page is doing."""
     trouble = _trouble(facts) or ("well" if facts["copy"] else "not crawled yet")
+    if facts["held_by"] == "paused":
+        trouble = f"paused; {trouble}"
     for nth, part in enumerate(trouble.split("; ")):
         console.print(f"{'' if nth else 'state':12}{part}")
     again = max(facts.get("put_off") or 0.0, facts["host_ready"] or 0.0)
     if trouble != "well" and again > when + 1:
         console.print(f"            asked again {moment(again)}")
+
+
+def _due(facts: dict[str, Any], when: float) -> str:
+    """When the next crawl is due, for people."""
+    if facts["held_by"] == "paused":
+        return "not while it is paused"
+    if facts["due"] <= when:
+        return "now"
+    return "not by itself" if math.isinf(facts["due"]) else moment(facts["due"])
 
 
 def _print(facts: dict[str, Any]) -> None:
@@ -267,8 +279,7 @@ def _print(facts: dict[str, Any]) -> None:
         price = "not known yet" if facts["price"] is None else f"{facts['price']:.4g}"
         console.print(f"value       {facts['value']:.4g}: fresh requests that a crawl now is expected to gain")
         console.print(f"price       {price}: what it must gain to be worth a crawl, at this budget")
-    due = "now" if facts["due"] <= when else "not by itself" if math.isinf(facts["due"]) else moment(facts["due"])
-    console.print(f"due         {due}")
+    console.print(f"due         {_due(facts, when)}")
     console.print(f"why         {facts['why']}")
     for line in facts["noise"]:
         what = "its numbers" if line["differs"] == "numbers" else "its text"

@@ -28,6 +28,8 @@ def freshness_lines(facts: dict[str, Any]) -> Iterator[str]:
     yield INDENT + (
         f"as the runner reckoned {'just now' if facts['freshness_age'] < 1 else f'{age} ago'}"
         if facts["freshness_by"] == "runner"
+        else "as reckoned now from the store; the runner does not answer, or not yet"
+        if facts["running"]
         else "as reckoned now from the store, since nothing runs"
     )
 
@@ -39,9 +41,9 @@ def price_lines(facts: dict[str, Any]) -> Iterator[str]:
         said = f"not known yet: {without} pages without a copy go first" if without else "not known yet"
         yield f"price        {said}"
         return
-    yield f"price        {facts['price']:.4g}: copies are refreshed once that gains so many fresh requests"
+    yield f"price        {facts['price']:.4g}: fresh requests that a refresh must gain"
     if without:
-        yield f"{INDENT}{without} pages have no copy; first crawls go before refreshes if the host is ready"
+        yield f"{INDENT}{without} pages have no copy; their first crawls go before refreshes"
 
 
 def calibration_lines(said: dict[str, Any]) -> Iterator[str]:
@@ -49,8 +51,8 @@ def calibration_lines(said: dict[str, Any]) -> Iterator[str]:
     bias = said["bias"]
     tells = "fresher than was said" if bias < 0 else "staler than was said" if bias > 0 else "as fresh as was said"
     yield f"calibration  of {said['statements']:,.0f} statements that crawls have checked:"
-    yield f"{INDENT}bias {bias:+.3f}: copies turned out {tells}, by {100 * abs(bias):.1f} points"
-    yield f"{INDENT}Brier score {said['brier']:.3f}: mean squared error; 0 is perfect, 0.25 a coin toss"
+    yield f"{INDENT}bias {bias:+.3f}: copies turned out {tells}, by {100 * abs(bias):.1f} pts"
+    yield f"{INDENT}Brier score {said['brier']:.3f}: mean squared error; 0 is perfect, 0.25 chance"
     yield f"{INDENT}said to be fresh    was fresh    statements"
     for row in said["rows"]:
         yield f"{INDENT}{row['stated']:16.1%} {row['fresh']:12.1%} {row['statements']:13,.0f}"
