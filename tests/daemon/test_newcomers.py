@@ -1,5 +1,6 @@
 """A domain with very many hosts, beside others: nobody is starved by first crawls."""
 
+import asyncio
 from collections import Counter
 from itertools import pairwise
 
@@ -179,7 +180,10 @@ def test_pages_that_queue_are_not_left_out_of_the_count_or_of_what_is_said_of_fr
     daemon = Daemon(engine=engine, fetcher=Scripted({}), store=store, clock=lambda: 1000.0)
     daemon._keeper.take_in()
     assert len(engine) == MAX_UNTRIED
-    assert len(daemon) == MAX_UNTRIED + 100
+    assert daemon.pages == MAX_UNTRIED + 100
     one = PageState(Page("http://b.example/", "b.example"), fetched=1000.0, checked=1000.0, crawls=1)
     daemon._keeper._take_in([one])
-    assert float(daemon._keeper._signs(1000.0)["freshness"]) < 1.5 / len(daemon)
+    asyncio.run(daemon.overview.renew())
+    assert daemon.overview.stated is not None
+    assert daemon.overview.stated.pages == daemon.pages
+    assert 0.0 < daemon.overview.stated.share < 1.5 / daemon.pages

@@ -210,10 +210,10 @@ SELECTOR = st.lists(
             *("[title*='ne t']", "[title*='']", "p:not(.x)", ":not(div, [title])", ":is(p, .z)", "div:where(#one, .x)"),
             *(
                 "p:first-child",
-                ":nth-child(2n+1)",
+                "div:nth-child(2n+1)",  # without a name it would match the root, which the tree is not asked for
                 "p:nth-child(even)",
                 "div:nth-child(2)",
-                ":nth-child(-n + 2)",
+                "p:nth-child(-n + 2)",
                 "img",
             ),
         ]

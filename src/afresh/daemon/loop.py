@@ -112,7 +112,9 @@ class Daemon:
             addresses=addresses,
             never=never,
         )
-        self.overview = Overview(engine=engine, asker=self._asker, clock=self.clock)
+        self.overview = Overview(
+            engine=engine, asker=self._asker, clock=self.clock, waiting=lambda: len(self._keeper.newcomers)
+        )
         # What can be asked over the socket, by name: a caller may put in others before `run`.
         self.questions = questions(
             engine=engine,

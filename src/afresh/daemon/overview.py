@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 from afresh.daemon.asking import Asker
@@ -20,8 +21,12 @@ class Overview:
     Invariant: what it states is of one moment, for all pages, and never older than a survey and the rest after it take.
     """
 
-    def __init__(self, *, engine: Engine, asker: Asker, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, *, engine: Engine, asker: Asker, clock: Callable[[], float], waiting: Callable[[], int] = lambda: 0
+    ) -> None:
+        """`waiting` says how many pages without a copy the engine does not know yet."""
         self.engine = engine
+        self.waiting = waiting
         self.asker = asker
         self.clock = clock
         self.stated: Stated | None = None
@@ -42,7 +47,11 @@ class Overview:
     async def renew(self) -> None:
         """State everything anew."""
         survey = await self._gathered()
-        self.stated = await asyncio.to_thread(survey.carry_out)
+        stated, waiting = await asyncio.to_thread(survey.carry_out), self.waiting()
+        if stated is not None and waiting:
+            known = stated.pages / (stated.pages + waiting)  # the others are taken to be wanted as much
+            stated = replace(stated, share=stated.share * known, pages=stated.pages + waiting)
+        self.stated = stated
         rests, addresses = list(self.engine.hosts.rests()), self.asker.addresses
         if addresses is None:
             self.allowance = await asyncio.to_thread(allowance, rests)
