@@ -1,7 +1,8 @@
 """Settings for all tests, and public test cases written by others, which are not part of the project."""
 
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,22 @@ settings.register_profile("afresh", deadline=None, derandomize="CI" in os.enviro
 settings.load_profile("afresh")
 
 ROOT = Path(__file__).parent.parent
+
+# Two workers begin with one half of the tests each, in this order. What compiles most comes first, and what compiles
+# little in the second half, so that both do not compile the same functions at the same time.
+_FIRST = ("estimate", "schedule", "sim", "value", "lab", "test_engine.py", "src", "daemon", "test_daemon.py", "cli")
+_LAST = ("test_architecture.py", "frontier", "fetch", "signals", "store", "reading", "detect")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the tests by their folder; within one they stay as they are."""
+    order = {name: place for place, name in enumerate((*_FIRST, "", *_LAST))}
+
+    def place(item: pytest.Item) -> int:
+        parts = item.path.relative_to(ROOT).parts
+        return order.get(parts[0] if parts[0] == "src" else parts[1], order[""])
+
+    items.sort(key=place)
 
 
 @pytest.fixture
@@ -26,3 +43,11 @@ def suite() -> Callable[[str], Path]:
         return home / name
 
     return find
+
+
+@pytest.fixture(autouse=True)
+def _pipes_as_before() -> Iterator[None]:
+    """A command that runs in this process lets a closed pipe end it, which must not hold for the tests after it."""
+    before = signal.getsignal(signal.SIGPIPE)
+    yield
+    signal.signal(signal.SIGPIPE, before)

@@ -53,7 +53,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "removed": (lambda: engine().remove("http://other/"), "'http://other/' is not a page of this engine."),
     "budget": (lambda: Few(budget="2/s"), "budget must be a number, not '2/s'."),  # type: ignore[arg-type]
     "many": (lambda: Scheduler(budget="2/s"), "budget must be a number, not '2/s'."),  # type: ignore[arg-type]
-    "negative": (lambda: Few(budget=-1.0), "budget must be a finite number of at least 0, not -1.0."),
+    "negative": (lambda: Few(budget=-1.0), "budget must be a finite number of at least 0 and at most 1e+09, not -1.0."),
     "typical": (lambda: Learner(typical_rate="1/d"), "typical_rate must be a number, not '1/d'."),  # type: ignore[arg-type]
     "typical budget": (lambda: typical_rate("2/s", 10), "budget must be a number, not '2/s'."),  # type: ignore[arg-type]
     "rate": (lambda: crawl_value(5.0, change_rate="2/s"), "change_rate must be numbers, not '2/s'."),

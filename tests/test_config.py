@@ -11,7 +11,7 @@ def test_without_a_file_everything_has_its_default(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     assert config.load() == config.Config()
     assert config.load().crawl.budget == 1.0
-    assert config.load().crawl.sweep == 0.1
+    assert config.load().crawl.sweep == 0.02
 
 
 def test_values_are_read_with_their_units() -> None:

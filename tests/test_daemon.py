@@ -154,7 +154,7 @@ class Slow(Scripted):
         self.seconds = seconds
         self.at_once = self.most_at_once = 0
 
-    async def fetch(self, url: str, known: Validators) -> Fetched:
+    async def fetch(self, url: str, known: Validators, *, beginning: int = 0) -> Fetched:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         await asyncio.sleep(self.seconds)
@@ -200,7 +200,7 @@ class Passes(Scripted):
         self.passes = passes
         self.at_once: list[int] = [0]
 
-    async def fetch(self, url: str, known: Validators) -> Fetched:
+    async def fetch(self, url: str, known: Validators, *, beginning: int = 0) -> Fetched:
         self.at_once.append(self.at_once[-1] + 1)
         for _ in range(self.passes):
             await asyncio.sleep(0)
@@ -281,7 +281,11 @@ def test_a_restart_resumes_with_copies_beliefs_and_resting_hosts() -> None:
     assert after is not None
     assert after.beliefs is not None
     assert after.beliefs.observations > before.beliefs.observations
-    assert again.daemon.overview.stated is None or 0 < again.daemon.overview.stated.share <= 1
+    asyncio.run(again.daemon.overview.renew())
+    stated = again.daemon.overview.stated
+    assert stated is not None
+    assert stated.pages == 3
+    assert 0 < stated.share < 1
     assert Calibration.from_text(store.get("calibration")).statements > checked > 0
 
 

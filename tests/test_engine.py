@@ -313,20 +313,20 @@ def test_age_that_is_told_counts_like_age_that_passed() -> None:
     )
 
 
-def hear_and_crawl(machine: Engine, url: str, step: int, *, source: str, outcome: Outcome) -> None:
+def hear_and_crawl(machine: Engine, url: str, step: int, *, sender: str, outcome: Outcome) -> None:
     now = 100.0 * step
-    machine.observe(Signal(url, now - 1.0, source))
+    machine.observe(Signal(url, now - 1.0, sender))
     carry_out(machine, order_at(machine, now), outcome, now)
 
 
-def test_signals_of_a_good_source_pull_a_page_forward_and_those_of_a_worthless_one_do_not() -> None:
+def test_signals_of_a_good_sender_pull_a_page_forward_and_those_of_a_worthless_one_do_not() -> None:
     machine = engine(typical_rate=0.001)
     url = "http://a.example/"
     machine.add(page("a"), 0.0, current=0.0)
     for step in range(1, 161):
         good = step % 2 == 0
         outcome = Outcome.CHANGED if good else Outcome.UNCHANGED
-        hear_and_crawl(machine, url, step, source="feed" if good else "sitemap", outcome=outcome)
+        hear_and_crawl(machine, url, step, sender="feed" if good else "sitemap", outcome=outcome)
     quiet, before = machine.fresh_probability(url, 16010.0), machine.explain(url, 16010.0).value
     machine.observe(Signal(url, 16010.0, "sitemap"))
     assert machine.fresh_probability(url, 16010.0) > 0.9 * quiet
@@ -334,7 +334,7 @@ def test_signals_of_a_good_source_pull_a_page_forward_and_those_of_a_worthless_o
     machine.observe(Signal(url, 16010.0, "feed"))
     assert machine.fresh_probability(url, 16010.0) < 0.4
     assert machine.explain(url, 16010.0).value > 10 * before
-    # A host that was never heard of begins with what the sources are worth elsewhere.
+    # A host that was never heard of begins with what the senders are worth elsewhere.
     machine.add(page("b"), 16010.0, current=16010.0)
     machine.observe(Signal("http://b.example/", 16011.0, "sitemap"))
     assert machine.fresh_probability("http://b.example/", 16011.0) > 0.8
@@ -352,9 +352,9 @@ def test_late_signals_are_recognised() -> None:
         carry_out(machine, order_at(machine, now), Outcome.CHANGED if changed else Outcome.UNCHANGED, now)
         if changed:
             machine.observe(Signal(url, now + 15.0, "feed"))
-    assert 16.0 <= machine.sources.delay_of("feed") <= 32.0
-    assert machine.sources.weight("a.example", machine.sources.number("feed"), 3) < 0.2
-    assert machine.sources.delay_of("never heard of") == 0.0
+    assert 16.0 <= machine.senders.delay_of("feed") <= 32.0
+    assert machine.senders.weight("a.example", machine.senders.number("feed"), 3) < 0.2
+    assert machine.senders.delay_of("never heard of") == 0.0
 
 
 def test_signals_that_arrive_while_a_page_is_fetched_stay_for_the_next_crawl() -> None:
@@ -507,3 +507,13 @@ def test_what_happens_on_the_only_branch_does_not_change_the_order(folders: int)
                 machine.finish(order, Fetched(order.url, started=now, took=0.0, status=200), verdict, now)
         orders.append(picked)
     assert (orders[0] == orders[1]) == (folders == 1)
+
+
+def test_no_host_is_asked_sooner_because_we_kept_its_answer_waiting() -> None:
+    """Seconds of our own are neither the host's, to be multiplied, nor a part of its rest."""
+    machine = engine(politeness=Politeness(factor=10.0, shortest_gap=1.0))
+    machine.add(page("a"), 0.0)
+    order = order_at(machine, 0.0)
+    fetched = Fetched(order.url, started=0.0, took=0.01, waited=2.0, status=200)
+    machine.finish(order, fetched, Verdict(Outcome.NEW), 2.5)
+    assert machine.hosts.state("a.example").ready == pytest.approx(3.01)

@@ -5,9 +5,19 @@ from typing import Any
 
 from afresh.errors import ConfigError
 
+MAX_MOMENT = 1e12  # seconds from the start of the clock, either way: 30,000 years
 
-def number(name: str, value: Any, *, least: float = 0.0, above: bool = False) -> float:
-    """The value, if it is a finite number of at least `least`, or `above` it.
+
+def number(
+    name: str,
+    value: Any,
+    *,
+    least: float = 0.0,
+    above: bool = False,
+    most: float = math.inf,
+    infinite: bool = False,
+) -> float:
+    """The value, if it is a number of at least `least`, or `above` it, and at most `most`; finite unless `infinite`.
 
     >>> number("budget", 2)
     2.0
@@ -16,6 +26,8 @@ def number(name: str, value: Any, *, least: float = 0.0, above: bool = False) ->
     ...
     afresh.errors.ConfigError: budget must be a number, not '2/s'. Rates are per second: units.rate("2/s") is 2.0.
     """
+    if type(value) is float and least < value < most:
+        return value  # nearly always
     if isinstance(value, str):
         raise ConfigError(
             f"{name} must be a number, not {value[:40]!r}.",
@@ -25,24 +37,48 @@ def number(name: str, value: Any, *, least: float = 0.0, above: bool = False) ->
         found = float(value)
     except (TypeError, ValueError, OverflowError):
         found = math.nan
-    if not (found > least if above else found >= least) or found == math.inf:
+    if not (found > least if above else found >= least) or found > most or (found == math.inf and not infinite):
         wanted = "" if least == -math.inf else f" of {'more than' if above else 'at least'} {least:g}"
-        raise ConfigError(f"{name} must be a finite number{wanted}, not {value!r:.40}.", hint="Check where it is from.")
+        if most < math.inf:
+            wanted += f" {'and' if wanted else 'of'} at most {most:g}"
+        kind = "number" if infinite else "finite number"
+        raise ConfigError(f"{name} must be a {kind}{wanted}, not {value!r:.40}.", hint="Check where it is from.")
     return found
+
+
+def moment(name: str, value: Any) -> float:
+    """The value, if it is a moment in seconds that a clock may show.
+
+    >>> moment("now", 1e300)
+    Traceback (most recent call last):
+    ...
+    afresh.errors.ConfigError: now must be a moment in seconds, not 1e+300. Give time.time(), or your own clock's.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -MAX_MOMENT <= value <= MAX_MOMENT:
+        raise ConfigError(
+            f"{name} must be a moment in seconds, not {value!r:.40}.", hint="Give time.time(), or your own clock's."
+        )
+    return float(value)
+
+
+def whole(name: str, value: Any, *, least: int = 0, most: int = 2**53) -> int:
+    """The value, if it is a whole number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ConfigError(
+            f"{name} must be a whole number of at least {least}, not {value!r:.40}.", hint="Check where it is from."
+        )
+    return value
 
 
 def later(now: Any, before: float) -> float:
     """The moment, if it is a number and no earlier than the one before."""
-    if isinstance(now, bool) or not isinstance(now, int | float) or not math.isfinite(now):
-        raise ConfigError(
-            f"now must be a moment in seconds, not {now!r}.", hint="Give time.time(), or your own clock's."
-        )
-    if now < before:
+    found = moment("now", now)
+    if found < before:
         raise ConfigError(
             f"now went backwards, from {before!r} to {now!r}.",
             hint="Give moments of one clock that never steps back, such as afresh.daemon.SteadyClock().",
         )
-    return float(now)
+    return found
 
 
 def require(value: Any, name: str, methods: tuple[str, ...], example: str) -> None:
@@ -50,6 +86,12 @@ def require(value: Any, name: str, methods: tuple[str, ...], example: str) -> No
     missing = [method for method in methods if not callable(getattr(value, method, None))]
     if missing:
         raise ConfigError(f"{name} must be such as {example}, not {value!r:.80}.", hint=f"It lacks {missing[0]}().")
+
+
+def require_text(value: Any, name: str) -> None:
+    """ConfigError if an argument is not a text."""
+    if not isinstance(value, str):
+        raise ConfigError(f"{name} must be a text, not {value!r:.80}.", hint="Write it in quotes.")
 
 
 def require_kinds(*given: tuple[Any, type | tuple[type, ...], str]) -> None:

@@ -21,6 +21,8 @@ from afresh.types import Importance
 from afresh.units import duration, importance, rate, show_duration, size
 
 DEFAULT_PATH = Path("afresh.toml")
+MAX_BAD_LINES = 10  # that are left out to find the store's path
+
 _HOST = re.compile(r"(?:\*\.)?[^\s/*?#@\\]+")
 
 
@@ -144,7 +146,11 @@ class StoreSettings:
 class CrawlSettings:
     """How much is crawled."""
 
-    budget: float = _setting("1/s", rate, "Crawls at a constant rate; never exceeded in any second.")
+    budget: float = _setting(
+        "1/s",
+        rate,
+        "Crawls at a constant rate; no more are ordered in any second.",
+    )
     budget_hours: tuple[tuple[Hours, float], ...] = _setting(
         [], _budget_hours, 'Other budgets at other hours, UTC or with a zone: ["mon-fri 08:00-18:00 = 10/min"].'
     )
@@ -154,7 +160,7 @@ class CrawlSettings:
         "What picks the next page: the value of a crawl, or the rule of another crawler to compare it with.",
     )
     sweep: float = _setting(
-        0.1, _share, "This share of the crawls, rounded to one in n, visits the copies left alone longest; 0: none."
+        0.02, _share, "This share of the crawls, rounded to one in n, visits the copies left alone longest; 0: none."
     )
     concurrency: int = _setting(64, _count, "How many fetches may be under way at once.")
     max_unwritten: int = _setting(
@@ -206,7 +212,9 @@ class PolitenessSettings:
     )
     shortest_gap: float = _setting("1s", duration, "but at least this long,")
     longest_gap: float = _setting("5min", duration, "and at most this long.")
-    first_back_off: float = _setting("10s", duration, "Rest after a failure; it doubles with each failure in a row,")
+    first_back_off: float = _setting(
+        "10s", duration, "Rest after a failure (a minute if robots.txt fails); it doubles each time in a row,"
+    )
     longest_back_off: float = _setting("1h", duration, "up to this; also the longest Retry-After that is respected.")
     address_at_once: int = _setting(
         8, _count, "At most this many hosts on one network address are asked at the same time."
@@ -274,7 +282,8 @@ def _hours_text(value: Any) -> str:
 class SiteSettings:
     """What counts as a change on one site, and how often it is crawled. There may be any number of these tables.
 
-    If several match a page, the most specific one wins: a name before a domain, a long path before a short one.
+    If several match a page, the most specific one wins: a name before a domain, a long path before a short one. keep,
+    drop and compare hold for one whole host: they are refused together with path, or for a domain (*.example.net).
     """
 
     host: str = _setting("", _site_host, "The site's host name, or a whole domain: *.example.net.")
@@ -297,7 +306,9 @@ class SiteSettings:
         "", _hours_text, "Pages are crawled within these hours, UTC or with a zone: mon-fri 08:00-18:00. Empty: always."
     )
     budget: float | None = _setting(
-        "", _or_nothing(_site_budget), "At most this many crawls of each matching host, such as 100/h. Empty: no limit."
+        "",
+        _or_nothing(_site_budget),
+        "At most this many crawls of each matching host, or of path there, such as 100/h. Empty: no limit.",
     )
 
 
@@ -342,6 +353,36 @@ def load(path: Path | None = None) -> Config:
         ) from None
     config = parse(text, where=str(path))
     return replace(config, store=replace(config.store, path=path.parent / config.store.path))
+
+
+def store_named(path: Path | None = None) -> Path | None:
+    """The store that a file of settings names, whatever else is wrong in it; None if that cannot be read."""
+    path = DEFAULT_PATH if path is None else path
+    try:
+        table = _without_bad_lines(path.read_text(encoding="utf-8")).get("store", {})
+        named = {"path": table["path"]} if "path" in table else {}
+        return path.parent / cast(StoreSettings, _parse_table("store", StoreSettings, named, str(path))).path
+    except (OSError, ValueError, TypeError, ConfigError):
+        return None
+
+
+def _without_bad_lines(text: str) -> dict[str, Any]:
+    """The tables of a TOML text but for a few lines that are wrong; ValueError if one may have named the store.
+
+    >>> _without_bad_lines('[store]\\npath = "a.db"\\n[crawl]\\nbudget = 5/s\\n')
+    {'store': {'path': 'a.db'}, 'crawl': {}}
+    """
+    lines = text.splitlines()
+    for _ in range(MAX_BAD_LINES):
+        try:
+            return tomllib.loads("\n".join(lines))
+        except tomllib.TOMLDecodeError as error:
+            place = re.search(r"\(at line (\d+), column", str(error))
+            wrong = lines[int(place[1]) - 1] if place else ""
+            if place is None or "[" in wrong or "path" in wrong or "store" in wrong:
+                raise
+            lines[int(place[1]) - 1] = ""
+    raise ValueError("more is wrong than right")
 
 
 def parse(text: str, where: str = "the settings") -> Config:
@@ -394,9 +435,6 @@ def _parse_site(values: Any, where: str) -> object:
     if (site.path or site.host.startswith("*.")) and (site.keep or site.drop or site.compare != "text"):
         hint = "Leave path out, and name one host without *."
         raise ConfigError(f"keep, drop and compare hold for one whole host, not for {site.host}{site.path}.", hint=hint)
-    if site.path and site.budget is not None:
-        hint = "Leave path out; for a part of a host set longest_interval and shortest_interval."
-        raise ConfigError(f"A budget holds for whole hosts, not for {site.host}{site.path}.", hint=hint)
     if site.shortest_interval and site.longest_interval and site.shortest_interval > site.longest_interval:
         raise ConfigError(
             f"The shortest interval of {site.host}{site.path} is longer than its longest.",
@@ -418,7 +456,13 @@ def _parse_table(name: str, table: type, values: dict[str, Any], where: str) -> 
     return table(**read)
 
 
+# What other crawlers call settings, and what does that here.
+_ELSEWHERE = {"fetch.user_agent": "The User-Agent line names afresh and what fetch.contact says."}
+
+
 def _unknown(name: str, known: list[str], where: str) -> ConfigError:
+    if name in _ELSEWHERE:
+        return ConfigError(f"There is no setting {name} ({where}).", hint=_ELSEWHERE[name])
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
     hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known)}."
     return ConfigError(f"There is no setting {name} ({where}).", hint=hint)

@@ -24,6 +24,7 @@ from afresh.schedule import Greedy, NutchAdaptive, Plain, Rule, Uniform
 from afresh.sim.web import Ledger, Readers, Server, Site, SiteOptions
 from afresh.store import Memory
 from afresh.types import Page, Request
+from afresh.units import show_count
 from afresh.value import optimum
 
 DAY = 1.0  # seconds
@@ -49,7 +50,9 @@ class DemoOptions:
         if not 3 <= self.seconds <= 3600:
             raise ConfigError(f"The demo cannot run for {self.seconds:g} s.", hint="Give --seconds between 3 and 3600.")
         if not 10 <= self.pages <= 100_000:
-            raise ConfigError(f"The demo cannot show {self.pages} pages.", hint="Give --pages between 10 and 100000.")
+            raise ConfigError(
+                f"The demo cannot show {show_count(self.pages, 'page')}.", hint="Give --pages between 10 and 100000."
+            )
         if not 1 <= self.budget <= 500:
             raise ConfigError(f"The demo cannot spend {self.budget:g}/s.", hint="Give --budget between 1/s and 500/s.")
         if self.seed < 0:

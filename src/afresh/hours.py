@@ -30,6 +30,18 @@ class Hours:
         minute = local.weekday() * DAY_MINUTES + local.hour * 60 + local.minute
         return any((minute - start) % WEEK_MINUTES < length for start, length in self.spans)
 
+    def opens(self, now: float) -> float:
+        """When they begin next, to the minute; `now` if they hold already.
+
+        >>> hours("08:00-18:00").opens(30.0), hours("08:00-18:00").opens(36_000.0)
+        (28800.0, 36000.0)
+        """
+        if self.are_open(now):
+            return now
+        begin = now - now % 60.0
+        # The clocks of a zone may change on the way, so every minute is asked; a week has ten thousand.
+        return next(begin + 60.0 * nth for nth in range(1, 2 * WEEK_MINUTES) if self.are_open(begin + 60.0 * nth))
+
 
 def hours(text: str) -> Hours:
     """Hours from text: spans with commas between, each with its days unless it holds on all, and a zone unless UTC.

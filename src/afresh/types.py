@@ -74,11 +74,11 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A hint, from a named source, that a page may have changed."""
+    """A hint, from a named sender, that a page may have changed."""
 
     url: str
     time: float
-    source: str = "ping"
+    sender: str = "ping"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +128,12 @@ class Fetched:
     hops: tuple[str, ...] = ()  # every address that a redirect led to, in order
     received: int = 0  # bytes of body that arrived, before inflation
     robots: str = ""  # what its X-Robots-Tag header asks of us: noindex, nofollow
+    waited: float = 0.0  # seconds besides `took` for which we ourselves kept it waiting
+
+    @property
+    def ended(self) -> float:
+        """When the host had no more to do with it."""
+        return self.started + self.took + self.waited
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +161,13 @@ class Crawl:
     significance: float = 0.0
     reason: str = ""
     fresh_probability: float | None = None  # what the engine had believed just before
+
+    @property
+    def leaves_outdated(self) -> bool:
+        """Whether the kept copy is known to differ from the page: there was no room for the new one, now or before."""
+        if self.outcome.refreshed:
+            return False
+        return (self.reason == STORE_FULL and self.size > 0) or self.fresh_probability == 0.0
 
 
 @dataclass(frozen=True, slots=True)

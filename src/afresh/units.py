@@ -65,6 +65,19 @@ def duration(text: str | float) -> float:
     return _finite(float(match[1]) * seconds, str(text))
 
 
+def with_unit(text: str) -> float:
+    """Seconds from text that people type: a bare number is refused, since nobody knows what they meant by it.
+
+    >>> with_unit("5d"), with_unit("0")
+    (432000.0, 0.0)
+    """
+    seconds = duration(text)
+    bare = text.strip()
+    if seconds and not bare[-1].isalpha():
+        raise ConfigError(f"{text!r} has no unit.", hint=f'Write "{bare}s", "{bare}min", "{bare}h" or "{bare}d".')
+    return seconds
+
+
 def rate(text: str | float) -> float:
     """Events per second from text such as "10/s", "100/day" or "3 per 2h"; a plain number is per second.
 
@@ -127,6 +140,15 @@ def show_rate(per_second: float) -> str:
         if per_second * SECONDS[name] >= 1:
             return f"{_short(per_second * SECONDS[name])}/{name}"
     return f"{_short(per_second * SECONDS['y'])}/y"
+
+
+def show_count(number: float, one: str, several: str = "") -> str:
+    """How many there are of something.
+
+    >>> show_count(1, "page"), show_count(1200, "page"), show_count(0, "copy", "copies")
+    ('1 page', '1,200 pages', '0 copies')
+    """
+    return f"{number:,.0f} {one if number == 1 else several or one + 's'}"
 
 
 def show_size(count: float) -> str:

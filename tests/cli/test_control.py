@@ -89,6 +89,7 @@ def test_a_running_crawler_takes_up_every_wish_within_a_second(tmp_path: Path) -
             assert "Everything resumed." in call(tmp_path, "resume").stdout
             assert "1 page paused." in call(tmp_path, "pause", third).stdout
             assert ask(path, "page", {"url": third})["held_by"] == "paused"
+            assert ask(path, "status")["paused"]["pages"] == 1
             shown = call(tmp_path, "show", third).stdout
             assert "state       paused" in shown
             assert "due         not while it is paused" in shown
@@ -132,6 +133,7 @@ def test_settings_are_read_again_at_sighup(tmp_path: Path) -> None:
             _, said = process.communicate(timeout=30)
         assert b"The settings were read again." in said
         assert b"The settings stay as they are" in said
+        assert b"budget 3/s" in said, "the one in force, not that of other hours"
 
 
 def test_without_a_runner_the_same_commands_work_on_the_store(tmp_path: Path) -> None:
@@ -140,11 +142,22 @@ def test_without_a_runner_the_same_commands_work_on_the_store(tmp_path: Path) ->
     assert "example.com paused: 3 pages." in call(tmp_path, "pause", "--host", "example.com").stdout
     assert "Everything paused." in call(tmp_path, "pause").stdout
     said = call(tmp_path, "resume").stdout
-    assert said == "Everything resumed.\nStill paused: example.com.\n"
-    assert "1 page to be crawled next." in call(tmp_path, "refresh", f"{URL}b").stdout
+    assert said == "Everything resumed.\nStill paused: example.com, 1 page by URL.\n"
+    shown = " ".join(call(tmp_path, "show", f"{URL}a").stdout.split())
+    assert "Its host is paused: `afresh resume --host example.com` continues." in shown
+    assert f"It is paused by itself: `afresh resume {URL}a` continues." in shown
+    assert "crawled only mon-fri 08:00-18:00" in shown
+    said = call(tmp_path, "refresh", f"{URL}b").stdout
+    assert said.startswith(
+        "1 page to be crawled next.\nIt is paused. It goes first once resumed: afresh resume --host "
+    )
     shown = call(tmp_path, "status").stdout
     assert "paused       example.com\n" in shown
-    assert "takes effect when `afresh run` starts" in call(tmp_path, "signal", URL).stdout
+    assert "paused       1 page by URL: `afresh resume URL` goes on\n" in shown
+    assert "    paused: `afresh resume --host example.com` continues\n" in call(tmp_path, "hosts").stdout
+    assert call(tmp_path, "resume").stdout.startswith("Not everything was paused: each pause is undone as it was made.")
+    said = call(tmp_path, "signal", URL).stdout
+    assert said == "1 signal heard.\nIt is safe in the inbox and takes effect when `afresh run` starts.\n"
     assert "1 page removed." in call(tmp_path, "remove", "--file", "-", stdin=f"{URL}\n").stdout
     with Sqlite(tmp_path / "afresh.db", create=False) as store:
         states = {state.page.url: state for _, state in store.states()}
@@ -154,6 +167,30 @@ def test_without_a_runner_the_same_commands_work_on_the_store(tmp_path: Path) ->
     assert {state.page.hours for state in states.values()} == {"mon-fri 08:00-18:00"}
     said = json.loads(call(tmp_path, "remove", "--host", "example.com", "--json").stdout)
     assert said == {"removed": 2, "host": "example.com", "running": False, "taken": True}
+
+
+def test_resume_says_that_nothing_was_paused(tmp_path: Path) -> None:
+    assert call(tmp_path, "add", URL, f"{URL}a").returncode == 0
+    assert call(tmp_path, "resume").stdout == "Nothing was paused.\n"
+    assert call(tmp_path, "resume", "--host", "example.com").stdout == "example.com was not paused.\n"
+    assert call(tmp_path, "pause", URL).returncode == 0
+    assert call(tmp_path, "resume", URL, f"{URL}a").stdout == "1 page resumed, 1 page was not paused by URL.\n"
+    assert "paused" not in call(tmp_path, "hosts").stdout
+    assert call(tmp_path, "hosts", "zzz").stdout == "No host's name contains 'zzz'.\n"
+    assert call(tmp_path, "refresh", URL).stdout == "1 page to be crawled next.\n"
+
+
+def test_show_says_what_is_wanted_of_a_page_and_that_its_hours_are_over(tmp_path: Path) -> None:
+    later = (int(time.time() / 3600) + 3) % 24  # no test takes so long
+    hours = f"{later:02}:00-{later:02}:30"
+    words = ["add", URL, "--hours", hours, "--shortest", "10m", "--longest", "2h", "--importance", "x5"]
+    assert call(tmp_path, *words).returncode == 0
+    shown = " ".join(call(tmp_path, "show", URL).stdout.split())
+    assert f"It is outside of its hours ({hours}), and waits for them." in shown
+    assert "paused" not in shown
+    assert "due not before its hours, from " in shown
+    assert " UTC on" in shown
+    assert "not crawled again within 10 min; crawled at least every 2 h" in shown
 
 
 @pytest.mark.parametrize(
@@ -177,10 +214,19 @@ def test_what_cannot_be_meant_is_refused_in_a_sentence(tmp_path: Path, words: li
     assert "hint:" in said.stderr
 
 
+def test_no_page_of_a_host_that_is_never_to_be_crawled_is_said_to_be_refreshed(tmp_path: Path) -> None:
+    with Sqlite(tmp_path / "afresh.db") as store:
+        store.add([Page(f"{URL}kept", "example.com")])
+    (tmp_path / "afresh.toml").write_text('[crawl]\nnever = ["example.com"]\n')
+    said = call(tmp_path, "refresh", f"{URL}kept")
+    assert (said.returncode, "example.com is never to be crawled" in said.stderr) == (2, True), said
+    with Sqlite(tmp_path / "afresh.db") as store:
+        assert not any(state.urgent for _, state in store.states())
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ('[[site]]\nhost = "a.example"\npath = "/x"\nbudget = "1/h"', "A budget holds for whole hosts"),
         ('[[site]]\nhost = "*.example"\nkeep = ["main"]', "hold for one whole host"),
         ('[[site]]\nhost = "a.example"\nshortest_interval = "2h"\nlongest_interval = "1h"', "longer than its longest"),
         ('[[site]]\nhost = "a.example"\nbudget = "0/s"', "no budget"),

@@ -11,7 +11,7 @@ import pytest
 
 from afresh.cli import app
 from afresh.errors import AfreshError
-from afresh.estimate import Activity, Calibration, Sources
+from afresh.estimate import Activity, Calibration, Senders
 from afresh.estimate.activity_kept import to_text
 from afresh.store import PageState, Sqlite
 from afresh.testing.store_model import page, record
@@ -49,7 +49,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
             calibration.add(rng.random(), rng.random() < 0.5)
         bounds = {"hosts": ["a"], "include": [], "exclude": [], "depth": None, "max_pages": None}
         values = {"price": "0.25", "budget": "2.0", "alive": "0", "freshness": "0.5", "crawl": json.dumps(bounds)}
-        values |= {"calibration": calibration.to_text(), "sources": Sources().to_text()}
+        values |= {"calibration": calibration.to_text(), "senders": Senders().to_text()}
         values |= {"activity": to_text(Activity(width=100.0)), "robots https://host0.example": '{"failures": 0}'}
         store.put(values)
     return path.read_bytes()
@@ -98,7 +98,7 @@ def test_every_command_answers_or_says_one_sentence(whole: bytes, tmp_path: Path
     assert 0.2 * count < said < count
 
 
-@pytest.mark.parametrize("name", ["calibration", "price", "budget", "sources", "activity", "alive"])
+@pytest.mark.parametrize("name", ["calibration", "price", "budget", "senders", "activity", "alive"])
 @pytest.mark.parametrize("value", ["", "{", "null", "[]", '{"summary": 1}', "x" * 100, "\0"])
 def test_named_values_that_make_no_sense_are_one_sentence(whole: bytes, tmp_path: Path, name: str, value: str) -> None:
     (tmp_path / "s.db").write_bytes(whole)

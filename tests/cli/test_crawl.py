@@ -91,7 +91,7 @@ def test_a_sitemap_brings_pages_near_that_are_many_links_away(tmp_path: Path) ->
             (folder / "afresh.toml").write_text(SETTINGS + more)
         crawl(tmp_path / "with", lambda: copies(tmp_path / "with") == len(pages), front, "--depth", "1")
         assert set(kept(tmp_path / "with")) == pages
-        assert ", 1 sitemaps with " in (tmp_path / "with" / "err").read_text()
+        assert ", 1 sitemap with " in (tmp_path / "with" / "err").read_text()
         other = tmp_path / "without"
         crawl(other, lambda: copies(other) > 1 and copies(other) == len(kept(other)), front, "--depth", "1")
         assert set(kept(other)) < pages

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 
 from afresh.cli.reasons import MAX_WIDTH, counted, words
+from afresh.cli.terminal import moment
 from afresh.frontier import host_of
 from afresh.store import Record, Sqlite
 from afresh.types import Copy, Crawl, HostState, Outcome, Page, Validators
@@ -54,8 +56,8 @@ def narrow(text: str) -> Iterable[str]:
 def test_status_and_hosts_count_what_fails_by_its_reason(afresh: Any, tmp_path: Path) -> None:
     fill(tmp_path)
     status = afresh("status").stdout
-    assert "failing      1 pages: 1 no such host\n" in status
-    assert "gone         1 pages" in status
+    assert "failing      1 page: 1 no such host\n" in status
+    assert "gone         1 page (404 or 410)\n" in status
     assert "hosts        1 fails: 1 no such host\n" in status
     assert not narrow(status)
     facts = json.loads(afresh("status", "--json").stdout)
@@ -83,6 +85,16 @@ def test_show_says_that_a_page_is_gone_and_since_when(afresh: Any, tmp_path: Pat
     assert json.loads(afresh("show", GONE, "--json").stdout)["put_off"] == 3000.0 + 120.0
 
 
+def test_a_page_that_is_gone_is_not_due_before_it_is_asked_again(afresh: Any, tmp_path: Path) -> None:
+    now = float(int(time.time()))
+    with Sqlite(tmp_path / "afresh.db") as store:
+        write(store, GONE, Outcome.GONE, now, status=404, reason="status_404")
+    again = moment(now + 3600.0)
+    text = afresh("show", GONE).stdout
+    assert f"asked again {again}" in text
+    assert f"due         not before {again}" in text
+
+
 def test_show_says_why_a_page_has_never_been_fetched(afresh: Any, tmp_path: Path) -> None:
     fill(tmp_path)
     text = afresh("show", FAILING).stdout
@@ -90,7 +102,7 @@ def test_show_says_why_a_page_has_never_been_fetched(afresh: Any, tmp_path: Path
     assert "its last 3 attempts failed (no such host)" in text
     assert "failed      3 no such host" in text
     other = afresh("show", FAILING + "7").stdout
-    assert "its host fails: no such host since 1970-01-01 01:06:40 UTC (3 in a row)" in other
+    assert "its host fails: no such host since 1970-01-01 01:06:40 UTC (3 in a row)" in " ".join(other.split())
     assert "waits for its first turn" not in other
 
 
@@ -129,7 +141,7 @@ def test_run_counts_hosts_that_cannot_be_reached(afresh: Any, tmp_path: Path) ->
     }
     assert "2 crawls" in run.stderr
     assert "2 failed" in run.stderr
-    assert "Failed: 1 no connection, 1 port not allowed." in run.stderr
+    assert "Failed: 1 no connection, 1 port not allowed (fetch.allow_ports)." in run.stderr
     assert "no connection" in afresh("show", url).stdout
     assert "no connection" in afresh("hosts").stdout
 

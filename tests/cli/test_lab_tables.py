@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from rich.console import Console
 from afresh.cli import lab, replay
 from afresh.cli.lab import Keeper, progress_bar
 from afresh.errors import ConfigError
+from afresh.lab import Result, Row, experiment
 from afresh.lab.report import write_report
 from afresh.sim.replay import POLICIES, Replayed
 
@@ -79,3 +81,27 @@ def test_long_work_says_how_far_it_is_where_there_is_no_terminal(monkeypatch: py
                 break
             time.sleep(0.02)
     assert "fig4: 3 of 10 done" in out.getvalue()
+
+
+def test_json_to_standard_output_stands_there_alone(tmp_path: Path) -> None:
+    """`--json -` prints JSON and nothing else; what is for people goes to standard error."""
+    words = [sys.executable, "-c", "from afresh.cli import main; main()", "lab", "run", "fig2", "--pages", "20"]
+    said = subprocess.run(
+        [*words, "--reps", "2", "--jobs", "1", "--json", "-"], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert said.returncode == 0, said.stderr
+    assert [row["pages"] for row in json.loads(said.stdout)]
+    assert "Must show" in said.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_of_a_result_is_cut_however_long_its_names_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(lab, "console", Console(file=out, width=80))
+    names = [f"without exploring, without signals, {crawls} crawls" for crawls in (3, 300)]
+    rows = [Row("learn", 1000, name, 0.9165, 0.001, 1.0, 0.0, 20, 123.4) for name in names]
+    lab._show(Result(experiment("learn"), rows, {}))
+    shown = out.getvalue()
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert " ".join(shown.split()).count("91.6 %") == 2

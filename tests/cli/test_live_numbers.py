@@ -11,6 +11,7 @@ import pytest
 
 from afresh.frontier import host_of
 from afresh.store import Sqlite
+from afresh.store.socket_file import ask
 from afresh.types import Page
 from command_line import COMMAND, SETTINGS, synthetic_web
 
@@ -58,7 +59,9 @@ def test_what_is_shown_of_a_run_is_true_now(tmp_path: Path) -> None:
         finally:
             errors = stopped(process)
         counts = server.ledger.client(name).counts
-        assert f"{counts.requests} crawls" in errors, "what it says it did is what the site has seen"
+        assert f"{counts.requests:,} crawls" in " ".join(errors.split()), (
+            "what it says it did is what the site has seen"
+        )
 
 
 def check_pages(folder: Path, urls: list[str], price: float) -> None:
@@ -70,3 +73,34 @@ def check_pages(folder: Path, urls: list[str], price: float) -> None:
         said = page["copy"]["fresh_because"]
         if said:
             assert f"{page['copy']['fresh_probability']:.2f}" in said
+
+
+def test_a_plan_knows_at_once_what_the_first_requests_tell_of_all_pages(tmp_path: Path) -> None:
+    """A request for some pages says that the others are wanted less; a plan must not mix old rates with new ones."""
+    from afresh.cli.plan import _from_store
+
+    (tmp_path / "afresh.toml").write_text(SETTINGS)
+    with synthetic_web(pages=30, hosts=30, seed=4, day=1000.0) as server:
+        urls = list(server.urls())
+        (tmp_path / "urls.txt").write_text("\n".join(urls))
+        subprocess.run([*COMMAND, "add", "--file", "urls.txt"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen([*COMMAND, "run", "--budget", "30/s"], cwd=tmp_path, stdout=subprocess.DEVNULL)
+        try:
+            path, deadline = tmp_path / "afresh.db", time.monotonic() + 60
+            while not path.exists() or ask(path, "status") is None or Sqlite(path).totals().copies < 30:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            # Afterwards nothing is crawled that could write what is believed of other pages.
+            subprocess.run([*COMMAND, "pause"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+            (tmp_path / "counts.csv").write_text(f"{urls[0]},5000\n")
+            words = [*COMMAND, "requests", "counts.csv", "--over", "1h"]
+            subprocess.run(words, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+            time.sleep(1.0)
+            said = [ask(path, "page", {"url": url})["beliefs"]["request_rate"] for url in urls]
+            known = _from_store(tmp_path / "afresh.toml", None)
+            planned = dict(zip(known.names, known.arrays["request_rate"].tolist(), strict=True))
+            assert said[0] > 10 * said[1]
+            assert [planned[url] for url in urls] == pytest.approx(said, rel=0.05)
+        finally:
+            process.kill()
+            process.wait()

@@ -225,3 +225,17 @@ def test_a_run_writes_its_log_through_rotation_and_a_closed_pipe_does_not_stop_i
         assert b"lines of the log could not be written" in errors
         with Sqlite(tmp_path / "afresh.db", create=False) as store:
             assert store.totals().crawls > crawls
+
+
+def test_what_became_of_a_request_is_logged_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from afresh.cli.faults import Faults
+    from afresh.cli.log import Log
+
+    log = Log(str(tmp_path / "log"), as_json=False)
+    faults = Faults(log)
+    faults.say("done")
+    faults.say("The settings stay as they are: no.", refused=True)
+    log.close()
+    assert capsys.readouterr().err == "done\nThe settings stay as they are: no.\n"
+    assert "done" in (tmp_path / "log").read_text()
+    assert "stay as they are" in (tmp_path / "log").read_text()

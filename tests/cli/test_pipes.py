@@ -1,13 +1,18 @@
 """Output that nobody reads to its end, or that cannot be written: a quiet end, the usual exit code, nothing lost."""
 
+import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from afresh.cli.output import Output
 from afresh.store import PageState, Sqlite
 from afresh.testing.store_model import page, record
 from afresh.types import Outcome
@@ -112,3 +117,44 @@ def test_a_run_whose_output_cannot_be_written_stores_what_it_has(tmp_path: Path,
         stored = {(crawl.url, crawl.time) for url in urls for crawl in kept.history(url)}
     assert stored
     assert {(line["url"], line["time"]) for line in map(json.loads, lines)} <= stored
+
+
+def test_a_pipe_that_nobody_reads_does_not_hold_up_the_crawl(tmp_path: Path) -> None:
+    """Lines beyond the bound are dropped and counted; the crawl goes on at its budget, and ends as it should."""
+    (tmp_path / "afresh.toml").write_text(SETTINGS)
+    with synthetic_web(pages=200, hosts=50, seed=5, day=10.0) as server:
+        (tmp_path / "urls.txt").write_text("\n".join(server.urls()))
+        assert subprocess.run([*COMMAND, "add", "--file", "urls.txt"], cwd=tmp_path, stdout=subprocess.DEVNULL)
+        reading, writing = os.pipe()
+        fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+        code = "import afresh.cli.output as o; o.MAX_WAITING = 50; from afresh.cli import main; main()"
+        command = [sys.executable, "-c", code, "run", "--json", "--seconds", "6s"]
+        process = subprocess.run(command, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=90)
+        os.close(writing)
+        with os.fdopen(reading) as pipe:
+            read = pipe.read().splitlines()
+    assert process.returncode == 0, process.stderr
+    with Sqlite(tmp_path / "afresh.db") as kept:
+        crawls = kept.totals().crawls
+    assert crawls > 3 * len(read) + 200
+    assert process.stderr.count("Nobody reads standard output") == 1
+    dropped = int(re.search(r"([\d,]+) lines of standard output were dropped", process.stderr)[1].replace(",", ""))  # type: ignore[index]
+    whole = [line for line in read if line.endswith("}")]
+    assert len(whole) <= crawls - dropped + 256, "what was being written when it ended counts as dropped"
+    assert whole
+    assert all(json.loads(line)["url"] for line in whole)
+
+
+def test_lines_come_out_whole_and_in_order() -> None:
+    reading, writing = os.pipe()
+    output = Output(lambda error: None, handle=writing)
+    os.close(writing)
+    sent = [f"{nth} ä\udc80" for nth in range(5000)]
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        got: list[str] = []
+        reader = threading.Thread(target=lambda: got.extend(pipe.read().splitlines()))
+        reader.start()
+        assert all(output.write(line) for line in sent)
+        assert output.close() == 0
+        reader.join(10)
+    assert got == [f"{nth} ä\\udc80" for nth in range(5000)]

@@ -50,7 +50,7 @@ def test_logs_become_counts_and_the_same_log_counts_once(folder: Path) -> None:
     said = call(folder, "access.log", "access.log.1.gz", "--site", SITE)
     assert said.returncode == 0, said
     assert "37 requests for 3 pages from" in said.stdout
-    assert "1 requests were for pages that are not kept." in said.stdout
+    assert "1 request for pages that are not kept." in said.stdout
     assert "access.log, line 32: it is neither" in said.stderr
     counts: dict[str, float] = {}
     for each in waiting(folder):
@@ -72,6 +72,7 @@ def test_counts_from_standard_input_and_as_json(folder: Path) -> None:
         "bad_lines": 1,
         "lines": 3,
         "new": True,
+        "skipped": {},
         "taken": False,
     }
 
@@ -115,7 +116,7 @@ def test_a_log_is_followed_through_its_rotation(folder: Path) -> None:
 def test_a_report_of_others_is_a_prior(folder: Path) -> None:
     (folder / "report.csv").write_text(f"page,rank\n{SITE}/a,1\n{SITE}/b,10\nwhat\n")
     said = call(folder, "--prior", "report.csv")
-    assert said.stdout == "2 of 3 pages are named by report.csv. 1 lines could not be read, the first is line 4.\n"
+    assert said.stdout == "2 of 3 pages are named by report.csv. 1 line could not be read, the first is line 4.\n"
     with Sqlite(folder / "afresh.db", create=False) as store:
         given = [state.page.popularity for _, state in store.states()]
     assert [each is not None and round(each, 3) for each in given] == [2.5, 0.25, 0.25]

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,11 @@ from afresh.value import expected_freshness, refresh_probabilities
         (("add", "https://example.com/ much"), "'much' is not an importance.", "a URL, a blank"),
         (("run", "--bugdet", "1/s"), "There is no option --bugdet.", "--budget"),
         (("rum",), "There is no command 'rum'.", "afresh --help"),
+        (("statu",), "There is no command 'statu'.", "Did you mean 'status'? See afresh --help."),
+        (("plan", "--reach", "100%"), "No budget keeps every copy fresh all the time.", "99.9%"),
+        (("add", "https://example.com/", "--shortest", "5"), "'5' has no unit.", '"5min"'),
+        (("lab", "compare", "--every", "5"), "'5' has no unit.", '"5d"'),
+        (("lab", "contest", "."), "holds no .npz and no .csv.", "one by one"),
         (("show",), "Missing argument 'url'.", "afresh show --help"),
     ],
 )
@@ -36,6 +42,39 @@ def test_bad_words_get_a_sentence_and_a_hint(afresh, words: tuple[str, ...], sen
     assert sentence in first
     assert second.startswith("  hint: ")
     assert hint in second
+
+
+def test_a_port_that_is_taken_gets_a_sentence(afresh) -> None:  # type: ignore[no-untyped-def]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = afresh("web", "--pages", "5", "--hosts", "1", "--port", str(taken.getsockname()[1]))
+    assert done.returncode == 2
+    assert "cannot be listened on: another program does." in done.stderr
+
+
+def test_adding_a_known_page_says_what_was_set(afresh) -> None:  # type: ignore[no-untyped-def]
+    assert afresh("add", "https://example.com/").stdout == "1 new, 0 known already.\n"
+    assert afresh("add", "https://example.com/").stdout.endswith("\nThose that were known stay as they are.\n")
+    said = afresh("add", "https://example.com/", "--importance", "x2", "--longest", "1d").stdout
+    assert said == "0 new, 1 known already.\nSet for all: importance x2; crawled at least every 1 d.\n"
+
+
+def test_a_folder_of_csv_histories_has_a_contest(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    from afresh.cli.contest import _files
+
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("p,1\n")
+    assert [path.name for path in _files([tmp_path])] == ["a.csv", "b.csv"]
+
+
+def test_requests_that_do_not_count_are_counted_by_kind(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    afresh("add", "https://example.com/")
+    line = '1.2.3.4 - - [10/Oct/2020:13:55:36 -0700] "{} / HTTP/1.1" {} 2326\n'
+    kinds = [("GET", 200), ("GET", 404), ("POST", 200), ("GET", 500)]
+    (tmp_path / "log").write_text("".join(line.format(*kind) for kind in kinds))
+    said = afresh("requests", "log", "--site", "https://example.com").stdout
+    assert "2 requests that failed do not count.\n1 request other than GET and HEAD does not count.\n" in said
+    refused = afresh("requests", "log")
+    assert "Say which site: --site https://example.com." in refused.stderr
 
 
 @pytest.mark.parametrize("words", [("status",), ("add", "https://example.com/"), ("plan",), ("hosts",), ("changes",)])

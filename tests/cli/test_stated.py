@@ -62,7 +62,7 @@ def run(
     store.add(pages)
     store.write([written(engine, page.url, page) for page in pages])
     assert engine.activity is not None
-    store.put({"budget": repr(budget), "sources": engine.sources.to_text(), "activity": to_text(engine.activity)})
+    store.put({"budget": repr(budget), "senders": engine.senders.to_text(), "activity": to_text(engine.activity)})
     return engine, store, now
 
 

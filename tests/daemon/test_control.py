@@ -14,7 +14,7 @@ from afresh.hours import hours
 from afresh.schedule import Few
 from afresh.store import Memory
 from afresh.store.messages import Pauses
-from afresh.types import Importance, Page
+from afresh.types import Fetched, Importance, Order, Outcome, Page, Verdict
 
 HOUR = 3600.0
 MONDAY = 4 * 24 * HOUR  # 1970 began on a Thursday
@@ -116,6 +116,33 @@ def test_other_rules_hold_at_once() -> None:
     asyncio.run(control.set(rules=SiteRules(), budget=3.0, budget_hours=()))
     assert control.budgets() == []
     assert held(control, clock) == [False, False]
+
+
+@pytest.mark.parametrize("rule", ["*.example", "*.example:8700", "a.example", "a.example:8700"])
+def test_a_path_budget_that_is_taken_up_while_it_runs_holds_at_once_and_is_listed(rule: str) -> None:
+    pages = [page(f"wiki/{nth}", host="a.example:8700") for nth in range(20)]
+    control, clock = control_of(pages, [])
+    crawled_for(control, clock, 60.0)
+    new = SiteRules([SiteRule(rule, "/wiki/*", budget=2 / 60)])
+    asyncio.run(control.set(rules=new, budget=5.0, budget_hours=()))
+    (listed,) = control.budgets()
+    assert (listed["host"], listed["path"], listed["waiting"]) == (rule, "/wiki/*", 0)
+    assert 6 <= crawled_for(control, clock, 195.0) <= 8
+    (listed,) = control.budgets()
+    assert (listed["host"], listed["budget"]) == ("a.example:8700", 2 / 60)
+
+
+def crawled_for(control: Control, clock: Clock, seconds: float) -> int:
+    """How many crawls, of fetches that take no time, there are in so long."""
+    crawls, end = 0, clock.now + seconds
+    while clock.now < end:
+        order = control.engine.next(clock.now)
+        if isinstance(order, Order):
+            crawls += 1
+            fetched = Fetched(order.url, clock.now, 0.1, status=200, body=b"x")
+            control.engine.finish(order, fetched, Verdict(Outcome.CHANGED), clock.now)
+        clock.now += 0.1
+    return crawls
 
 
 @pytest.mark.parametrize(

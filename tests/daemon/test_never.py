@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from afresh.daemon import Discovery
+from afresh.daemon.events import Listed
 from afresh.fetch import Guard, Http
 from afresh.frontier import HostPatterns, Scope
 from afresh.store import Memory
@@ -64,6 +65,27 @@ def test_no_entrance_leads_to_a_host_that_is_never_to_be_asked(entrance: str, na
     assert _walked() or entrance == "robots.txt"
     kept = {state.page.host for _, state in store.states()}
     assert entrance == "stored page" or all(host not in NEVER for host in kept)
+
+
+def test_a_sitemap_on_such_a_host_is_not_said_to_have_failed() -> None:
+    def answer(host: str, path: str) -> bytes:
+        if path == "/robots.txt":
+            return html(f"Sitemap: http://never.test:{site.port}/map.xml\n", kind="text/plain")
+        return html("<p>end")
+
+    site, told = LiveSite(answer), []
+
+    async def act() -> None:
+        await site.start()
+        try:
+            listeners = [lambda event: told.append(event.problem) if isinstance(event, Listed) else None]
+            crawl = Crawl(site, Memory(), discovery=Discovery(Scope()), never=NEVER, listeners=listeners)
+            await crawl.until(lambda: bool(told), site.url("outer.test"), seconds=5.0)
+        finally:
+            site.stop()
+
+    asyncio.run(act())
+    assert told[0] == "It was not fetched: its host is never to be crawled (crawl.never)."
 
 
 def test_the_fetcher_itself_refuses_such_a_host_whoever_asks() -> None:

@@ -23,8 +23,8 @@ GAP = 1.0
 class Crawling:
     """A keeper and an engine in made-up time: every fetch takes no time, and a new host's robots.txt an order."""
 
-    def __init__(self, budget: float, *, fast: bool = True) -> None:
-        scheduler = Few(budget=budget) if fast else Plain(Greedy(), budget=budget)
+    def __init__(self, budget: float, *, fast: bool = True, sweep: float = 0.0) -> None:
+        scheduler = Few(budget=budget, sweep=sweep) if fast else Plain(Greedy(), budget=budget)
         politeness = Politeness(factor=0.0, shortest_gap=GAP)
         self.now = 1000.0
         self.engine = Engine(scheduler=scheduler, estimator=Grid(typical_rate=0.01), hosts=Hosts(politeness))
@@ -35,7 +35,7 @@ class Crawling:
     def know(self, hosts: list[str], pages: int = 20) -> None:
         """Hosts whose pages have copies."""
         states = [
-            PageState(Page(f"http://{host}/{nth}", host), fetched=900.0 + nth, checked=900.0 + nth)
+            PageState(Page(f"http://{host}/{nth}", host), fetched=900.0 + nth, checked=900.0 + nth, crawls=1)
             for host in hosts
             for nth in range(pages)
         ]
@@ -59,9 +59,12 @@ class Crawling:
                 self.engine.release(decision, self.now, GAP)
                 continue
             fetched = Fetched(decision.url, self.now, 0.0, status=200, body=b"x")
+            first = self.engine.current(decision.url) is None
             self.engine.finish(
                 decision, fetched, Verdict(Outcome.CHANGED, validators=Validators(fingerprint=1)), self.now
             )
+            if first and (following := self.keeper.newcomers.tried(decision.host)) is not None:
+                self.keeper._enter(following, self.now)
         return Counter(site_of(host) for _, host in self.asked[begin:])
 
     def longest_silence(self, hosts: list[str], since: float) -> float:
@@ -91,6 +94,68 @@ def test_a_thousand_new_hosts_of_one_domain_do_not_starve_known_hosts(budget: fl
     assert known >= 0.9 * (before - own)
     assert beside.longest_silence(KNOWN, began) < 3.0
     assert counts["many.example"] > 0.9 * min(60.0 * budget / 16, 2000)
+
+
+DOMAINS = [f"domain{nth}.example" for nth in range(2000)]
+
+
+@pytest.mark.parametrize("budget", [5.0, 15.0])
+@pytest.mark.parametrize("pages", [1, 30])
+@pytest.mark.parametrize("new", [DOMAINS, [*DOMAINS[:1000], *MANY]], ids=["domains", "both"])
+def test_first_crawls_of_many_domains_do_not_starve_refreshes(budget: float, pages: int, new: list[str]) -> None:
+    """While five hundred new domains had their first crawls, known pages were not refreshed at all."""
+    crawling = Crawling(budget)
+    crawling.know(KNOWN)
+    crawling.run(120.0)
+    crawling.find(new, pages)
+    began = crawling.now
+    counts = crawling.run(120.0)
+    known = sum(count for site, count in counts.items() if site.startswith("known"))
+    assert known >= 0.45 * 120 * budget
+    assert crawling.longest_silence(KNOWN, began) < 20 / budget
+    assert sum(counts.values()) > 0.97 * 120 * budget
+    assert sum(counts.values()) - known >= 0.3 * 120 * budget
+
+
+def test_first_crawls_do_not_starve_the_sweep() -> None:
+    """Nobody asks for the copies that were left alone longest, but every n-th order is for them."""
+    crawling = Crawling(15.0, sweep=0.1)
+    crawling.know(KNOWN)
+    crawling.run(60.0)
+    crawling.find(DOMAINS)
+    began = crawling.now
+    crawling.run(120.0)
+    refreshed = [crawling.engine.current(f"http://{host}/{nth}") for host in KNOWN for nth in range(20)]
+    assert all(moment is not None and moment > began for moment in refreshed)
+
+
+def test_first_crawls_do_not_wait_for_copies_that_are_as_good_as_new() -> None:
+    """A round over 300 pages takes a minute here, and none of them is older than 40 s."""
+    crawling = Crawling(5.0)
+    crawling.now = 921.0
+    crawling.know(KNOWN)
+    crawling.find(DOMAINS)
+    counts = crawling.run(20.0)
+    assert sum(count for site, count in counts.items() if site.startswith("domain")) >= 0.8 * 20 * 5
+
+
+@pytest.mark.parametrize("where", ["first host", "other host", "queue"])
+def test_a_page_can_be_pulled_from_wherever_it_waits(where: str) -> None:
+    newcomers = Newcomers()
+    if where != "queue":
+        newcomers.offer(PageState(Page("http://b.example/", "b.example"), checked=1.0))
+    host = "a.example" if where != "other host" else "x.a.example"
+    newcomers.offer(PageState(Page("http://a.example/", "a.example")))
+    states = [PageState(Page(f"http://{host}/{nth}", host)) for nth in range(MAX_UNTRIED + 2)]
+    entered = [newcomers.offer(state) for state in states]
+    assert not all(entered)
+    last = states[-1].page
+    newcomers.said(Page(last.url, last.host, importance=2.0))
+    assert newcomers.pull(last.url).page.importance == 2.0
+    assert last.url not in newcomers
+    taken = [newcomers.take() or newcomers.tried(host) for _ in range(3 * len(states))]
+    assert last.url not in {state.page.url for state in taken if state is not None}
+    assert len(newcomers) == 0
 
 
 def test_no_part_of_the_budget_is_lost_to_fairness() -> None:
@@ -147,8 +212,19 @@ def test_a_host_that_offers_pages_without_end_does_not_fill_the_engine() -> None
     crawling = Crawling(60.0)
     crawling.know(KNOWN)
     crawling.find(["trap.example"], 5000)
-    assert len(crawling.engine) == 15 * 20 + MAX_UNTRIED
-    assert len(crawling.keeper.newcomers) == 5000 - MAX_UNTRIED
+    crawling.run(30.0)
+    assert len(crawling.engine) <= 15 * 20 + 30 + MAX_UNTRIED
+    assert len(crawling.engine) + len(crawling.keeper.newcomers) == 15 * 20 + 5000
+
+
+def test_pages_that_are_removed_untried_leave_their_places_to_the_others_of_their_host() -> None:
+    crawling = Crawling(60.0)
+    crawling.find(["a.example"], 200)
+    for nth in range(90):
+        crawling.keeper.remove(f"http://a.example/{nth}")
+    assert crawling.run(150.0)["a.example"] > 110
+    assert not len(crawling.keeper.newcomers)
+    assert len(crawling.engine) == 110
 
 
 def test_a_page_goes_in_for_each_that_was_tried_in_the_order_in_which_they_were_found() -> None:
@@ -166,10 +242,10 @@ def test_pages_that_are_known_or_that_somebody_gave_a_weight_do_not_queue() -> N
     newcomers = Newcomers()
     for nth in range(MAX_UNTRIED):
         newcomers.offer(PageState(Page(f"http://a.example/{nth}", "a.example")))
+    assert newcomers.offer(PageState(Page("http://b.example/", "b.example")))
     assert newcomers.offer(PageState(Page("http://a.example/known", "a.example"), fetched=1.0, checked=1.0, crawls=1))
     assert newcomers.offer(PageState(Page("http://a.example/failed", "a.example"), crawls=1, failures=1))
     assert newcomers.offer(PageState(Page("http://a.example/weight", "a.example", importance=2.0)))
-    assert newcomers.offer(PageState(Page("http://b.example/", "b.example")))
     assert not newcomers.offer(PageState(Page("http://a.example/new", "a.example")))
 
 

@@ -9,14 +9,14 @@ from itertools import count
 import pytest
 
 from afresh.daemon import Daemon, Discovery
-from afresh.daemon.discovery import PIECE
+from afresh.daemon.discovery import PIECE, PIECE_BYTES
 from afresh.daemon.pressure import Pressure
 from afresh.daemon.reader import NAME, Reader
 from afresh.detect import Detector, Habits
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Scripted
-from afresh.frontier import Hosts, Politeness, Scope
+from afresh.frontier import Hosts, Links, Politeness, Scope
 from afresh.reading import read
 from afresh.schedule import Few
 from afresh.store import Memory, PageState, Sqlite, Store
@@ -189,6 +189,15 @@ def test_thousands_of_links_do_not_hold_up_the_event_loop() -> None:
     assert store.totals().pages == 3_001
 
 
+def test_few_long_links_do_not_hold_up_the_event_loop_either() -> None:
+    """Two hundred links of 1,900 characters were one piece, and took fifteen seconds."""
+    discovery, page = Discovery(Scope()), Page(URL, HOST)
+    long = [f"http://e.org/{nth}/" + "a" * 1_900 for nth in range(200)]
+    pieces = list(discovery.follow(page, html(""), Links(tuple(long)), set()))
+    assert sum(map(len, pieces)) == 200
+    assert max(sum(len(new.url) for new in piece) for piece in pieces) <= PIECE_BYTES
+
+
 def test_links_are_not_followed_where_the_header_forbids_it() -> None:
     """X-Robots-Tag was never handed to what reads links."""
     for tag, found in {"": 1, "nofollow": 0, "none": 0, "noindex": 1}.items():
@@ -246,6 +255,15 @@ def test_pressure_lets_one_fetch_go_whatever_the_bound() -> None:
     pressure.release(100)
     assert pressure.room(0)
     assert not pressure.room(1)
+
+
+def test_bodies_that_are_still_arriving_do_not_weigh_nothing() -> None:
+    """Small bodies had made the crawler forget how large others are, and many large ones arrived at once."""
+    pressure = Pressure(100)
+    pressure.hold(1)
+    pressure.release(1)
+    assert pressure.room(5)
+    assert not pressure.room(5, arriving=100)
 
 
 def test_bodies_that_nobody_keeps_weigh_nothing() -> None:

@@ -5,7 +5,9 @@ import random
 import time
 from pathlib import Path
 
-from afresh.daemon import Discovery, Event, Filled
+from afresh.cli.stated import stated_freshness
+from afresh.daemon import Daemon, Discovery, Event, Filled
+from afresh.daemon.room import Room
 from afresh.frontier import Scope
 from afresh.store import Memory, Sqlite, Store
 from afresh.store.base import EVERYTHING, NO_NEW_BODIES, NO_NEW_PAGES
@@ -114,3 +116,84 @@ def test_what_is_found_while_there_is_no_room_is_found_again_later() -> None:
     assert [each.url for each in discovery.read(page, fetched)] == ["http://a.test/x"]
     assert [each.url for each in discovery.listed(["http://a.test/y"], 1.0)] == ["http://a.test/y"]
     assert Memory().space().takes == EVERYTHING
+
+
+def fetched_copy(path: Path, text: str) -> tuple[str, int]:
+    """Let a page be crawled into a store; its address, and how many bytes the store uses then."""
+    with Sqlite(path) as store:
+        crawl(store, {"/": text}, lambda: store.totals().copies == 1, "/")
+        return next(iter(store.states()))[1].page.url, store.space().used
+
+
+def crawl_again(store: Store, url: str, text: str, reached: object, *, shift: float = 0.0) -> Daemon:
+    """Crawl a page once more at the same address; the daemon, which has stopped."""
+    site = LiveSite(lambda host, path: html(text) if path == "/" else NONE)
+
+    async def go() -> Daemon:
+        site.port = int(url.split(":")[2].strip("/"))
+        site._server = await asyncio.start_server(site._talk, "127.0.0.1", site.port)
+        try:
+            running = Crawl(site, store, names=lambda host: "127.0.0.1")
+            running.clock.shift = shift
+            return await running.until(reached, seconds=5.0)  # type: ignore[arg-type]
+        finally:
+            site.stop()
+
+    return asyncio.run(go())
+
+
+def test_a_copy_known_to_be_outdated_is_still_known_to_be_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    url, used = fetched_copy(path, f"<p>{noise(30_000)}")
+    other = f"<p>another text {noise(60_000)}"
+    with Sqlite(path, max_bytes=used - 1) as store:
+        crawl_again(store, url, other, lambda: reasons(store) == {"store_full"})
+    with Sqlite(path, max_bytes=used - 1) as store:
+        store.write([], values={"paused": '{"everything": true, "hosts": []}'})
+        began = time.monotonic()
+        daemon = crawl_again(store, url, other, lambda: time.monotonic() > began + 0.3)
+        assert daemon.engine.is_outdated(url)
+        assert daemon.engine.fresh_probability(url, time.time()) == 0.0
+        stated = stated_freshness(store, time.time(), {})
+        assert stated is not None
+        assert stated[0] == 0.0, "nor does a command that looks at the store say anything else"
+
+
+def test_pages_that_were_put_off_come_back_at_once_after_a_restart_with_more_room(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    url, used = fetched_copy(path, f"<p>{noise(30_000)}")
+    other = f"<p>another text {noise(60_000)}"
+    with Sqlite(path, max_bytes=used - 1) as store:
+        crawl_again(store, url, other, lambda: reasons(store) == {"store_full"})
+        before = store.totals().changes
+        crawl_again(store, url, other, lambda: store.totals().changes > before)
+        assert store.totals().changes == before, "while there is no room it waits"
+    with Sqlite(path, max_bytes=100 * used) as store:
+        crawl_again(store, url, other, lambda: store.totals().changes > before)
+        assert store.totals().changes == before + 1
+
+
+def test_pages_that_were_put_off_come_back_at_once_when_the_bound_is_raised() -> None:
+    store, pages = Memory(max_bytes=10_000), {f"/{nth}": f"<p>{noise(2_000)}" for nth in range(10)}
+
+    def reached() -> bool:
+        if reasons(store) == {"store_full"} and store.max_bytes == 10_000:
+            store.max_bytes = 1_000_000
+        return store.totals().copies == len(pages)
+
+    crawl(store, pages, reached, *pages)
+    assert store.totals().copies == len(pages)
+
+
+def test_a_store_that_is_nearly_full_does_not_bring_pages_back_again_and_again() -> None:
+    store = Memory(max_bytes=100)
+    room = Room(store)
+    assert room.opened(), "after a start once"
+    room.waiting = 92
+    assert not room.opened(), "one of them would fit in, and the others be refused"
+    store.max_bytes = 101
+    asyncio.run(room.look())
+    assert room.opened()
+    assert not room.opened()
+    room.waiting = 50
+    assert room.opened(), "much is free again"

@@ -54,6 +54,14 @@ def test_a_host_rests_in_proportion_to_what_its_pages_cost_us_and_not_for_ever()
     assert rest(16_000_000, 5_000) == MAX_REST
 
 
+def test_long_links_do_not_cost_a_host_as_little_as_short_ones() -> None:
+    def rest(length: int) -> float:
+        return rest_after(Fetched("", 0.0, 0.0), Links(("x" * length,) * 100))
+
+    assert rest(20) == rest(100) == 0.0
+    assert rest(2_000) > 5.0
+
+
 def test_a_rest_for_our_own_sake_holds_beside_those_for_the_hosts() -> None:
     hosts = Hosts(Politeness(factor=0.0, shortest_gap=1.0))
     assert hosts.answered("a.example", failed=False, now=0.0, took=0.0, at_least=7.0) == 7.0

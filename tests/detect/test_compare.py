@@ -148,7 +148,8 @@ def test_odd_bodies_are_the_same_as_themselves_and_no_others(body: bytes) -> Non
         (Rules(keep=("main",), drop=(".visits",)), True, False),
         (Rules(keep=(".price",)), True, False),
         (Rules(drop=("main > .price",)), False, True),
-        (Rules(keep=("#nothing",)), True, True),  # no text is left: the bytes count
+        (Rules(keep=("#nothing",)), True, True),  # no text is left: all of it counts
+        (Rules(keep=("#nothing",), drop=(".visits",)), True, False),
     ],
 )
 def test_a_site_may_say_what_counts(rules: Rules, price: bool, visits: bool) -> None:
@@ -212,3 +213,16 @@ def test_outcomes(fetched: Fetched, outcome: Outcome) -> None:
     found = compare(Validators(fingerprint=7), fetched)
     assert found.outcome is outcome
     assert found.reason
+
+
+def test_what_a_site_keeps_and_does_not_show_is_no_reason_to_count_markup_or_never_to_learn_noise() -> None:
+    """A selector that matches nothing made every byte count, and no spot known."""
+    rules = Rules(keep=("#moved-away",))
+    assert verdict(b"<p>The ferry runs.", b"<p id=x>The ferry runs.", rules=rules).reason == "same_text"
+    found = look(page(clock="12:00"), page(clock="13:00"), rules=rules).difference
+    assert found is not None
+    assert found.spots is not None
+    assert rules.keeps_nothing_of(page(), "text/html")
+    assert not Rules(keep=("p",)).keeps_nothing_of(page(), "text/html")
+    assert not Rules(drop=("p",)).keeps_nothing_of(page(), "text/html")
+    assert not rules.keeps_nothing_of(page(), "text/plain")

@@ -3,7 +3,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from afresh.detect import Habits
-from afresh.detect.noise import _is_token
+from afresh.detect.kinds import counts_audience, is_token, tells_moment
 from afresh.types import Outcome, Verdict
 from visitor import Visitor
 
@@ -123,6 +123,53 @@ def test_a_clock_is_known_by_its_growing_number_however_seldom_it_is_seen() -> N
     assert set(found[5:]) == {"noise"}
 
 
+SLOW: dict[str, Callable[[int], str]] = {
+    "clock of twelve hours": lambda nth: (
+        f"<p>It is {nth * 7 % 12 + 1}:{nth * 13 % 60:02} {'pm' if nth % 2 else 'am'}</p>"
+    ),
+    "date in words": lambda nth: f"<p>{DAYS[nth % 7]}, {MONTHS[nth * 5 % 11]} {nth * 11 % 28 + 1}, 9:{nth:02}</p>",
+    "relative time": lambda nth: f"<p>Seen {nth * 7 % 50 + 1} {UNITS[nth % 3]} ago</p>",
+    "countdown": lambda nth: f"<p>The sale ends in {900 - nth * 9} steps</p>",
+    "users online": lambda nth: f"<p>{100 + nth * 37 % 91} users online</p>",
+    "time taken": lambda nth: f"<p>Made in 0.{nth * 37 % 91 + 101} seconds</p>",
+    "token of long runs": lambda nth: f"<p>Request {nth * 79 % 97:02}abc{nth * 31 % 899 + 100}de{nth * 17 + 1000}f</p>",
+}
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November")
+UNITS = ("seconds", "minutes", "hours")
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_noise_of_a_kind_that_is_known_by_its_text_takes_five_visits_however_far_apart(name: str) -> None:
+    """Paragraphs without a class, so that nothing but the words around tells where a number stands."""
+    found = Reader().visits((STORY + SLOW[name](nth) for nth in range(12)), after=DAY)
+    assert set(found[1:4]) == {"changed"}
+    assert set(found[5:]) == {"noise"}, found
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_another_word_beside_such_noise_is_a_change(name: str) -> None:
+    reader = Reader()
+    assert reader.visits((STORY + SLOW[name](nth) for nth in range(8)), after=DAY)[-1] == "noise"
+    edited = STORY + SLOW[name](8).replace("</p>", " or so</p>")
+    assert reader.look(edited, after=DAY).outcome is Outcome.CHANGED
+
+
+def test_a_date_that_moves_once_is_a_change() -> None:
+    page = lambda day: f"{STORY}<p>The ferry leaves on {day} 3 May at 10:00.</p>"  # noqa: E731
+    found = Reader().visits((page("Monday" if nth < 6 else "Tuesday") for nth in range(9)), after=DAY)
+    assert found[6] == "changed"
+    assert "noise" not in found
+
+
+@pytest.mark.parametrize(("hours", "known"), [(0.5, 4), (5, 5), (10, 6), (24, 8)])
+def test_the_longer_between_two_looks_the_longer_a_number_is_doubted(hours: float, known: int) -> None:
+    page = lambda nth: f"{STORY}<p class=price>{nth * 7 % 13} crowns</p>"  # noqa: E731
+    found = Reader().visits((page(nth) for nth in range(12)), after=hours * 3600)
+    assert found.index("noise") == known
+    assert set(found[known:]) == {"noise"}
+
+
 def test_what_differs_from_day_to_day_is_doubted_for_longer() -> None:
     """Once a day a price may well be another each time; after eight days in a row it cannot be kept up with anyway."""
     page = lambda nth: f"{STORY}<p class=price>{nth * 7 % 13} crowns</p>"  # noqa: E731
@@ -197,9 +244,18 @@ def test_what_cannot_be_read_is_learned_again(text: str) -> None:
         ("1,234,567,890,123 visitors", False),
         ("2026-11-17T23:59:59Z", False),
         ("The price is 12.50 EUR", False),
+        ("0bf43eeb2729e268", True),
         ("iPhone15ProMax", False),
+        ("ISO9001-certified2024", False),
         ("a" * 60, False),
     ],
 )
 def test_a_price_or_a_moment_is_not_taken_for_a_token(text: str, token: bool) -> None:
-    assert _is_token(text) is token
+    assert is_token(text) is token
+
+
+@pytest.mark.parametrize(
+    "text", ["7.50 EUR", "Score 12:4", "1:0 after 90 minutes", "4.5 stars", "21 °C", "12 in stock"]
+)
+def test_a_price_a_score_or_a_temperature_is_of_no_kind_that_is_known_as_noise(text: str) -> None:
+    assert not any(kind(text) for kind in (tells_moment, counts_audience, is_token))

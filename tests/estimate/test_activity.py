@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from afresh.errors import ConfigError
 from afresh.estimate.activity import LEVELS, MOST_BRANCHES, NO_ROOM, SLICES, Activity, _averaged
 from afresh.estimate.activity_online import fresh, learn_activity, slices_of, stretched
 from afresh.estimate.kin import branches_of
@@ -281,7 +282,7 @@ def test_an_interval_of_no_length_teaches_nothing(length: float) -> None:
 
 
 def test_a_width_must_be_a_time() -> None:
-    with pytest.raises(ValueError, match="width"):
+    with pytest.raises(ConfigError, match="width"):
         Activity(width=0.0)
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from afresh.errors import ConfigError
 from afresh.estimate import Calibration
 
 statements = st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=60)
@@ -73,9 +74,9 @@ def test_what_cannot_be_read_is_an_empty_start(text: str | None) -> None:
 
 
 def test_bad_statements_are_refused() -> None:
-    with pytest.raises(ValueError, match="probability"):
+    with pytest.raises(ConfigError, match="probability"):
         Calibration().add(1.5, True)
-    with pytest.raises(ValueError, match="probability"):
+    with pytest.raises(ConfigError, match="probability"):
         Calibration().add(math.nan, True)
-    with pytest.raises(ValueError, match="memory"):
+    with pytest.raises(ConfigError, match="memory"):
         Calibration(memory=0)

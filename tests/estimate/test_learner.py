@@ -206,3 +206,13 @@ def test_no_number_of_requests_or_signals_spoils_a_belief(count: float) -> None:
     for value in (beliefs.request_rate, beliefs.change_rate, beliefs.recall, beliefs.false_rate, beliefs.shape):
         assert np.isfinite(value)
         assert value >= 0.0
+
+
+def test_a_signal_from_the_end_of_time_spoils_nothing() -> None:
+    learner = Learner(typical_rate=1.0)
+    learner.add(0, now=0.0)
+    for moment in (1e300, 1.0, 2.0, -1e300, 1e160, 3.0):
+        learner.signalled(0, 1.0, moment)
+    learner.crawled(0, elapsed=1.0, signals=6.0, changed=True)
+    beliefs = learner.beliefs(0, 4.0)
+    assert np.isfinite([beliefs.change_rate, beliefs.recall, beliefs.false_rate, beliefs.shape]).all()

@@ -159,6 +159,29 @@ def test_f1_extensions_of_chunks_count_towards_the_limit(stage: Any, piece: byte
     assert sent < 20_000_000
 
 
+@pytest.mark.parametrize("size", [1, 32])
+def test_f1_a_body_of_tiny_chunks_may_not_take_the_time_of_millions_of_them(stage: Any, size: int) -> None:
+    """Every chunk takes some microseconds of the event loop, however small it is."""
+    piece, sent = b"%x\r\n" % size + b"x" * size + b"\r\n", 0
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        writer.write(OK + b"Transfer-Encoding: chunked\r\n\r\n")
+        while sent < 2_000_000:
+            writer.write(piece * 1000)
+            sent += 1000
+            await writer.drain()
+
+    assert stage.fetch(talk, limits={"body": 16 << 20}).reason == "too_large"
+    assert sent < 1_000_000  # with what the system has in its own buffers
+
+
+def test_f1_a_body_of_chunks_of_some_kilobytes_may_have_its_full_size(stage: Any) -> None:
+    said = b"1000\r\n" + b"x" * 4096 + b"\r\n"
+    got = stage.fetch(OK + b"Transfer-Encoding: chunked\r\n\r\n" + said * 1024 + b"0\r\n\r\n", limits={"body": 4 << 20})
+    assert len(got.body) == 4 << 20
+
+
 def test_f7_what_follows_the_last_chunk_counts_towards_the_limits(stage: Any) -> None:
     body = OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n"
     assert stage.fetch(body + b"X: y\r\n\r\n").body == b"hello"

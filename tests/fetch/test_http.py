@@ -1,6 +1,7 @@
 """The fetcher against a real server on loopback that behaves; what does not is in the other files of this folder."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,6 +13,7 @@ from afresh.fetch import Http, Limits
 from afresh.fetch.headers import robots_tag
 from afresh.types import Fetched, Validators
 
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 DAY = "Sun, 06 Nov 1994 08:49:37 GMT"
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -115,6 +117,8 @@ def test_redirects_are_followed_and_counted() -> None:
     ("values", "asked"),
     [
         (["noindex, nofollow"], "nofollow,noindex"),
+        (["noindex nofollow"], "nofollow,noindex"),
+        (["otherbot: noindex nofollow"], ""),
         (["NONE"], "nofollow,noindex"),
         (["noarchive", "nofollow"], "nofollow"),
         (["afresh: nofollow"], "nofollow"),
@@ -126,6 +130,7 @@ def test_redirects_are_followed_and_counted() -> None:
         (["unavailable_after: Fri, 25 Jun 2010 15:00:00 PST, nofollow"], "nofollow"),
         (["max-snippet:20, nofollow"], "nofollow"),
         (["nofollowing"], ""),
+        (["," * 9000, "nofollowing"], "nofollow,noindex"),  # too much to read word by word
         ([], ""),
     ],
 )
@@ -134,3 +139,67 @@ def test_x_robots_tag_reaches_who_reads_links(stage: Any, values: list[str], ask
     got = stage.fetch(b"HTTP/1.1 200 OK\r\n" + lines + b"Content-Length: 5\r\n\r\nhello")
     assert got.robots == (asked if "fresh" not in str(values) else "")  # the test's own name is another one
     assert robots_tag(values, "afresh/1.0 (+https://example.org)") == asked
+
+
+def test_time_for_which_we_hold_up_our_own_event_loop_is_not_counted_as_the_hosts(stage: Any) -> None:
+    """Ordinary hosts rested ten times as long as another host's page had held us up."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        time.sleep(0.4)  # noqa: ASYNC251 - holds up the event loop, in which the fetcher waits, too
+        await asyncio.sleep(0.2)
+        writer.write(PAGE)
+        await writer.drain()
+        asyncio.get_running_loop().call_soon(time.sleep, 0.5)
+
+    fetched = stage.fetch(talk)
+    assert 0.15 <= fetched.took <= 0.4
+    assert 0.7 <= fetched.waited <= 1.5
+
+
+def test_a_slow_host_is_not_taken_for_a_stall_of_our_own(stage: Any) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.5)
+        writer.write(PAGE)
+
+    fetched = stage.fetch(talk)
+    assert fetched.took >= 0.35
+    assert fetched.took + fetched.waited >= 0.5
+
+
+def test_time_in_our_own_queue_for_a_connection_is_not_counted_as_the_hosts() -> None:
+    async def go() -> list[Fetched]:
+        async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            await asyncio.sleep(0.3)
+            writer.write(PAGE)
+            writer.close()
+
+        server = await asyncio.start_server(talk, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        http = Http(user_agent="test/1", limits=Limits(connections=1), allow_private=True)
+        try:
+            return await asyncio.gather(*(http.fetch(f"{url}{nth}", Validators()) for nth in range(4)))
+        finally:
+            await http.close()
+            server.close()
+
+    for nth, fetched in enumerate(asyncio.run(go())):
+        assert 0.2 <= fetched.took <= 0.6
+        assert fetched.waited >= 0.3 * nth - 0.2
+
+
+def test_no_byte_of_a_body_that_is_still_arriving_is_left_out_of_account(stage: Any) -> None:
+    counted: list[int] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        for _ in range(5):
+            writer.write(b"x" * 200_000)
+            await writer.drain()
+            await asyncio.sleep(0.05)
+            counted.append(stage.http.arriving)
+
+    assert len(stage.fetch(talk).body) == 1_000_000
+    assert counted[0] > 100_000
+    assert counted[3] > 700_000
+    assert stage.http.arriving == 0

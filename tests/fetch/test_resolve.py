@@ -70,7 +70,7 @@ def test_f15_a_name_that_never_answers_ends_in_time_and_others_go_on() -> None:
 
     got, others = asyncio.run(go())
     assert got.reason == "dns_timeout"
-    assert 1.4 < got.took < 4
+    assert 1.4 < got.took + got.waited < 8  # what the machine held us up is not counted as the host's
     assert compare(Validators(), got).outcome is Outcome.FAILED  # so that the host, and it alone, is left to rest
     assert [each.body for each in others] == [b"hello"] * 20
 

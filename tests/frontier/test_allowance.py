@@ -29,9 +29,38 @@ def test_few_hosts_are_asked_no_more_often_than_each_may_be() -> None:
         "politeness allows 2/s of your 20/s: 2 hosts, asked once in 1 s each (politeness.shortest_gap)"
     )
     slow = allowance([("a", Rest(30.0, "Crawl-delay"))])
-    assert slow.sentence(1.0) == "politeness allows 2/min of your 1/s: one host, asked once in 30 s each (Crawl-delay)"
+    assert slow.sentence(1.0) == "politeness allows 2/min of your 1/s: one host, asked once in 30 s (Crawl-delay)"
     assert allowance([("a", Rest(0.0, ""))]).sentence(1e9) == ""
     assert allowance([]).sentence(1.0) == ""
+
+
+def test_hosts_that_fail_are_not_said_to_be_asked_as_the_others_are() -> None:
+    """The rate and the reason follow from each other, also while a site is down."""
+    down = Rest(640.0, "failures")
+    whole = allowance([(f"h{n}", down) for n in range(50)], lambda host: HERE, lambda address: 0.01)
+    assert whole.sentence(20.0) == (
+        "politeness allows 36/h of your 20/s: all 50 hosts fail and rest longer (see afresh hosts)"
+    )
+    half = allowance([(f"h{n}", down if n % 2 else QUICK) for n in range(20)])
+    assert half.sentence(20.0) == (
+        "politeness allows 10/s of your 20/s: 10 of 20 hosts fail and rest longer (see afresh hosts); "
+        "the other 10 hosts, asked once in 1 s each (politeness.shortest_gap)"
+    )
+    assert allowance([("a", Rest(10.0, "failures")), ("b", QUICK)]).sentence(20.0) == (
+        "politeness allows 1.1/s of your 20/s: 1 of 2 hosts fails and rests longer (see afresh hosts); "
+        "the other host, asked once in 1 s (politeness.shortest_gap)"
+    )
+    assert allowance([("a", down)]).sentence(1.0) == (
+        "politeness allows 5.62/h of your 1/s: the only host fails and rests longer (see afresh hosts)"
+    )
+    assert Allowance.from_text(half.to_text()) == half
+
+
+def test_hosts_that_rest_differently_are_said_to_on_average() -> None:
+    found = allowance([("a", QUICK), ("b", QUICK), ("c", Rest(4.0, "politeness.factor"))])
+    assert found.sentence(20.0) == (
+        "politeness allows 2.25/s of your 20/s: 3 hosts, asked once in 1.33 s on average (politeness.shortest_gap)"
+    )
 
 
 def test_hosts_say_why_they_rest() -> None:
@@ -50,6 +79,19 @@ def test_hosts_say_why_they_rest() -> None:
         "d": Rest(20.0, "Crawl-delay"),
         "e": QUICK,
     }
+
+
+def test_a_host_rests_as_long_as_its_answers_take_on_average() -> None:
+    """One slow answer must not stand for all: what politeness allows was said to be far less than was crawled."""
+    hosts = Hosts(Politeness())
+    hosts.number("a")
+    for nth in range(100):
+        hosts.answered("a", failed=False, now=10.0 * nth, took=0.5 if nth % 10 == 9 else 0.0)
+    assert hosts.rest("a").seconds == pytest.approx(1.4, abs=0.6)
+    assert hosts.rest("a").because == "politeness.factor"
+    for nth in range(40):
+        hosts.answered("a", failed=False, now=1000.0 + nth, took=0.0)
+    assert hosts.rest("a").seconds == pytest.approx(1.0, abs=1e-3)
 
 
 def test_what_cannot_be_read_back_is_not_there() -> None:

@@ -19,6 +19,15 @@ def test_failures_in_a_row_double_the_rest_up_to_a_bound() -> None:
     assert hosts.state("a").failures == 0
 
 
+def test_a_host_has_been_resting_since_its_answer_ended_while_we_read_it() -> None:
+    hosts = Hosts(Politeness(factor=10, shortest_gap=1))
+    assert hosts.answered("a", failed=False, now=10.0, took=0.2, ended=9.5) == 1.5
+    assert hosts.state("a").ready == 11.5
+    assert hosts.answered("a", failed=False, now=20.0, took=0.2, ended=10.0) == 0.0
+    assert hosts.answered("a", failed=False, now=20.0, took=0.2, ended=30.0) == 2.0  # a clock that went backwards
+    assert hosts.answered("a", failed=False, now=20.0, took=0.2, ended=10.0, at_least=5.0) == 5.0
+
+
 def test_retry_after_is_obeyed_within_bounds() -> None:
     rule = Politeness(longest_back_off=600)
     assert rule.gap(0.1, retry_after=120) == 120

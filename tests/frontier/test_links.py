@@ -68,6 +68,7 @@ def test_every_tag_that_can_hold_a_link(html: str) -> None:
         "<a href='http://'><a href='http://user:word@e.org/'>",
         "<a rel='nofollow' href=x><a rel='external NoFollow' href=y>",
         "<meta name=robots content='noindex, NOFOLLOW'><a href=x>",
+        "<meta name=robots content='noindex nofollow'><a href=x>",
         "<a href=x><meta name=Robots content=none>",
         "<link rel=stylesheet href=x><link rel=icon href=x><link rel='dns-prefetch' href=//e.org><link href=x>",
         "<img src=x><script src=x></script><form action=x></form>",
@@ -93,6 +94,14 @@ def test_what_a_page_says_of_itself() -> None:
     assert links("<a href=x>", HERE, robots_tag="NoFollow") == Links(nofollow=True)
 
 
+@pytest.mark.parametrize("name", ["robots", "afresh", " AFRESH "])
+def test_no_page_that_forbids_this_robot_by_name_has_its_links_followed(name: str) -> None:
+    html = f'<meta name="{name}" content="nofollow"><a href=x>'
+    assert links(html, HERE) == Links(nofollow=True)
+    assert links(html.replace("nofollow", "noindex"), HERE).noindex
+    assert links(html.replace(name, "otherbot"), HERE).urls == ("https://example.org/docs/x",)
+
+
 def test_files_and_forms_on_request() -> None:
     html = (
         "<img src=a srcset='b 1x, c,d 2x,e'><video poster=f><source src=g></video><script src=h></script>"
@@ -114,6 +123,29 @@ def test_each_link_comes_once_in_order_and_no_more_than_the_limit() -> None:
     assert page.urls == tuple(f"https://example.org/docs/p{n}" for n in range(500))
     assert page.left_out == 200
     assert len(found(html)) == 700
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["/{n}/" + "a" * 1_900, "/{n}&amp;" + "a" * 1_900, "?{n}=" + "%41" * 600, "x:{n}" + "y" * 2_000],
+    ids=["plain", "escaped", "percent", "no address"],
+)
+@pytest.mark.parametrize("tag", ["<a href='{}'>", "<a rel=x href='{}'>", "<link rel=next href='{}'>", "<img src='{}'>"])
+def test_no_page_offers_more_links_than_so_many_bytes(tag: str, link: str) -> None:
+    html = "".join(tag.format(link.format(n=n)) for n in range(2_000))
+    page = links(html, HERE, files=True, most_bytes=100_000)
+    offered = page.urls + page.files
+    assert sum(map(len, offered)) <= 100_000 + 4_000
+    assert len(offered) >= 40 or link.startswith("x:")
+    assert page.left_out >= 2_000 - 170
+
+
+def test_short_links_of_a_page_with_a_long_address_are_counted_as_long_as_they_are() -> None:
+    page = links(
+        "".join(f"<a href='{n}'>" for n in range(1_000)), "http://e.org/" + "a" * 1_900 + "/", most_bytes=100_000
+    )
+    assert len(page.urls) == 53
+    assert page.left_out == 947
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_replay_scores_policies_on_a_csv_with_requests(afresh, tmp_path: Path) -
         *("--policy", "afresh,uniform,oracle,clairvoyant", "--signals", "0.8,0.9,1h", "--jobs", "1", "--json", rows),
     )
     assert code == 0
-    assert "1 pages are left out" in out
+    assert "1 page left out" in out
     found = {row["policy"]: row for row in json.loads(rows.read_text())}
     assert found["afresh"]["weighted"] > found["uniform"]["weighted"]
     assert found["afresh"]["pages"] == 39

@@ -133,6 +133,8 @@ def test_a_setting_stands_beside_its_best_peer() -> None:
     assert summary.least_over_uniform == pytest.approx(0.1)
     assert summary.stated_error == pytest.approx(0.02)
     assert "uniform" in PEERS
+    alone = summary_of(lines_of(rows[:2]))
+    assert np.isnan([alone.above, alone.above_plain, alone.least_over_uniform]).all()  # nobody ran beside us
     assert "past" not in PEERS
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from afresh.lab import EXPERIMENTS, Result, experiment, run
-from afresh.lab.fig5 import heavy_tailed_world
-from afresh.lab.fig9 import over_last_crawls
+from afresh.lab.bandwidth_steps import over_last_crawls
+from afresh.lab.heavy_tails import heavy_tailed_world
 from afresh.lab.learning import learn_trial
 from afresh.lab.run import row_of
 from afresh.sim.simulate import simulate
@@ -19,7 +19,7 @@ def shares(result: Result, *, of: str = "ceiling") -> Shares:
     return {(row.pages, row.policy): row.accuracy / getattr(row, of) for row in result.rows}
 
 
-LEARNING = ("learn", "sources", "weights", "delay")
+LEARNING = ("learn", "senders", "weights", "delay")
 
 
 def test_fig2_greedy_and_lds_are_the_baseline() -> None:
@@ -184,14 +184,15 @@ def test_the_naive_error_stays_and_ours_falls_with_the_crawls() -> None:
     error = {row.policy: row.accuracy for row in run(experiment("errors"), sizes=(40,), reps=1).rows}
     assert error["naive, 3000 crawls"] > 0.1
     # Online a signal is worth one of eight weights, and what was seen first was placed by what was believed then.
-    for name, falls, least in (("likelihood", 0.45, 0.05), ("online", 0.85, 0.065)):
+    # Ten seeds: the likelihood's error falls to 0.26 to 0.37; online to 0.81 on average, 0.49 to 1.06 for single ones.
+    for name, falls, least in (("likelihood", 0.4, 0.025), ("online", 0.8, 0.06)):
         assert error[f"{name}, 3000 crawls"] < falls * error[f"{name}, 300 crawls"]
         assert error[f"{name}, 3000 crawls"] < least
     assert error["online, 10 crawls"] < error["likelihood, 10 crawls"]
 
 
 def test_telling_sources_apart_is_worth_nearly_as_much_as_the_good_one_alone() -> None:
-    share = {row.policy: row.accuracy for row in run(experiment("sources"), sizes=(200,), reps=1).rows}
+    share = {row.policy: row.accuracy for row in run(experiment("senders"), sizes=(200,), reps=1).rows}
     assert share["told apart"] > share["one count"] + 0.05
     assert share["told apart"] > share["the good one alone"] - 0.02
 

@@ -1,6 +1,7 @@
 """One number is checked and kept as an array of one is."""
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,10 @@ def outcome(act: Callable[[], Any]) -> Any:
     return found.tolist(), found.dtype, found.ndim, found.flags.writeable
 
 
-@given(NUMBERS, st.sampled_from([None, 1.0]), st.booleans(), st.booleans())
-def test_a_number_is_a_column_of_one(number: float, most: float | None, positive: bool, infinite: bool) -> None:
-    options = {"most": most, "positive": positive, "infinite": infinite}
-    alone = outcome(lambda: column("x", number, **options))  # type: ignore[arg-type]
-    assert alone == outcome(lambda: column("x", [number], **options))  # type: ignore[arg-type]
+@given(NUMBERS, st.sampled_from([inf, 1.0]), st.sampled_from([0.0, 0.5]), st.booleans())
+def test_a_number_is_a_column_of_one(number: float, most: float, least: float, infinite: bool) -> None:
+    alone = outcome(lambda: column("x", number, least=least, most=most, infinite=infinite))
+    assert alone == outcome(lambda: column("x", [number], least=least, most=most, infinite=infinite))
 
 
 @given(NUMBERS, st.sampled_from([0, -1]))

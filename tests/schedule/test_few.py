@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from afresh.errors import ConfigError
 from afresh.schedule import Few, Greedy, Pick, Plain
 from afresh.types import Wait
 
@@ -176,9 +177,8 @@ def test_it_follows_the_plain_scheduler_tick_for_tick(copies: bool, signals: boo
 
 def test_it_says_what_is_wrong_with_a_rate() -> None:
     few = Few(budget=1.0)
-    few.add(request_rate=1.0, change_rate=math.nan, now=0.0)
-    with pytest.raises(ValueError, match="change_rate must be at least 0 and finite, but is nan"):
-        few.next(1.0)
+    with pytest.raises(ConfigError, match=r"change_rate must be a finite number of at least 0 .* not nan"):
+        few.add(request_rate=1.0, change_rate=math.nan, now=0.0)
 
 
 def test_it_waits_for_ever_without_pages() -> None:

@@ -100,19 +100,32 @@ def test_a_share_out_of_range_is_refused(share: float) -> None:
             make(budget=1.0, sweep=share)
 
 
-def test_the_default_share_is_one_in_ten() -> None:
-    assert DEFAULT_SWEEP == CrawlSettings().sweep == 0.1
-    assert int(Scheduler(budget=1.0, sweep=DEFAULT_SWEEP).state.control[0]["oldest_every"]) == 10
+def test_the_default_share_is_one_in_fifty() -> None:
+    assert DEFAULT_SWEEP == CrawlSettings().sweep == 0.02
+    assert int(Scheduler(budget=1.0, sweep=DEFAULT_SWEEP).state.control[0]["oldest_every"]) == 50
 
 
 @pytest.mark.parametrize("make", [plain, Few, Scheduler])
-def test_a_page_that_is_wanted_more_is_swept_more_often_by_the_square_root(make: Make) -> None:
+def test_every_second_sweep_goes_by_the_square_root_of_requests(make: Make) -> None:
+    """Four pages, one of them wanted by far more: it gets the sweeps that count requests, the others the rest."""
     scheduler = make(budget=1.0, sweep=1.0)
-    wanted = [1.0, 4.0, 16.0, 1.0]
-    for host, request_rate in enumerate(wanted):
+    for host, request_rate in enumerate([1.0, 10_000.0, 1.0, 1.0]):
         scheduler.add(request_rate=request_rate, change_rate=1e-9, host=host, now=0.0, age=0.0)
-    visits = np.bincount([picked(scheduler, float(now)) for now in range(1, 801)])
-    assert visits == pytest.approx([100, 200, 400, 100], abs=3)
+    visits = np.bincount([picked(scheduler, float(now)) for now in range(1, 601)])
+    assert visits == pytest.approx([100, 300, 100, 100], abs=6)
+
+
+@pytest.mark.parametrize("absurd", [1e9, 1e30])
+@pytest.mark.parametrize("count", [5, _WINDOW + 1, _WINDOW + _WINDOW // 2, 4 * _WINDOW])
+@pytest.mark.parametrize("make", [plain, Few, Scheduler, lambda **options: Scheduler(exact=True, **options)])
+def test_no_number_of_requests_keeps_the_sweep_from_the_other_pages(make: Make, count: int, absurd: float) -> None:
+    scheduler = make(budget=1.0, sweep=SHARE)
+    for host in range(count):
+        wanted = absurd if host == count // 3 else 1.0
+        scheduler.add(request_rate=wanted, change_rate=1e-3, host=host, now=0.0, age=0.0)
+    ticks = int(2.2 * count / SHARE) + 20
+    visits = np.bincount([picked(scheduler, float(now)) for now in range(1, ticks)], minlength=count)
+    assert visits.min() >= 1, visits
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -191,7 +204,7 @@ def test_the_fast_price_does_not_follow_what_is_swept() -> None:
 def test_a_shape_of_nothing_is_refused() -> None:
     scheduler = Scheduler(budget=1.0)
     slot = scheduler.add(request_rate=1.0, change_rate=1.0, now=0.0)
-    with pytest.raises(ValueError, match="shape must be more than 0"):
+    with pytest.raises(ValueError, match="shape must be at least"):
         scheduler.update(slot, now=0.0, shape=0.0)
 
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from afresh.errors import ConfigError
 from afresh.schedule import Few, Greedy, Pick, Plain, Scheduler, Schedules
 from afresh.types import Wait
 
@@ -127,9 +128,37 @@ def test_a_host_keeps_to_its_own_budget_and_has_a_price_of_its_own(make: Callabl
 def test_limits_that_are_none_are_refused(make: Callable[..., Schedules], seconds: float) -> None:
     scheduler = make(1.0)
     (slot,) = fill(scheduler, [1.0])
-    with pytest.raises(ValueError, match="seconds must be"):
+    with pytest.raises(ConfigError, match="seconds must be"):
         scheduler.not_more_often_than(slot, seconds, 0.0)
-    with pytest.raises(ValueError, match="seconds must be"):
+    with pytest.raises(ConfigError, match="seconds must be"):
         scheduler.at_least_every(slot, seconds, 0.0)
-    with pytest.raises(ValueError, match="budget must be"):
+    with pytest.raises(ConfigError, match="budget must be"):
         scheduler.set_host(0, budget=0.0)
+
+
+def test_a_page_is_put_off_and_brought_back_while_another_of_its_host_is_out(make: Callable[..., Schedules]) -> None:
+    scheduler = make(budget=10.0)
+    first, second = (
+        scheduler.add(request_rate=rate, change_rate=0.01, host=0, now=0.0, age=50.0) for rate in (2.0, 1.0)
+    )
+    scheduler.put_off(first, 1000.0, 0.0)
+    picked = scheduler.next(0.0)
+    assert isinstance(picked, Pick)
+    assert picked.slot == second
+    scheduler.put_off(first, 0.2, 0.2)
+    assert not isinstance(scheduler.next(0.5), Pick), "its host is still being asked"
+    scheduler.finish(second, 1.0, crawled=1.0)
+    again = scheduler.next(1.5)
+    assert isinstance(again, Pick)
+    assert again.slot == first
+
+
+def test_a_page_that_is_put_off_is_due_then(make: Callable[..., Schedules]) -> None:
+    scheduler = make(1.0)
+    slots = [scheduler.add(request_rate=1.0, change_rate=0.02, host=0, now=0.0, age=50.0) for _ in range(5)]
+    run(scheduler, 20.0)
+    scheduler.put_off(slots[2], 90_000.0, 20.0)
+    for turn in (0.0, 1.06):
+        why = scheduler.explain(slots[2], 20.0, turn)
+        assert why.held_by == "put off"
+        assert why.due == 90_000.0

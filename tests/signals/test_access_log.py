@@ -5,7 +5,7 @@ import time
 import pytest
 
 from afresh.errors import SignalError
-from afresh.signals.access_log import request_of
+from afresh.signals.access_log import Skipped, request_of
 from afresh.signals.popularity import read_report
 from afresh.types import Request
 
@@ -39,7 +39,8 @@ def test_counts_are_read_and_headings_are_not() -> None:
 
 @pytest.mark.parametrize("change", [("GET", "POST"), (" 200 ", " 404 "), (" 200 ", " 500 ")])
 def test_what_was_not_served_does_not_count(change: tuple[str, str]) -> None:
-    assert request_of(COMMON.replace(*change), site="https://e.org") is None
+    kind = Skipped.NO_READING if change[0] == "GET" else Skipped.FAILED
+    assert request_of(COMMON.replace(*change), site="https://e.org") is kind
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,7 @@ def test_played_answers_replace_pages_documents_and_whole_folders(play: Play) ->
 
 def test_a_taken_port_is_a_clear_error(play: Play) -> None:
     async def scene(server: Server, session: aiohttp.ClientSession, clock: Any) -> None:
-        with pytest.raises(ConfigError, match=f"port {server.port}") as caught:
+        with pytest.raises(ConfigError, match=f"Port {server.port}") as caught:
             await Server(server.site, clock=clock, port=server.port).start()
         assert "another port" in caught.value.hint
 

@@ -195,7 +195,7 @@ def test_only_one_process_runs_on_a_store_and_a_killed_one_lets_go(tmp_path: Pat
     assert holder.stdout
     assert holder.stdout.readline() == "claimed\n"
     with Sqlite(path) as store:
-        with pytest.raises(StoreLocked, match=rf"process {holder.pid}\) is running on the store {path}") as caught:
+        with pytest.raises(StoreLocked, match=rf"process {holder.pid}\) runs on {path}") as caught:
             store.claim()
         assert f"kill {holder.pid}" in caught.value.hint
         holder.kill()

@@ -216,3 +216,16 @@ def test_a_backup_killed_by_the_system_is_absent_and_the_next_one_succeeds(tmp_p
     back_up(path, target)
     assert not list(tmp_path.glob("b.db.new-*"))
     assert content(target) == content(path)
+
+
+def test_a_backup_of_a_damaged_store_does_not_blame_the_backup(tmp_path: Path) -> None:
+    path, target = tmp_path / "kept.db", tmp_path / "backup.db"
+    fill(path, size=20_000)
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(40_000))
+    with pytest.raises(StoreError) as raised:
+        back_up(path, target)
+    assert "kept.db is damaged" in raised.value.message
+    assert "backup.db" not in raised.value.message + raised.value.hint
+    assert not target.exists()

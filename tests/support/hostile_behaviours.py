@@ -103,6 +103,7 @@ fixed("gzip_bomb", lambda: coded(b"gzip", gzip.compress(ZEROS)))
 fixed("brotli_bomb", lambda: coded(b"br", brotli.compress(ZEROS, quality=5)))
 fixed("zstd_bomb", lambda: coded(b"zstd", zstandard.ZstdCompressor().compress(ZEROS)))
 fixed("stacked_bomb", lambda: coded(b"gzip, deflate, gzip", gzip.compress(zlib.compress(gzip.compress(ZEROS)))))
+fixed("brotli_nothing", lambda: coded(b"br", b"\x0c" + b"\x06" * (900_000) + b"\x03"))
 fixed("cut_gzip", lambda: HTML + b"Content-Encoding: gzip\r\nConnection: close\r\n\r\n")
 fixed("cut_length", lambda: HTML + b"Content-Length: 5000\r\n\r\nonly this")
 fixed("two_lengths", lambda: HTML + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!")
@@ -157,6 +158,7 @@ hard("zip_codec", lambda: b"eJw=" * 10_000, kind=b"text/html; charset=zip")
 hard("utf_7", lambda: b"+ADw-p+AD4-" * 40_000, kind=b"text/html; charset=utf-7")
 hard("entities", lambda: b"&amp;&#x41;&notanentity;" * 20_000)
 hard("many_links", lambda: b"".join(b'<a href="/x?p=%d">x</a>' % n for n in range(30_000)))
+hard("long_links", lambda: b"".join(b'<a href="/%d/' % n + b"a" * 1_900 + b'">x</a>' for n in range(450)))
 hard("open_comment", lambda: b"<p>x<!-- " * 60_000)
 
 fixed(
@@ -206,6 +208,14 @@ async def names(writer: Writer, host: str, path: str) -> None:
     site, _, port = host.partition(":")
     site = ".".join(site.split(".")[-2:])
     links = "".join(f'<a href="http://n{next(CLOCK)}.names.{site}:{port}/">x</a>' for _ in range(50))
+    writer.write(NONE if path == "/robots.txt" else html(links.encode()))
+
+
+@evil
+async def domains(writer: Writer, host: str, path: str) -> None:
+    """Fifty new host names on every page, each a domain of its own."""
+    port = host.partition(":")[2]
+    links = "".join(f'<a href="http://domains.d{next(CLOCK)}.example:{port}/">x</a>' for _ in range(50))
     writer.write(NONE if path == "/robots.txt" else html(links.encode()))
 
 

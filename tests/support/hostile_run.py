@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import gc
 import json
 import resource
 import subprocess
@@ -32,6 +33,7 @@ class Result:
     cpu: float = 0.0  # seconds of the crawler's processor time a second
     lag: float = 0.0  # the longest that the event loop was held up, in seconds
     evils: dict[str, dict[str, int]] = field(default_factory=dict)  # behaviour, outcome, count
+    late: list[str] = field(default_factory=list)  # functions that were compiled, or loaded, only while hosts waited
     said: str = ""  # on standard error
 
 
@@ -77,7 +79,7 @@ async def _crawl(port: int, seconds: float, evils: list[str], body: int, folder:
     from live_site import Names
 
     settings = parse(
-        f'[crawl]\nbudget = "100/s"\nconcurrency = {CONCURRENCY}\ngrace = "1s"\nmax_unwritten = "{UNWRITTEN}B"\n'
+        f'[crawl]\nbudget = "300/s"\nconcurrency = {CONCURRENCY}\ngrace = "1s"\nmax_unwritten = "{UNWRITTEN}B"\n'
         f'[fetch]\nallow_networks = "127.0.0.0/8"\nmax_body = "{body}B"\ntimeout = "10s"\n'
         f'[politeness]\nfactor = 0\nshortest_gap = "{GAP}s"\nfirst_back_off = "1s"\n'
     )
@@ -134,6 +136,15 @@ async def _crawl(port: int, seconds: float, evils: list[str], body: int, folder:
     return result
 
 
+def _compiled() -> set[str]:
+    """Our compiled functions that are in memory, each with the types that it was compiled for."""
+    from numba.core.dispatcher import Dispatcher
+
+    ours = [each for each in gc.get_objects() if issubclass(type(each), Dispatcher)]
+    names = [(f"{each.py_func.__module__}.{each.py_func.__name__}", each) for each in ours]
+    return {f"{name}{types}" for name, each in names if name.startswith("afresh.") for types in each.signatures}
+
+
 def main() -> None:
     """One crawl, and its result as JSON."""
     from afresh.cli.build import compile_all
@@ -142,7 +153,9 @@ def main() -> None:
     port, seconds, evils, body, folder = sys.argv[1:]
     compile_all()
     names = [name for name in evils.split(",") if name]
+    before = _compiled()
     result = asyncio.run(_crawl(int(port), float(seconds), names, int(body), Path(folder)))
+    result.late = sorted(_compiled() - before)
     said = vars(result)
     said.pop("said")
     print(json.dumps(said))

@@ -147,7 +147,7 @@ class Crawl:
     clock: Clock = field(default_factory=Clock)
     listeners: tuple[Listener, ...] = ()
 
-    async def until(self, reached: Callable[[], bool], *urls: str, seconds: float = 20.0) -> Daemon:
+    async def until(self, reached: Callable[[], bool], *urls: str, seconds: float = 60.0) -> Daemon:
         self.store.add([Page(url, host_of(url)) for url in urls])
         fetcher = Http(
             user_agent="afresh/test",

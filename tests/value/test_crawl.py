@@ -218,3 +218,13 @@ def test_a_page_without_a_copy_is_worth_the_most(recall: float, false_rate: floa
     """Age infinity means that there is no copy yet: the limit μ/Δ, or 0 where time alone never makes a copy stale."""
     value = crawl_value(np.inf, 0, change_rate=0.1, recall=recall, false_rate=false_rate, request_rate=3.0)
     assert value == (0.0 if recall == 1.0 else pytest.approx(30.0))
+
+
+@pytest.mark.parametrize("shape", [0.05, 0.5, 5.0, math.inf])
+@pytest.mark.parametrize("change_rate", [1e-30, 0.5, 1e30])
+def test_no_age_is_worth_less_than_a_younger_one(change_rate: float, shape: float) -> None:
+    ages = np.geomspace(1e-3, 0.99e300, 300)
+    for signals in ({}, {"recall": 0.5, "false_rate": 0.1}) if min(change_rate, shape) >= 0.5 else ({},):
+        values = crawl_value(ages, change_rate=change_rate, shape=shape, **signals)
+        assert np.isfinite(values).all()
+        assert (np.diff(values) >= -1e-9 * values[:-1]).all()

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from afresh.errors import SolverError
+from afresh.errors import ConfigError, SolverError
 from afresh.value import budget_for, optimum, plan
 
 
@@ -49,5 +49,5 @@ def test_what_cannot_be_reached_is_said() -> None:
         budget_for(1.0, **pages())
     with pytest.raises(SolverError, match=r"0\.8665 is the most"):
         budget_for(0.99, request_rate=1.0, change_rate=[0.1, 0.2, 0.3], host=[0, 0, 1], host_budget=1.0)
-    with pytest.raises(ValueError, match="freshness must be"):
+    with pytest.raises(ConfigError, match="freshness must be"):
         budget_for(1.5, **pages())

@@ -11,15 +11,13 @@ from scipy.integrate import quad
 from scipy.special import gammainc
 
 from afresh.value import crawl_value
-from afresh.value.kernels import page_curve, page_threshold
+from afresh.value.kernels import page_curve
 from afresh.value.predictive import (
-    NO_COPY,
-    STALEST,
+    STALEST_HEARD,
     predictive_curve,
     predictive_staleness,
-    predictive_threshold_curve,
-    predictive_value,
     silent_time,
+    told,
 )
 
 RATES = st.floats(-3, 2).map(lambda power: 10.0**power)
@@ -158,39 +156,21 @@ def test_a_rate_that_is_known_is_the_limit(x: float, rate: float, often: float, 
         assert nearly[1] == pytest.approx(exact[1], rel=1e-3)
 
 
-@given(x=st.floats(1e-4, 20.0), more=st.floats(1.02, 3.0), rate=RATES, often=RATES, weight=WEIGHTS, shape=SHAPES)
-def test_the_staler_the_more_it_is_worth(
-    x: float, more: float, rate: float, often: float, weight: float, shape: float
-) -> None:
-    for signals in (NEVER, (often * rate, weight)):
-        before, after = (predictive_value(each, rate, *signals, shape) for each in (x, min(more * x, STALEST)))
-        assert 0.0 < before < after * (1.0 + (1e-9 if signals is NEVER else 1e-2))
-
-
-@given(price=RATES, rate=RATES, often=RATES, weight=WEIGHTS, shape=SHAPES, start=st.sampled_from([0.0, 0.3, 5.0]))
-def test_the_threshold_is_where_the_value_reaches_the_price(
-    price: float, rate: float, often: float, weight: float, shape: float, start: float
-) -> None:
-    for signals in (NEVER, (often * rate, weight)):
-        x, interval, _ = predictive_threshold_curve(price, rate, *signals, shape, start, 1e-3)
-        if math.isinf(x):
-            assert predictive_value(STALEST, rate, *signals, shape) < price * (1 + 1e-3)
-            continue
-        value, exact_interval, _ = predictive_curve(x, rate, *signals, shape)
-        # Many small signals are reckoned in another way than few: V steps a little where one takes over.
-        seam = signals[1] > 0.0 and abs(x - 12 * weight) < 1e-3 * x
-        # Steps from one threshold to the next are as exact as the nodes that V itself is made from.
-        assert value == pytest.approx(price, rel=0.05 if seam else 0.01 if signals[1] > 0.0 else 1e-4)
-        assert interval == pytest.approx(exact_interval, rel=0.1 if seam else 1e-2)
-
-
 @given(elapsed=RATES, signals=st.integers(0, 3), rate=RATES, weight=WEIGHTS, shape=SHAPES)
 def test_silence_takes_its_time(elapsed: float, signals: int, rate: float, weight: float, shape: float) -> None:
     for how_surely in (shape, math.inf):
         x = predictive_staleness(elapsed, signals, rate, weight, how_surely)
-        assert silent_time(x - weight * signals, rate, how_surely) == pytest.approx(elapsed, rel=1e-6)
+        assert silent_time(x - told(signals, weight, how_surely), rate, how_surely) == pytest.approx(elapsed, rel=1e-6)
     assert silent_time(0.0, rate, shape) == silent_time(-1.0, rate, shape) == 0.0
     assert silent_time(1.0, 0.0, shape) == math.inf
+
+
+@given(signals=st.floats(0.0, 1e6), weight=WEIGHTS, shape=SHAPES)
+def test_once_a_copy_is_surely_stale_more_signals_say_nothing(signals: float, weight: float, shape: float) -> None:
+    assert told(signals, weight, math.inf) == weight * signals
+    assert told(signals, weight, shape) == min(weight * signals, STALEST_HEARD)
+    assert told(signals, 0.0, shape) == told(0.0, math.inf, shape) == 0.0
+    assert math.exp(-STALEST_HEARD) < 1e-5
 
 
 @given(elapsed=st.floats(0.01, 50.0), rate=st.floats(0.05, 2.0), shape=SHAPES)
@@ -199,36 +179,6 @@ def test_a_copy_is_as_fresh_as_all_rates_together_say(elapsed: float, rate: floa
     drawn = np.exp(-rng.gamma(shape, rate / shape, 20_000) * elapsed)
     off = 6 * drawn.std() / math.sqrt(20_000) + 1e-3
     assert math.exp(-predictive_staleness(elapsed, 0.0, rate, 0.0, shape)) == pytest.approx(drawn.mean(), abs=off)
-
-
-@given(rate=RATES, shape=st.floats(0.05, 1.0), dear=st.floats(1.01, 100.0))
-def test_a_page_of_which_little_is_known_is_worth_a_crawl_in_the_end(rate: float, shape: float, dear: float) -> None:
-    price = dear / rate  # a page that is known to change as often is worth less than 1/α for ever
-    assert page_threshold(price, rate, 0.0, 0.0, 0.0) == math.inf
-    assume(shape < 0.8 or dear < 20.0)  # at shape 1 it grows like a logarithm
-    x, interval, _ = predictive_threshold_curve(price, rate, 0.0, 0.0, shape, 0.0, 1e-3)
-    assert x < math.inf
-    assert interval < math.inf
-
-
-@given(rate=RATES, shape=st.floats(1.05, 50.0))
-def test_a_page_of_which_enough_is_known_has_a_limit(rate: float, shape: float) -> None:
-    limit = shape / (rate * (shape - 1.0))
-    assert predictive_threshold_curve(1.01 * limit, rate, 0.0, 0.0, shape, 0.0, 1e-3)[0] == math.inf
-    if shape > 2.0:
-        assert predictive_threshold_curve(0.9 * limit, rate, 0.0, 0.0, shape, 0.0, 1e-3)[0] < math.inf
-
-
-@given(rate=RATES, often=RATES, weight=WEIGHTS, shape=SHAPES)
-def test_what_has_no_copy_has_a_value(rate: float, often: float, weight: float, shape: float) -> None:
-    for signals in (NEVER, (often * rate, weight)):
-        x = predictive_staleness(NO_COPY, 0.0, rate, signals[1], shape)
-        value = predictive_value(x, rate, *signals, shape)
-        assert 0.0 < value < math.inf
-        old = predictive_staleness(10.0 / rate, 0.0, rate, 0.0, shape)
-        assert value > predictive_value(old, rate, *signals, shape) * (
-            1.0 if signals is NEVER else 0.94
-        )  # nodes: see `predictive`
 
 
 def test_arrays_take_a_shape() -> None:

@@ -23,11 +23,12 @@ from afresh.cli import (
     replay,
     requests,
     run,
+    senders,
     show,
     status,
     upkeep,
 )
-from afresh.cli.terminal import flush, output_failed, plain, read_by_a_pipe
+from afresh.cli.terminal import flush, labelled, output_failed, plain, read_by_a_pipe
 from afresh.errors import AfreshError
 
 OUTPUT_ERRORS = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF})
@@ -52,6 +53,7 @@ app.command("crawl", short_help="Discover a site and keep it fresh.")(run.crawl)
 app.command("status", short_help="How fresh the collection is.")(status.status)
 app.command("show", short_help="All about one page: when it is due, and why.")(show.show)
 app.command("hosts", short_help="Hosts: pages, rate, rest, failures; most failures first.")(hosts.hosts)
+app.command("senders", short_help="Who sends change hints, and what they are worth.")(senders.senders)
 app.command("changes", short_help="What was found new, changed or gone, as JSON lines.")(feeds.changes)
 app.command("export", short_help="Write all copies as WARC or JSON lines.")(feeds.export)
 app.command("backup", short_help="Copy the whole store, even while it is in use.")(upkeep.backup)
@@ -102,10 +104,20 @@ def _refuse(error: TyperException) -> NoReturn:
         sys.exit(2)
     sentence, _, options = message.partition(" (Possible options: ")
     sentence = sentence.rstrip(".").replace("No such option:", "There is no option").replace("No such", "There is no")
+    sentence, _, guess = sentence.partition(" Did you mean ")
+    options = options or guess.rstrip("?")
+    sentence = sentence.rstrip(".")
     near = f"Did you mean {options.rstrip(')')}? " if options else ""
     path = context.command_path if context is not None else "afresh"
-    print(f"afresh: {plain(sentence)}.\n  hint: {plain(near)}See {path} --help.", file=sys.stderr)  # noqa: T201
+    _say("afresh:", f"{plain(sentence)}.")
+    _say("  hint:", f"{plain(near)}See {path} --help.")
     sys.exit(2)
+
+
+def _say(label: str, text: str) -> None:
+    """A line on standard error; at a terminal, words stay whole at 80 columns."""
+    line = f"{label} {text}"
+    print(labelled(label, text, 8) if sys.stderr.isatty() else line, file=sys.stderr)  # noqa: T201
 
 
 def main() -> None:
@@ -121,9 +133,9 @@ def main() -> None:
     except Abort:
         sys.exit(1)
     except AfreshError as error:
-        print(f"afresh: {plain(error.message)}", file=sys.stderr)  # noqa: T201
+        _say("afresh:", plain(error.message))
         if error.hint:
-            print(f"  hint: {plain(error.hint)}", file=sys.stderr)  # noqa: T201
+            _say("  hint:", plain(error.hint))
         sys.exit(2)
     except OSError as error:
         if error.errno not in OUTPUT_ERRORS:

@@ -13,7 +13,7 @@ from afresh.detect import Detector
 from afresh.engine import Engine
 from afresh.errors import ConfigError
 from afresh.estimate import Activity, Learner
-from afresh.estimate.activity import SLICES_PER_ROUND
+from afresh.estimate.activity import slice_width
 from afresh.estimate.base import typical_rate
 from afresh.estimate.requests import Memory
 from afresh.fetch import Guard, Http, Limits
@@ -42,7 +42,8 @@ def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
         importance=config.importance,
         retries=Retries(gone=config.crawl.gone_retry),
         rules=rules_for(config),
-        activity=Activity(width=1.0 / (SLICES_PER_ROUND * typical_rate(budget, pages))),  # it follows what is found
+        # The width follows what is found.
+        activity=Activity(width=slice_width(typical_rate(budget, pages))),
         hosts=Hosts(politeness_of(config)),
     )
 
@@ -81,7 +82,8 @@ def politeness_of(config: Config) -> Politeness:
 
 
 async def take_up(config: Config, daemon: Daemon) -> None:
-    """Let a running daemon continue with other settings: budgets, rules of sites, politeness, how much at once.
+    """Let a running daemon continue with other settings: budgets, rules of sites, politeness, how much at once
+    and in the store.
 
     The others need a new start: where the store is, how pages are fetched and compared, the policy.
     """
@@ -90,6 +92,7 @@ async def take_up(config: Config, daemon: Daemon) -> None:
     engine.importance = config.importance
     engine.retries = Retries(gone=config.crawl.gone_retry)
     daemon.concurrency, daemon.grace = crawl.concurrency, crawl.grace
+    daemon.store.max_bytes = config.store.max_bytes
     await daemon.control.set(rules=rules_for(config), budget=crawl.budget, budget_hours=crawl.budget_hours)
 
 
@@ -109,16 +112,21 @@ def rules_for(config: Config) -> SiteRules:
     )
 
 
-def compile_all() -> None:
-    """Compile what learns and what reads before anything waits for it; says so if anything really is compiled."""
+def compile_all(begins: Callable[[], object] = lambda: None) -> None:
+    """Compile what learns and what reads before anything waits for it.
+
+    It says so if anything really is compiled, and calls `begins`.
+    """
     from afresh.detect.compare import compile_ahead as compile_reading
     from afresh.estimate.learner import compile_ahead as compile_estimator
     from afresh.estimate.survey import compile_ahead as compile_survey
+    from afresh.frontier.ahead import compile_ahead as compile_frontier
 
-    with shown_compiling():
+    with shown_compiling(begins):
         compile_estimator()
         compile_survey()
         compile_reading(wanted())
+        compile_frontier()
         _explain_once()
 
 

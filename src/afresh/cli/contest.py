@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from afresh.cli.compiling import shown_compiling
 from afresh.cli.lab import Into, Jobs, JsonFile, Keeper, PlotFile, Seed, progress_bar, slim_table
-from afresh.cli.replay import FromStart, recorded_in, scored_from
+from afresh.cli.replay import FromStart, interval_of, recorded_in, scored_from
+from afresh.cli.stopping import stoppable
 from afresh.cli.terminal import console, plain
 from afresh.errors import ConfigError, InputError
-from afresh.units import duration, show_duration
+from afresh.units import show_count, show_duration
 
 if TYPE_CHECKING:
     from afresh.lab.contest import Line, Row, Subject, Summary
@@ -51,7 +53,9 @@ def contest(
 
     Example: afresh lab contest histories/ --visits 20 --signals none --by-changes --json rows.json --plot picture.png
     """
-    from afresh.lab.contest import ENTRANTS, SIGNALS, WEIGHTS, check_names, hold_all, lines_of, runs_of
+    from afresh.lab.compare import compile_ahead
+    from afresh.lab.contest import ENTRANTS, SIGNALS, WEIGHTS, check_names, hold_all, lines_of, runs_of, visits_of
+    from afresh.lab.work import check_visits
     from afresh.sim.replay import POLICIES
 
     chosen_weights = check_names(weights or [], WEIGHTS, "weighting")
@@ -69,10 +73,16 @@ def contest(
             policies=policies,
             seed=seed,
         )
-    with progress_bar("contest") as progress:
+    total = sum(visits_of(run) for run in runs)
+    for run in runs:
+        check_visits(visits_of(run), "Give a larger --every, or fewer --visits.")
+    console.print(f"{show_count(len(runs), 'run')} with {total:,.0f} visits.")
+    with stoppable(), shown_compiling():
+        compile_ahead(policies, signals=chosen_signals != ("none",))
+    with stoppable(), progress_bar("contest") as progress:
         rows = hold_all(runs, jobs=jobs or os.cpu_count() or 1, progress=progress)
     lines = lines_of(rows)
-    _show(lines)
+    _show(lines) if lines else _show_rows(rows)
     if by_changes:
         _show_groups(rows)
     title = f"{len({run.subject.name for run in runs})} histories, {len(rows)} results"
@@ -88,9 +98,11 @@ def contest(
 def _files(paths: list[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
-        inside = sorted(path.glob("*.npz")) if path.is_dir() else [path]
+        inside = [path]
+        if path.is_dir():
+            inside = sorted(path.glob("*.npz")) or sorted(path.glob("*.csv"))
         if not inside:
-            raise InputError(f"{path} holds no .npz.", hint="Name the histories one by one.")
+            raise InputError(f"{path} holds no .npz and no .csv.", hint="Name the histories one by one.")
         found += inside
     return list(dict.fromkeys(found))
 
@@ -106,13 +118,13 @@ def _subject(path: Path, train: float, *, from_start: bool, names: bool, apart: 
     for note in recorded.notes:
         console.print(plain(note))
     if chosen.left_out:
-        console.print(plain(f"{path.name}: {chosen.left_out:,} pages are gone when the scored time begins."))
+        console.print(plain(f"{path.name}: {show_count(chosen.left_out, 'page')} gone when the scored time begins."))
     return Subject(path.name.split(".")[0], chosen.history, begin)
 
 
 def _everies(visits: str, every: str, span: float) -> list[float]:
     if every.strip():
-        return [duration(part.strip()) for part in every.split(",")]
+        return [interval_of(part.strip()) for part in every.split(",")]
     try:
         wanted = [float(part) for part in visits.split(",")]
     except ValueError:
@@ -154,12 +166,27 @@ def _show(lines: list["Line"]) -> None:
         _show_summary(summary_of(lines))
 
 
+def _show_rows(rows: list["Row"]) -> None:
+    """What ran, where our schedule is not among it."""
+    for history in dict.fromkeys(row.history for row in rows):
+        table = slim_table(plain(history, _MAX_NAME), "Shares of time fresh; afresh did not run.")
+        table.show_edge = False
+        for name in ("visits", "weights", "signals", "policy", "fresh", "crawls"):
+            right = name in ("visits", "fresh", "crawls")
+            table.add_column(name, justify="right" if right else "left", no_wrap=True)
+        for row in (each for each in rows if each.history == history):
+            table.add_row(
+                f"{row.visits:.4g}", row.weights, row.signals, row.policy, _share(row.fresh), f"{row.crawls:,}"
+            )
+        console.print(table)
+
+
 def _show_summary(summary: "Summary") -> None:
-    console.print(f"Above every peer in {100 * summary.above:.1f} % of {summary.settings} settings.")
-    if summary.plain:
-        console.print(
-            f"With equal weights and no signals: in {100 * summary.above_plain:.1f} % of {summary.plain} settings."
-        )
+    if not math.isnan(summary.above):
+        console.print(f"Above every peer in {100 * summary.above:.1f} % of {show_count(summary.settings, 'setting')}.")
+    if not math.isnan(summary.above_plain):
+        settings = show_count(summary.plain, "setting")
+        console.print(f"With equal weights and no signals: in {100 * summary.above_plain:.1f} % of {settings}.")
     if not math.isnan(summary.least_over_uniform):
         console.print(f"Least difference to uniform: {100 * summary.least_over_uniform:+.2f} points.")
     console.print(f"Stated freshness: mean absolute error {100 * summary.stated_error:.2f} points.")

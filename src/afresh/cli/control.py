@@ -2,15 +2,19 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from afresh.cli.handover import Handed, hand_over, said_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
-from afresh.cli.terminal import as_json, now
+from afresh.cli.terminal import as_json, labelled, now
 from afresh.errors import InputError
 from afresh.store import Sqlite
+from afresh.units import show_count
+
+if TYPE_CHECKING:
+    from afresh.store.messages import Pauses
 
 UrlFile = Annotated[Path | None, typer.Option("--file", "-f", help="A file of URLs, one a line; - for standard input.")]
 OneHost = Annotated[str | None, typer.Option("--host", help="All pages of this host.")]
@@ -41,7 +45,7 @@ def remove(
         else:
             name, pages = _host(kept, host)
             handed = _hand(kept, "remove-host", [name])
-            _tell({"removed": pages, "host": name}, f"{pages} pages of {name} removed.", handed, json)
+            _tell({"removed": pages, "host": name}, f"{show_count(pages, 'page')} of {name} removed.", handed, json)
 
 
 def pause(
@@ -89,29 +93,70 @@ def _pause_or_resume(
 ) -> None:
     from afresh.cli.opening import open_store, settings
 
-    done = f"{wish}d"
+    done, undoes = f"{wish}d", wish == "resume"
     with open_store(settings(config, store), create=False) as kept:
+        before = _pauses(kept)
         if urls or file is not None:
-            _for_pages(kept, wish, _known(kept, urls, file), done, json)
+            known, strange = _known(kept, urls, file)
+            were = sum(state.page.paused for state in map(kept.state, known) if state is not None)
+            handed = _hand(kept, wish, known)
+            facts = {done: len(known), "not_kept": len(strange)}
+            sentence = f"{show_count(len(known), 'page')} {done}{_but(strange)}."
+            if undoes and were < len(known):
+                not_paused = len(known) - were
+                facts |= {done: were, "not_paused": not_paused}
+                was = f"{show_count(not_paused, 'page was', 'pages were')} not paused by URL"
+                sentence = f"{show_count(were, 'page')} {done}, {was}{_but(strange)}."
+            _tell(facts, sentence, handed, json)
         elif host is not None:
             name, pages = _host(kept, host)
-            _tell(
-                {done: pages, "host": name}, f"{name} {done}: {pages} pages.", _hand(kept, f"{wish}-host", [name]), json
-            )
+            handed = _hand(kept, f"{wish}-host", [name])
+            was_not = undoes and name not in before.hosts
+            sentence = f"{name} was not paused." if was_not else f"{name} {done}: {show_count(pages, 'page')}."
+            _tell({done: 0 if was_not else pages, "host": name}, sentence, handed, json)
         else:
-            _tell({done: "everything"}, f"Everything {done}.", _hand(kept, f"{wish}-all", [True]), json)
+            handed = _hand(kept, f"{wish}-all", [True])
+            was_not = undoes and not before.everything
+            sentence = "Nothing was paused." if was_not else f"Everything {done}."
+            if was_not and (before.hosts or _still_paused(kept)):
+                sentence = "Not everything was paused: each pause is undone as it was made."
+            _tell({done: "nothing" if was_not else "everything"}, sentence, handed, json)
         if wish == "resume" and not json and (left := _still_paused(kept)):
             typer.echo(left)
 
 
-def _still_paused(kept: Sqlite) -> str:
+def _pauses(kept: Sqlite) -> "Pauses":
     from afresh.store import understood
     from afresh.store.messages import PAUSED, Pauses
 
-    pauses = understood(PAUSED, lambda: Pauses.from_text(kept.get(PAUSED)))
+    return understood(PAUSED, lambda: Pauses.from_text(kept.get(PAUSED)))
+
+
+def _still_paused(kept: Sqlite) -> str:
+    from afresh.cli.steered import paused_pages
+
+    pauses = _pauses(kept)
     left = ["everything"] if pauses.everything else []
     left += sorted(pauses.hosts)[:5] + (["…"] if len(pauses.hosts) > 5 else [])
-    return f"Still paused: {', '.join(left)}." if left else ""
+    if alone := paused_pages(kept):
+        left.append(f"{show_count(alone, 'page')} by URL")
+    return labelled("Still paused:", f"{', '.join(left)}.", 14) if left else ""
+
+
+def _paused_of(kept: Sqlite, urls: Iterable[str]) -> dict[str, str]:
+    """Pages among these that are paused, each with what ends that."""
+    pauses, ends = _pauses(kept), {}
+    for url in urls:
+        state = kept.state(url)
+        if state is None:
+            continue
+        if pauses.everything:
+            ends[url] = "afresh resume"
+        elif state.page.host in pauses.hosts:
+            ends[url] = f"afresh resume --host {state.page.host}"
+        elif state.page.paused:
+            ends[url] = f"afresh resume {url}"
+    return ends
 
 
 def refresh(
@@ -127,12 +172,23 @@ def refresh(
 
     Example: afresh refresh https://example.com/news
     """
-    from afresh.cli.opening import open_store, settings
+    from afresh.cli.opening import open_store, require_wanted, settings
+    from afresh.frontier import host_of
+    from afresh.frontier.host_patterns import HostPatterns
 
     if not urls and file is None:
         raise InputError("There is nothing to refresh.", hint="Give URLs, or --file with a file of URLs.")
-    with open_store(settings(config, store), create=False) as kept:
-        _for_pages(kept, "refresh", _known(kept, urls, file), "to be crawled next", json)
+    read = settings(config, store)
+    with open_store(read, create=False) as kept:
+        found, never = _known(kept, urls, file), HostPatterns(read.crawl.never)
+        for url in found[0]:
+            require_wanted(host_of(url), never)
+        _for_pages(kept, "refresh", found, "to be crawled next", json)
+        if not json and (paused := _paused_of(kept, found[0])):
+            is_paused, goes = ("is", "It goes") if len(paused) == 1 else ("are", "They go")
+            first = next(iter(paused.values()))
+            many = f"{len(paused):,} of them {is_paused}" if len(found[0]) > 1 else "It is"
+            typer.echo(labelled("", f"{many} paused. {goes} first once resumed: {first}", 0))
 
 
 def signal(
@@ -165,20 +221,16 @@ def signal(
         when = now()
         entries = of_signals((Signal(url, when, sender) for url in known), when, key and f"{sender} {key}")
         handed = hand_over(kept, entries)
-        again = "" if handed.new_entries else " They were heard before."
+        again = "" if handed.new_entries else " Nothing new: that key was heard before."
         facts = {"signals": len(known) if handed.new_entries else 0, "not_kept": len(strange)}
-        _tell(facts, f"{_count(len(known), 'signal')} heard{_but(strange)}.{again}", handed, json)
+        _tell(facts, f"{show_count(len(known), 'signal')} heard{_but(strange)}.{again}", handed, json)
 
 
 def _for_pages(kept: Sqlite, kind: str, found: tuple[list[str], list[str]], done: str, json: bool) -> None:
     known, strange = found
     handed = _hand(kept, kind, known)
     facts = {done.replace(" ", "_"): len(known), "not_kept": len(strange)}
-    _tell(facts, f"{_count(len(known), 'page')} {done}{_but(strange)}.", handed, json)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    _tell(facts, f"{show_count(len(known), 'page')} {done}{_but(strange)}.", handed, json)
 
 
 def _but(strange: list[str]) -> str:
@@ -196,7 +248,11 @@ def _known(kept: Sqlite, urls: list[str] | None, file: Path | None) -> tuple[lis
     strange = [url for url in found if kept.state(url) is None]
     if not known:
         first = strange[0] if strange else "nothing"
-        more = f", nor are the {len(strange) - 1} others" if len(strange) > 1 else ""
+        more = (
+            f", nor {'is' if len(strange) == 2 else 'are'} {show_count(len(strange) - 1, 'other')}"
+            if len(strange) > 1
+            else ""
+        )
         raise InputError(f"{first} is not kept{more}.", hint="Check the address, or add it: afresh add URL")
     return known, strange
 

@@ -9,7 +9,8 @@ from typing import Any, Self
 
 from afresh.cli.log import Log
 from afresh.cli.log_lines import fault
-from afresh.cli.terminal import errors, plain
+from afresh.cli.terminal import errors, labelled, plain
+from afresh.units import show_count
 
 _OURS = logging.getLogger("afresh")
 
@@ -70,12 +71,14 @@ class Faults(logging.Handler):
         if self.log is not None:
             self.log.write("warning" if is_warning else "note", {"message": message, "from": record.name})
 
-    def say(self, message: str) -> None:
-        """Report that a request was carried out, or could not be: to the log, or directly to the terminal."""
+    def say(self, message: str, *, refused: bool = False) -> None:
+        """Report that a request was carried out, or could not be: to the log, and to the terminal.
+
+        Whoever asked for it looks at the terminal first.
+        """
         if self.log is not None:
-            self.log.write("note", {"message": message})
-        else:
-            errors.print(plain(message))
+            self.log.write("warning" if refused else "note", {"message": message})
+        errors.print(labelled("", plain(message), 0))
 
     def tell(self) -> None:
         """Say what happened, once the display has ended."""
@@ -84,7 +87,7 @@ class Faults(logging.Handler):
             many = "1 fault" if self.faults == 1 else f"{self.faults:,} faults"
             errors.print(f"{many} in afresh itself, the last: {plain(self._fault)} ({where})")
         if self.log is not None and self.log.lost:
-            errors.print(f"{self.log.lost:,} lines of the log could not be written.")
+            errors.print(f"{show_count(self.log.lost, 'line')} of the log could not be written.")
         if self.warnings and self.log is None:
             many = "1 warning" if self.warnings == 1 else f"{self.warnings:,} warnings, the last"
             errors.print(f"{many}: {plain(self._warning)}")

@@ -13,6 +13,7 @@ from afresh.cli.terminal import as_json, console
 from afresh.errors import ConfigError
 from afresh.store import Store
 from afresh.types import Copy
+from afresh.units import show_count
 
 BATCH = 1000
 
@@ -84,8 +85,12 @@ def export(
         typer.echo(as_json({"file": str(target), **counts}))
         return
     gone = f", {counts['gone']} of them of pages that are gone" if counts["gone"] else ""
-    left_out = f"; {counts['left_out']} copies of pages that are gone were left out" if counts["left_out"] else ""
-    console.print(f"Wrote {counts['copies']} copies to {target}{gone}{left_out}.")
+    left_out = (
+        f"; {show_count(counts['left_out'], 'copy', 'copies')} of pages that are gone left out"
+        if counts["left_out"]
+        else ""
+    )
+    console.print(f"Wrote {show_count(counts['copies'], 'copy', 'copies')} to {target}{gone}{left_out}.")
 
 
 def _copies(kept: Store, current: bool, counts: dict[str, int]) -> Iterator[tuple[Copy, Gone | None]]:

@@ -76,9 +76,9 @@ def _taken(kept: Sqlite, seconds: float) -> bool:
 
 
 def said_of(handed: Handed) -> str:
-    """What to add to a sentence about it: nothing where all is as it should be."""
+    """What to add to a sentence about it, in a line of its own: nothing where all is as it should be."""
     if handed.taken:
         return ""
     if handed.running:
-        return " It is safe in the inbox; the runner is busy and will take it up."
-    return " It is safe in the inbox and takes effect when `afresh run` starts."
+        return "\nIt is safe in the inbox; the runner is busy and will take it up."
+    return "\nIt is safe in the inbox and takes effect when `afresh run` starts."

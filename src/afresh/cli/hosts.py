@@ -12,6 +12,7 @@ from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.reasons import counted, words
 from afresh.cli.terminal import as_json, console, moment, now, plain
 from afresh.store import Store, understood
+from afresh.store.messages import PAUSED, Pauses
 from afresh.types import HostState, Outcome
 from afresh.units import show_duration, show_rate
 
@@ -38,10 +39,14 @@ def hosts(
     read = settings(config, store)
     with open_store(read, create=False) as kept:
         found = (facts for facts in _hosts(kept, read.crawl.never, now()) if name in facts["host"])
-        if not json:
-            console.print(HEADING)
+        matched = False
         for facts in found:
+            if not json and not matched:
+                console.print(HEADING)
+            matched = True
             typer.echo(as_json(facts)) if json else _print(facts)
+        if not matched and not json:
+            console.print(f"No host's name contains {plain(name, 50)!r}." if name else "There are no pages yet.")
 
 
 def _hosts(kept: Store, never: tuple[str, ...], when: float) -> Iterator[dict[str, Any]]:
@@ -50,6 +55,7 @@ def _hosts(kept: Store, never: tuple[str, ...], when: float) -> Iterator[dict[st
 
     unwanted, states = HostPatterns(never), {state.host: state for state in kept.hosts()}
     failing, gone = _failing(kept)
+    pauses = understood(PAUSED, lambda: Pauses.from_text(kept.get(PAUSED)))
     listed = list(kept.pages_by_host())
 
     def trouble(row: tuple[str, int, int]) -> tuple[bool, int, str]:
@@ -64,6 +70,7 @@ def _hosts(kept: Store, never: tuple[str, ...], when: float) -> Iterator[dict[st
             "pages": pages,
             "copies": copies,
             "never": host in unwanted,
+            "paused": "everything" if pauses.everything else "host" if host in pauses.hosts else None,
             "rate": state.rate(when),
             "rests": max(state.ready - when, 0.0),
             "failures": state.failures,
@@ -86,6 +93,7 @@ def _hosts(kept: Store, never: tuple[str, ...], when: float) -> Iterator[dict[st
                 "in_trouble": False,
                 "failing": {},
                 "gone": 0,
+                "paused": None,
                 "robots": None,
             }
 
@@ -131,6 +139,9 @@ def _print(facts: dict[str, Any]) -> None:
     rests = show_duration(facts["rests"]) if facts["rests"] else "-"
     robots = "never asked (crawl.never)" if facts["never"] else _robots_words(facts["robots"])
     console.print(f"{host:{HOST_WIDTH}} {facts['pages']:7,} {facts['copies']:7,} {rate:>10} {rests:>7}  {robots}")
+    if facts["paused"]:
+        how = f" --host {host or plain(facts['host'], 260)}" if facts["paused"] == "host" else ""
+        console.print(f"    paused: `afresh resume{how}` continues")
     if facts["in_trouble"]:
         times = f" ({facts['failures']:,} in a row)" if facts["failures"] > 1 else ""
         console.print(f"    fails since {moment(facts['since'])}: {words(facts['reason'])}{times}")

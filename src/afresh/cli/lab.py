@@ -16,7 +16,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from afresh.cli.terminal import as_json, console, errors
+from afresh.cli.compiling import shown_compiling
+from afresh.cli.stopping import stoppable
+from afresh.cli.terminal import as_json, console, errors, prepare_json, write_file
 from afresh.errors import ConfigError
 from afresh.units import show_duration
 
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers.", min=0)]
 Jobs = Annotated[int | None, typer.Option(help="Processes; default: one for each core.", min=1, show_default=False)]
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the rows to this file as well.")]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", help="Write the rows to this file as well; - prints nothing else.")
+]
 PlotFile = Annotated[Path | None, typer.Option("--plot", help="Draw a picture, .png or .svg.")]
 Into = Annotated[
     Path | None, typer.Option("--into", help="Keep rows, picture and command in this folder, for `afresh lab report`.")
@@ -80,7 +84,7 @@ def run(
     sizes = _sizes(pages, chosen)
     count = reps or (chosen.full_reps if full else chosen.reps)
     keeper = Keeper(name, json, plot, into)
-    with progress_bar(name) as progress:
+    with stoppable(), shown_compiling(), progress_bar(name) as progress:
         result = carry_out(
             chosen, sizes=sizes, reps=count, seed=seed, jobs=jobs or os.cpu_count() or 1, progress=progress
         )
@@ -130,7 +134,8 @@ def _show(result: "Result") -> None:
     chosen = result.experiment
     table = slim_table(f"{chosen.name}: {chosen.title}", f"Must show: {chosen.claim}.")
     for name in ("pages", "policy", chosen.measure, "± s.e.", "of ceiling", "reps", "s"):
-        table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
+        wraps = name in ("policy", chosen.measure)  # their words may be long: nothing is cut
+        table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=not wraps, overflow="fold")
     last = None
     for row in result.rows:
         if last not in (None, row.pages):
@@ -208,8 +213,7 @@ class Keeper:
                 into.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise ConfigError(f"{into} cannot be made: {error.strerror}.", hint="Choose another folder.") from None
-        if json is not None:
-            write(json, "")
+        prepare_json(json)
         for picture in (plot, None if into is None else into / f"{name}.png"):
             if picture is not None:
                 from afresh.lab.plots import check_picture
@@ -221,22 +225,14 @@ class Keeper:
     ) -> None:
         """Write what was asked for."""
         if self.json is not None:
-            write(self.json, as_json(rows) + "\n")
+            write_file(self.json, as_json(rows) + "\n")
         if self.plot is not None:
             draw(self.plot)
         if self.into is not None:
             from afresh.lab.report import record
 
             command = shlex.join(["afresh", *sys.argv[1:]])
-            write(self.into / f"{self.name}.json", as_json(rows) + "\n")
+            write_file(self.into / f"{self.name}.json", as_json(rows) + "\n")
             kept = record(rows, title=f"{self.name}: {title}", command=command, claim=claim, measure=measure)
-            write(self.into / f"{self.name}.record.json", as_json(kept) + "\n")
+            write_file(self.into / f"{self.name}.record.json", as_json(kept) + "\n")
             draw(self.into / f"{self.name}.png")
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file, or say in one sentence why not."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="Choose another file.") from None

@@ -9,13 +9,13 @@ import typer
 
 from afresh.cli.handover import hand_over, said_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
-from afresh.cli.terminal import as_json, errors, now, plain
+from afresh.cli.terminal import as_json, errors, labelled, now, plain
 from afresh.errors import ConfigError, InputError
 from afresh.hours import hours as hours_in
 from afresh.store.messages import of_pages
 from afresh.types import Page
-from afresh.units import duration
 from afresh.units import importance as importance_in
+from afresh.units import show_count, show_duration, show_importance, with_unit
 
 MAX_NAMED = 20  # lines that are skipped
 
@@ -80,7 +80,7 @@ def add(
     read = settings(config, store)
     pages, bad = _read(lines, wanted, read.crawl.never)
     if bad and not skip_bad:
-        more = f" ({len(bad) - 1} more bad lines)" if len(bad) > 1 else ""
+        more = f" ({show_count(len(bad) - 1, 'more bad line')})" if len(bad) > 1 else ""
         first = bad[0]
         raise InputError(f"{first.message}{more}", hint=f"{first.hint} Nothing was added; --skip-bad leaves it out.")
     with open_store(read, create=True) as kept:
@@ -101,8 +101,29 @@ def add(
     if json:
         typer.echo(as_json(counts))
     else:
-        skipped = f", {len(bad)} skipped" if bad else ""
-        typer.echo(f"{new} new, {len(pages) - new} known already{skipped}.{said_of(handed)}")
+        skipped = f", {len(bad):,} skipped" if bad else ""
+        typer.echo(f"{new:,} new, {len(pages) - new:,} known already{skipped}.{said_of(handed)}")
+        if new < len(pages):
+            typer.echo(_set_of_known(pages, wanted))
+
+
+def _set_of_known(pages: list[Page], wanted: dict[str, Any]) -> str:
+    """What a command set for pages that were known before."""
+    said = dict(wanted)
+    if "importance" not in said and any(page.importance is not None for page in pages):
+        said["importance"] = None  # each line its own
+    if not said:
+        return "Those that were known stay as they are."
+    words = {
+        "importance": lambda value: "importance as their lines say" if value is None else show_importance(value),
+        "shortest": lambda value: f"crawled at most once in {show_duration(value)}",
+        "longest": lambda value: f"crawled at least every {show_duration(value)}",
+        "hours": lambda value: f"crawled only {value}",
+    }
+    parts = [words[name](value) for name, value in said.items()]
+    if said.get("importance") is not None:
+        parts[0] = f"importance {parts[0]}"
+    return labelled("Set for all:", f"{'; '.join(parts)}.", 13)
 
 
 def _wanted(importance: str | None, shortest: str | None, longest: str | None, hours: str | None) -> dict[str, Any]:
@@ -112,7 +133,7 @@ def _wanted(importance: str | None, shortest: str | None, longest: str | None, h
         said["importance"] = importance_in(importance)
     for name, text in (("shortest", shortest), ("longest", longest)):
         if text is not None:
-            said[name] = duration(text)
+            said[name] = with_unit(text)
             if not said[name] > 0:
                 raise ConfigError(f"--{name} must be more than 0.", hint='Give a time such as "10min".')
     if shortest and longest and said["shortest"] > said["longest"]:

@@ -1,6 +1,7 @@
 """The command that plans: what does a budget buy, and what does a goal cost?"""
 
 import csv
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,10 +10,12 @@ import typer
 from rich.table import Table
 
 from afresh.cli.options import ConfigFile, Json, StoreFile
-from afresh.cli.terminal import as_json, console, errors, plain, working
+from afresh.cli.terminal import as_json, console, errors, labelled, now, plain, working
+from afresh.config import Config
 from afresh.errors import AfreshError, ConfigError, InputError
-from afresh.store import understood
-from afresh.units import rate, show_rate
+from afresh.store import Store, understood
+from afresh.types import Beliefs
+from afresh.units import rate, show_count, show_rate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 COLUMNS = ("request_rate", "change_rate", "recall", "false_rate", "cost")
 NAMED = "page"  # a column that is no number
 NEEDED = 2
+MANY = 20_000  # pages; of more, what was believed of each is taken as it was last written
 GOALS = (0.5, 0.8, 0.9, 0.95, 0.99)
 
 
@@ -52,6 +56,9 @@ def plan(
 ) -> None:
     """Show what a budget buys: the best freshness that any schedule could reach, budget by budget.
 
+    No host is asked more often than politeness allows, whatever the budget. What [[site]] says of budgets, hours and
+    intervals is not counted: a note says so where there is any.
+
     Reads what is believed about the pages in the store, or a CSV with the columns request_rate and change_rate (both
     per second). Optional columns are page (a name), recall, false_rate and cost.
 
@@ -71,7 +78,7 @@ def plan(
         _write_each(pages, known, budgets[0] if budgets else known.budget)
         if str(pages) == "-":
             return
-    with working(f"Planning for {known.count:,} pages"):
+    with working(f"Planning for {show_count(known.count, 'page')}"):
         facts, curve = _reckoned(known, budgets, goals)
     if plot is not None:
         _draw(plot, curve.budgets, curve.freshness, facts)
@@ -83,22 +90,27 @@ def _write_each(path: Path, known: "_Pages", budget: float | None) -> None:
 
     if budget is None:
         raise ConfigError("What each page gets depends on the budget.", hint="Give --budget, such as 5/s.")
-    with working(f"Planning each of {known.count:,} pages"):
+    with working(f"Planning each of {show_count(known.count, 'page')}"):
         write_pages(path, shares_of_pages(known.names, known.arrays, budget))
     if str(path) != "-":
-        errors.print(f"Wrote {known.count:,} pages to {plain(str(path))}, for a budget of {show_rate(budget)}.")
+        errors.print(
+            f"Wrote {show_count(known.count, 'page')} to {plain(str(path))}, for a budget of {show_rate(budget)}."
+        )
 
 
 def _reckoned(known: "_Pages", budgets: list[float], goals: list[float]) -> "tuple[dict[str, Any], Plan]":
     from afresh.value.plan import plan as plan_for
 
     curve = plan_for(**known.arrays)
-    asked = plan_for(sorted(budgets), **known.arrays) if budgets else curve
-    most = max(budgets, default=known.budget)
+    asked = plan_for(sorted(budgets) or _worth_a_row(curve.budgets.tolist(), known), **known.arrays)
+    most = max(budgets) if budgets else known.budget
     facts = {
         "pages": known.count,
         "left_out": known.left_out,
+        "as_of": known.as_of,
+        "rules": known.rules,
         "politeness": known.allowed.sentence(most) if known.allowed is not None and most else "",
+        "politeness_rate": known.allowed.rate if known.allowed is not None else None,
         "budgets": [
             {"budget": each, "freshness": share, "price": price}
             for each, share, price in zip(
@@ -110,13 +122,23 @@ def _reckoned(known: "_Pages", budgets: list[float], goals: list[float]) -> "tup
     return facts, curve
 
 
+def _worth_a_row(budgets: list[float], known: "_Pages") -> list[float]:
+    """Budgets to show where none were asked for: the operator's own among them, and one that hosts cannot take up."""
+    most = float(known.arrays["host_budget"].sum()) if "host_budget" in known.arrays else math.inf
+    own = [known.budget] if known.budget else []
+    beyond = [each for each in budgets if each > most]
+    return sorted({*(each for each in budgets if each <= most), *beyond[:1], *own})
+
+
 @dataclass(frozen=True, slots=True)
 class _Pages:
-    arrays: dict[str, "npt.NDArray[np.float64]"]
+    arrays: dict[str, Any]  # what `value.optimum` takes besides the budget
     names: list[str]
     left_out: int = 0  # pages about which nothing is believed yet
     budget: float | None = None  # the last runner's, or before any has run the settings'
     allowed: "Allowance | None" = None  # by politeness
+    as_of: str = ""  # how old all that is; "": it is of now
+    rules: str = ""  # which wishes of the operator a plan leaves out; "": there are none
 
     @property
     def count(self) -> int:
@@ -129,6 +151,8 @@ def _share(text: str) -> float:
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         share = -1.0
+    if share == 1:
+        raise ConfigError("No budget keeps every copy fresh all the time.", hint='Ask for less, such as "99.9%".')
     if not 0 < share < 1:
         raise ConfigError(f"{text!r} is not a share of requests.", hint='Write it like "95%" or "0.95".')
     return share
@@ -137,28 +161,62 @@ def _share(text: str) -> float:
 def _from_store(config: Path | None, store: Path | None) -> _Pages:
     import numpy as np
 
-    from afresh.cli.allowed import allowed
+    from afresh.cli.allowed import allowed, host_rates
     from afresh.cli.opening import open_store, settings
+    from afresh.frontier import host_of
 
-    found: list[tuple[float, ...]] = []
-    names: list[str] = []
-    left_out, read = 0, settings(config, store)
+    read = settings(config, store)
     with open_store(read, create=False) as kept:
         polite, last = allowed(kept, read), kept.get("budget")
         budget = understood("budget", lambda: float(last)) if last is not None else read.crawl.budget
-        for _, state in kept.states():
-            believed = state.beliefs
-            if believed is None:
-                left_out += 1
-                continue
-            names.append(state.page.url)
-            found.append((believed.request_rate, believed.change_rate, believed.recall, believed.false_rate))
+        pages, waiting = kept.totals().pages, kept.totals().inbox_entries
+        beliefs = _beliefs_now(kept, read) if pages <= MANY else _beliefs_kept(kept)
+        found = [(each.request_rate, each.change_rate, each.recall, each.false_rate) for each in beliefs.values()]
+        numbers: dict[str, int] = {}
+        host = [numbers.setdefault(host_of(url), len(numbers)) for url in beliefs]
+        most = host_rates(kept, read, list(numbers), polite)
     if not found:
         raise InputError(
             "Nothing is known of any page yet.", hint="Let `afresh run` crawl first, or give --rates FILE."
         )
     columns = np.array(found, dtype=np.float64).T
-    return _Pages(dict(zip(COLUMNS, columns, strict=False)), names, left_out, budget, polite)
+    arrays: dict[str, Any] = dict(zip(COLUMNS, columns, strict=False))
+    if most and max(most) < float("inf"):
+        arrays |= {"host": np.array(host, dtype=np.int64), "host_budget": np.array(most)}
+    left_out = pages - len(beliefs)
+    return _Pages(arrays, list(beliefs), left_out, budget, polite, _as_of(pages, waiting), _rules_left_out(read))
+
+
+def _beliefs_kept(kept: Store) -> dict[str, Beliefs]:
+    """What was believed of each page when it was last crawled, or a request or signal for it came."""
+    return {state.page.url: state.beliefs for _, state in kept.states() if state.beliefs is not None}
+
+
+def _beliefs_now(kept: Store, config: Config) -> dict[str, Beliefs]:
+    """What a runner would believe now: requests for some pages tell of the others, too."""
+    from afresh.cli.build import rules_for
+    from afresh.cli.stated import beliefs_now
+
+    states = [state for _, state in kept.states() if state.beliefs is not None]
+    beliefs = beliefs_now(kept, states, now(), config.importance, rules_for(config))
+    return dict(zip((state.page.url for state in states), beliefs, strict=True))
+
+
+def _rules_left_out(config: Config) -> str:
+    """A sentence about what the settings want of sites and a plan does not count."""
+    names = ("budget", "hours", "shortest_interval", "longest_interval")
+    found = [name for name in names if any(getattr(site, name, None) for site in config.site)]
+    return f"what [[site]] says of {', '.join(found)} is not counted" if found else ""
+
+
+def _as_of(pages: int, waiting: int) -> str:
+    """A sentence about how old the beliefs are, where that matters."""
+    if waiting:
+        batches = show_count(waiting, "batch of signals or requests", "batches of signals or requests")
+        return f"{batches} not counted yet: `afresh run` takes them in"
+    if pages > MANY:
+        return "of so many pages, each counts as it was believed to be when it was last crawled or heard of"
+    return ""
 
 
 def _from_csv(path: Path) -> _Pages:
@@ -214,7 +272,8 @@ def _check_names(path: Path, names: list[str]) -> None:
 def _numbers(path: Path, number: int, names: list[str], row: list[str]) -> list[float]:
     if len(row) != len(names):
         raise InputError(
-            f"{path}, line {number} has {len(row)} values instead of {len(names)}.", hint="One value for every column."
+            f"{path}, line {number} has {show_count(len(row), 'value')} instead of {len(names)}.",
+            hint="One value for every column.",
         )
     values = []
     for name, text in zip(names, row, strict=True):
@@ -233,8 +292,14 @@ def _numbers(path: Path, number: int, names: list[str], row: list[str]) -> list[
 
 
 def _cost_of(goal: float, pages: _Pages) -> dict[str, Any]:
+    from afresh.value.optimum import optimum
     from afresh.value.plan import budget_for
 
+    if "host_budget" in pages.arrays:
+        most = optimum(budget=float(pages.arrays["host_budget"].sum()), **pages.arrays).freshness
+        if goal > most:
+            at_most = math.floor(1e4 * most) / 100
+            return {"freshness": goal, "budget": None, "why": f"none: politeness allows at most {at_most:g} %"}
     try:
         return {"freshness": goal, "budget": budget_for(goal, **pages.arrays).cost}
     except AfreshError as error:
@@ -242,8 +307,12 @@ def _cost_of(goal: float, pages: _Pages) -> dict[str, Any]:
 
 
 def _print(facts: dict[str, Any]) -> None:
-    left_out = f" ({facts['left_out']} more are not known yet)" if facts["left_out"] else ""
-    console.print(f"The best that any schedule could do for {facts['pages']} pages{left_out}:")
+    left_out = (
+        f" ({facts['left_out']:,} more {'is' if facts['left_out'] == 1 else 'are'} not known yet)"
+        if facts["left_out"]
+        else ""
+    )
+    console.print(f"The best that any schedule could do for {show_count(facts['pages'], 'page')}{left_out}:")
     buys = Table(
         "budget", "served fresh", "one more crawl a second gains", title="What a budget buys", title_justify="left"
     )
@@ -255,8 +324,9 @@ def _print(facts: dict[str, Any]) -> None:
     for row in facts["goals"]:
         costs.add_row(_percent(row["freshness"]), row["why"] if row["budget"] is None else show_rate(row["budget"]))
     console.print(buys, costs, sep="\n")
-    if facts["politeness"]:
-        console.print(f"Note: {facts['politeness']}.")
+    for note in ("as_of", "rules", "politeness"):
+        if facts[note]:
+            console.print(labelled("Note:", f"{facts[note]}.", 6))
 
 
 def _percent(share: float) -> str:
@@ -279,7 +349,7 @@ def _draw(
                 label, (row["budget"], 100 * row["freshness"]), (8, -12), textcoords="offset points", fontsize=8
             )
     axes.set(xlabel="budget (crawls per second)", ylabel="requests served fresh (%)", ylim=(0, 102))
-    axes.set_title(f"What a budget buys for {facts['pages']} pages", loc="left")
+    axes.set_title(f"What a budget buys for {show_count(facts['pages'], 'page')}", loc="left")
     axes.grid(alpha=0.3)
     try:
         figure.savefig(path, dpi=150)

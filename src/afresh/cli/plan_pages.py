@@ -5,21 +5,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from afresh.cli.terminal import as_json
 from afresh.errors import ConfigError
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
 HEAD = ("page", "rank", "utility", "refresh_rate", "refresh_probability")
 
 
-def shares_of_pages(
-    names: Sequence[str], arrays: "dict[str, npt.NDArray[np.float64]]", budget: float
-) -> Iterator[dict[str, Any]]:
+def shares_of_pages(names: Sequence[str], arrays: "dict[str, Any]", budget: float) -> Iterator[dict[str, Any]]:
     """Rank, utility, refresh rate and refresh probability of each page at a budget, in order of rank.
 
     - utility: fresh requests, per cost, that a refresh gains if the copy is certainly stale. A page whose utility is
@@ -27,6 +21,8 @@ def shares_of_pages(
     - refresh_rate: refreshes a second, evenly spaced while no signal comes: the optimum.
     - refresh_probability: the same for fetchers that cannot space refreshes evenly. At each step of 1/budget seconds
       one page is drawn by these probabilities. They add up to 1, or less if that is enough for all pages.
+
+    Neither asks a host more often than `host_budget` of the arrays says, if that is there.
     """
     import numpy as np
 
@@ -45,6 +41,9 @@ def shares_of_pages(
     best = optimum(budget=budget, **arrays)
     changed = -np.expm1(-arrays["change_rate"] / budget)  # in a step
     chances = refresh_probabilities(arrays["request_rate"], changed)
+    if "host_budget" in arrays:
+        drawn = budget * np.bincount(arrays["host"], weights=chances, minlength=len(arrays["host_budget"]))
+        chances = chances * np.minimum(1.0, arrays["host_budget"] / np.maximum(drawn, 1e-300))[arrays["host"]]
     for rank, nth in enumerate(np.lexsort((-arrays["request_rate"], -utility)).tolist(), start=1):
         values = (names[nth], rank, float(utility[nth]), float(best.rates[nth]), float(chances[nth]))
         yield dict(zip(HEAD, values, strict=True))

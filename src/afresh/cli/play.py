@@ -11,9 +11,9 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
-from afresh.cli.terminal import as_json, console, outlive_pipes
+from afresh.cli.terminal import as_json, console, labelled, outlive_pipes, prepare_json, write_file
 from afresh.errors import ConfigError
-from afresh.units import duration, rate, show_rate
+from afresh.units import duration, rate, show_count, show_rate, with_unit
 
 if TYPE_CHECKING:
     from afresh.demo import DemoOptions, Result, Standing
@@ -27,7 +27,9 @@ def demo(
     pages: Annotated[int, typer.Option(help="Size of the web site.")] = 1000,
     budget: Annotated[str, typer.Option(help="Crawl rate of each schedule.")] = "50/s",
     seed: Annotated[int, typer.Option(help="The site's seed: another seed, another site.")] = 1,
-    json: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file as well.")] = None,
+    json: Annotated[
+        Path | None, typer.Option("--json", help="Write the figures to this file as well; - prints nothing else.")
+    ] = None,
 ) -> None:
     """Keep copies of a changing web site fresh for a minute, beside two other schedules, and show which did best.
 
@@ -36,13 +38,12 @@ def demo(
 
     Example: afresh demo --pages 500 --budget 20/s --seed 7
     """
+    prepare_json(json)
     console.print("Setting up a synthetic web site and three crawlers ...")
     from afresh.cli.build import compile_all
     from afresh.demo import Demo, DemoOptions
 
     options = DemoOptions(seconds=duration(seconds), pages=pages, budget=rate(budget), seed=seed)
-    if json is not None:
-        _write(json, "")  # say now, and not after a minute, that it cannot be written
     console.print(
         f"{options.pages:,} pages, 2,000 readers a second, {show_rate(options.budget)} crawls for every schedule.\n"
         f"A second here is a day of the site's life. The first {options.learning:.0f} s are not scored.\n"
@@ -54,14 +55,7 @@ def demo(
         result = asyncio.run(contest.run())
     _print_result(result, options)
     if json is not None:
-        _write(json, as_json(result) + "\n")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="Choose another file.") from None
+        write_file(json, as_json(result) + "\n")
 
 
 @contextmanager
@@ -84,7 +78,8 @@ def _progress(options: "DemoOptions") -> Iterator[Callable[["Standing"], None]]:
 
 def _line(standing: "Standing") -> str:
     parts = [
-        f"{line.name}: {line.crawls} crawls, {line.not_modified} not modified, {line.changes} changes, "
+        f"{line.name}: {show_count(line.crawls, 'crawl')}, {line.not_modified} not modified, "
+        f"{show_count(line.changes, 'change')}, "
         f"fresh {_percent(line.fresh) if line.fresh is not None else _percent(line.fresh_now) + ' (not scored)'}"
         for line in standing.lines
     ]
@@ -173,11 +168,11 @@ def web(
 
     if not 1 <= port <= 65535:
         raise ConfigError(f"There is no port {port}.", hint="Give --port between 1 and 65535.")
-    options = SiteOptions(pages=pages, hosts=hosts, seed=seed, day=duration(day))
+    options = SiteOptions(pages=pages, hosts=hosts, seed=seed, day=with_unit(day))
     if rough:
         options = replace(options, **ROUGH)  # type: ignore[arg-type]
     if urls is not None:
         site = Site(options)
-        _write(urls, "".join(f"{site.url(page, port)}\n" for page in range(pages)))
+        write_file(urls, "".join(f"{site.url(page, port)}\n" for page in range(pages)))
     outlive_pipes()
-    run(options, port=port, ping_url=ping or "", status=console.print)
+    run(options, port=port, ping_url=ping or "", status=lambda line: console.print(labelled("", line, 0)))

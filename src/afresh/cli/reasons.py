@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from afresh.cli.terminal import plain
+from afresh.units import show_count
 
 MAX_WIDTH = 70  # columns for a list of counts, so that it fits beside a heading on a line of 80
 
@@ -16,16 +17,16 @@ _WORDS = {
     "dns": "no such host",
     "dns_timeout": "name not found in time",
     "fault": "a fault in afresh",
-    "names_of_address": "too many hosts on its address",
+    "names_of_address": "too many hosts on its address (politeness.address_names)",
     "network": "network fault",
     "no_connection": "no connection",
     "not_modified_without_copy": "304 without a copy",
-    "refused_address": "address not allowed",
-    "refused_port": "port not allowed",
+    "refused_address": "address not allowed (fetch.allow_private)",
+    "refused_port": "port not allowed (fetch.allow_ports)",
     "reset": "connection reset",
     "robots": "forbidden by robots.txt",
     "scope": "never asked (crawl.never)",
-    "store_full": "no room in the store",
+    "store_full": "no room in the store (store.max_bytes)",
     "timeout": "timed out",
     "tls": "TLS fault",
     "tls_expired": "certificate expired",
@@ -64,9 +65,9 @@ def counted(reasons: Mapping[str, int], width: int = MAX_WIDTH) -> str:
     rest = sum(reasons.values())
     for reason, count in Counter(reasons).most_common():
         part = f"{count:,} {words(reason)}"
-        others = f", {rest - count:,} others" if rest > count else ""
+        others = f", {show_count(rest - count, 'other')}" if rest > count else ""
         if said and len(", ".join([*said, part])) + len(others) > width:
-            return ", ".join([*said, f"{rest:,} others"])
+            return ", ".join([*said, show_count(rest, "other")])
         said.append(part)
         rest -= count
     return ", ".join(said)

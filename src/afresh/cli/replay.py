@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from afresh.cli.compiling import shown_compiling
 from afresh.cli.lab import Into, Jobs, JsonFile, Keeper, PlotFile, Seed, Wide, print_whole, progress_bar, slim_table
-from afresh.cli.terminal import console, moment, plain, working
+from afresh.cli.stopping import stoppable
+from afresh.cli.terminal import console, labelled, moment, plain, working
 from afresh.errors import ConfigError, InputError
-from afresh.units import duration, rate, show_duration, show_rate
+from afresh.units import rate, show_count, show_duration, show_rate, with_unit
 
 if TYPE_CHECKING:
     from afresh.lab.compare import Contest
@@ -34,6 +36,7 @@ FromStart = Annotated[
     ),
 ]
 
+LEAST_PRECISION = 0.001
 NARROW = ("weighted", "of best", "unweighted", "crawls", "stale age")  # fit on 80 columns
 WIDE = ("believed", "Brier", "finds")
 
@@ -76,7 +79,7 @@ def compare(
         delay=delay,
         seed=seed,
     )
-    interval = pages / _budget(budget) if budget else duration(every)
+    interval = pages / _budget(budget) if budget else interval_of(every)
     keeper = Keeper("compare", json, plot, into)
     contest = draw_contest(
         options, every=interval, policies=check_policies(policy or [], signals=recall > 0), early=not rest
@@ -118,13 +121,15 @@ def replay(
 ) -> None:
     """Replay a recorded history of changes: what would each policy have kept fresh, had it crawled then?
 
-    Our policies learn online from their own crawls, and peers follow their rules. oracle knows the true mean rates,
-    clairvoyant every future change, past every change before the scored time. docs/lab.md has the file formats.
+    Our policies learn online from their own crawls, and peers follow their rules. Three more know what nobody can:
+    oracle the true mean rates; clairvoyant the constant rates that would have been best for the changes as they came;
+    past every change before the scored time. docs/lab.md has the file formats.
 
     Example: afresh lab replay history.npz --requests popularity.csv --every 30d --train 0.1
     """
     from afresh.lab.compare import Contest, check_policies
     from afresh.lab.files import choose, read_addresses, read_requests
+    from afresh.lab.work import check_visits
 
     keeper = Keeper("replay", json, plot, into)
     with working(f"Reading {plain(history.name)}"):
@@ -136,7 +141,8 @@ def replay(
             recorded, score_from=begin, weights=weights, addresses=known, apart=apart, from_start=from_start
         )
     pages = chosen.history.pages
-    spent = _budget(budget) if budget else pages / duration(every)
+    spent = _budget(budget) if budget else pages / interval_of(every)
+    check_visits(spent * (chosen.history.end - chosen.history.start))
     heard = _made_up(signals, chosen.history, seed)
     names = check_policies(policy or [], signals=len(heard.time) > 0)
     contest = Contest(chosen.history, spent, begin, names, heard, not rest, seed)
@@ -144,17 +150,17 @@ def replay(
         console.print(plain(note))
     if chosen.left_out:
         console.print(
-            f"{chosen.left_out:,} pages are left out: they are gone when the scored time begins, or nobody asks."
+            f"{show_count(chosen.left_out, 'page')} left out: gone when the scored time begins, or nobody asks."
         )
     if chosen.born:
-        console.print(f"{chosen.born:,} pages are born in the scored time, and count from then on.")
+        console.print(f"{show_count(chosen.born, 'page')} born in the scored time: counted from then on.")
     if chosen.gone:
-        console.print(f"{chosen.gone:,} pages are deleted before the end, and count until then.")
+        console.print(f"{show_count(chosen.gone, 'page')} deleted before the end: counted until then.")
     if "past" in names and begin <= chosen.history.start:
         console.print(
             "past has seen nothing before the scored time, so it is uniform visits here; --train gives it some."
         )
-    _hold(contest, keeper, jobs, f"{history.name}, {pages:,} pages from {moment(begin)}", wide=wide)
+    _hold(contest, keeper, jobs, f"{history.name}, {show_count(pages, 'page')} from {moment(begin)}", wide=wide)
 
 
 def recorded_in(path: Path) -> "Recorded":
@@ -216,6 +222,14 @@ def _budget(text: str) -> float:
     return spent
 
 
+def interval_of(text: str) -> float:
+    """Time between two visits to a page."""
+    seconds = with_unit(text)
+    if not seconds > 0:
+        raise ConfigError(f"No page can be visited every {text.strip()}.", hint="Give --every above 0, such as 30d.")
+    return seconds
+
+
 def _signals(text: str) -> tuple[float, float, float]:
     if not text.strip():
         return 0.0, 1.0, 0.0
@@ -223,32 +237,46 @@ def _signals(text: str) -> tuple[float, float, float]:
     parts = [part.strip() for part in text.split(",")]
     try:
         recall, precision = float(parts[0]), float(parts[1])
-        delay = duration(parts[2]) if len(parts) == 3 else 0.0
+        delay = with_unit(parts[2]) if len(parts) == 3 else 0.0
     except (ValueError, IndexError):
         raise ConfigError(f"{text!r} does not describe signals.", hint=hint) from None
     if len(parts) > 3 or not (0 <= recall <= 1 and 0 < precision <= 1):
         raise ConfigError(f"{text!r} does not describe signals.", hint=hint)
+    if precision < LEAST_PRECISION:
+        raise ConfigError(
+            f"A precision of {precision:g} is {1 / precision:.3g} signals for each that is true.",
+            hint=f"Give one of at least {LEAST_PRECISION:g}.",
+        )
     return recall, precision, delay
 
 
 def _made_up(text: str, history: "History", seed: int) -> "Heard":
     import numpy as np
 
+    from afresh.lab.work import check_events
     from afresh.sim.history import SILENCE, draw_signals
 
     recall, precision, delay = _signals(text)
     if recall == 0:
         return SILENCE
+    changes = len(history.times)
+    check_events(changes * recall / precision, "signals", "Give --signals of a higher precision.")
     rng = np.random.default_rng([seed, 4])
     return draw_signals(rng, history, recall=recall, precision=precision, delay=delay)
 
 
 def _hold(contest: "Contest", keeper: Keeper, jobs: int | None, title: str, *, wide: bool) -> None:
-    from afresh.lab.compare import ceiling, hold
+    from afresh.lab.compare import ceiling, compile_ahead, hold
 
-    with progress_bar(keeper.name) as progress:
+    history = contest.history
+    visits = contest.budget * (history.end - history.start)
+    policies = "policy" if len(contest.policies) == 1 else "policies"
+    console.print(f"{visits:,.0f} visits for each of {len(contest.policies)} {policies}.")
+    with stoppable(), shown_compiling():
+        compile_ahead(contest.policies, signals=len(contest.heard.time) > 0)
+    with stoppable(), progress_bar(keeper.name) as progress:
         lines = hold(contest, jobs=jobs or os.cpu_count() or 1, progress=progress)
-    best = ceiling(contest, lines)
+        best = ceiling(contest, lines)
     lines.sort(key=lambda line: -line.weighted)
     pages = contest.history.pages
     heading = f"{title}; {show_rate(contest.budget)} crawls, each page every {show_duration(pages / contest.budget)}"
@@ -280,7 +308,9 @@ def _row(line: "Replayed", contest: "Contest", best: float) -> dict[str, Any]:
 
 
 def _show(lines: list["Replayed"], best: float, title: str, *, wide: bool) -> None:
-    table = slim_table(title, "Shares of time fresh. Of best: against the best constant rates, in hindsight.")
+    table = slim_table(
+        labelled("", title, 0), "Shares of time fresh. Of best: against the best constant rates, in hindsight."
+    )
     table.add_column("policy", no_wrap=True)
     for name in (*NARROW, *(WIDE if wide else ())):
         table.add_column(name, justify="right", no_wrap=True)

@@ -4,6 +4,7 @@ import gzip
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,11 +16,11 @@ import typer
 
 from afresh.cli.handover import Handed, hand_over, said_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
-from afresh.cli.terminal import as_json, errors, moment, now, plain
+from afresh.cli.terminal import as_json, errors, labelled, moment, now, plain
 from afresh.errors import InputError, SignalError
 from afresh.store import Sqlite
 from afresh.types import Request
-from afresh.units import duration
+from afresh.units import show_count, with_unit
 
 SPAN = 3600.0  # seconds; requests for one page within them are counted together
 BATCH_LINES = 100_000  # after which counts are handed over
@@ -37,6 +38,7 @@ class Counted:
     strange: float = 0.0  # requests for pages that are not kept
     pages: set[str] = field(default_factory=set)
     bad: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)  # lines that tell of no page that was served, by kind
     shown: list[str] = field(default_factory=list)
     first: float = float("inf")
     last: float = 0.0
@@ -78,7 +80,7 @@ def requests(
         raise InputError("Only one file can be followed.", hint="Start one `afresh requests --follow` for each.")
     if site and not site.startswith(("http://", "https://")):
         raise InputError(f"{plain(site, 80)} is not the address of a site.", hint="Write --site https://example.com")
-    span = duration(over)
+    span = with_unit(over)
     with open_store(settings(config, store), create=False) as kept:
         if prior is not None:
             _take_report(kept, prior, json)
@@ -120,7 +122,7 @@ class _Reader:
 
     def take(self, line: str, where: str) -> None:
         """Count one line, or record why it cannot be counted."""
-        from afresh.signals.access_log import request_of
+        from afresh.signals.access_log import Skipped, request_of
 
         counted, when = self.counted, now()
         counted.lines += 1
@@ -130,6 +132,9 @@ class _Reader:
             counted.bad += 1
             if len(counted.shown) < SHOWN:
                 counted.shown.append(f"{plain(where, 120)}: {error.message}")
+            return
+        if isinstance(request, Skipped):
+            counted.skipped[request] += 1
             return
         if request is None:
             return
@@ -178,9 +183,11 @@ class _Reader:
     def finish(self) -> None:
         """InputError if nothing could be read."""
         counted = self.counted
-        if counted.bad and counted.bad == counted.lines:
+        if counted.bad and counted.bad + counted.skipped.total() == counted.lines:
+            hint = "Say which site: --site https://example.com." if "no site is given" in counted.shown[0] else ""
             raise InputError(
-                f"No line could be read. {counted.shown[0]}.", hint="Give --site for paths; see afresh requests --help."
+                f"No line could be read. {counted.shown[0]}.",
+                hint=hint or "See afresh requests --help for the formats.",
             )
 
 
@@ -282,8 +289,13 @@ def _take_report(kept: Sqlite, path: Path, json: bool) -> None:
     if json:
         typer.echo(as_json({"pages": len(said), "named": named, "bad_lines": len(report.bad)}))
     else:
-        bad = f" {len(report.bad)} lines could not be read, the first is line {report.bad[0]}." if report.bad else ""
-        typer.echo(f"{named:,} of {len(said):,} pages are named by {plain(str(path), 80)}.{bad}{said_of(handed)}")
+        bad = (
+            f" {show_count(len(report.bad), 'line')} could not be read, the first is line {report.bad[0]}."
+            if report.bad
+            else ""
+        )
+        of_all = f"{named:,} of {show_count(len(said), 'page')} {'is' if named == 1 else 'are'} named"
+        typer.echo(f"{of_all} by {plain(str(path), 80)}.{bad}{said_of(handed)}")
 
 
 def _host(url: str) -> str:
@@ -295,17 +307,24 @@ def _host(url: str) -> str:
 def _tell(counted: Counted, json: bool) -> None:
     if json:
         facts = {"requests": counted.requests, "pages": len(counted.pages), "not_kept": counted.strange}
-        known = {"bad_lines": counted.bad, "lines": counted.lines, "new": bool(counted.new)}
+        known = {
+            "skipped": dict(counted.skipped),
+            "bad_lines": counted.bad,
+            "lines": counted.lines,
+            "new": bool(counted.new),
+        }
         typer.echo(as_json(facts | known | {"taken": counted.handed.taken}))
         return
     for line in counted.shown:
-        errors.print(f"skipped {line}")
+        errors.print(labelled("skipped", line, 8))
     if counted.bad > len(counted.shown):
-        errors.print(f"skipped {counted.bad - len(counted.shown):,} more lines")
+        errors.print(f"skipped {show_count(counted.bad - len(counted.shown), 'more line')}")
     since = f" from {moment(counted.first)} to {moment(counted.last)}" if counted.pages else ""
-    typer.echo(f"{counted.requests:,.0f} requests for {len(counted.pages):,} pages{since}.")
+    typer.echo(f"{show_count(counted.requests, 'request')} for {show_count(len(counted.pages), 'page')}{since}.")
+    for kind, lines in counted.skipped.most_common():
+        typer.echo(f"{show_count(lines, 'request')} {kind} {'does' if lines == 1 else 'do'} not count.")
     if counted.strange:
-        typer.echo(f"{counted.strange:,.0f} requests were for pages that are not kept.")
+        typer.echo(f"{show_count(counted.strange, 'request')} for pages that are not kept.")
     if counted.batches and not counted.new:
         typer.echo("All of them were counted before.")
     elif said := said_of(counted.handed):

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable
@@ -13,13 +12,14 @@ import typer
 from rich.console import Console
 
 from afresh.cli.options import ConfigFile, LogFormat, LogTarget, StoreFile
+from afresh.cli.output import Output
 from afresh.cli.reasons import counted
-from afresh.cli.terminal import as_json, console, errors, outlive_pipes, output_failed, plain
+from afresh.cli.terminal import as_json, console, errors, labelled, outlive_pipes, output_failed, plain
 from afresh.config import Config
 from afresh.errors import AfreshError, ConfigError, InputError
 from afresh.store.base import EVERYTHING
 from afresh.types import Outcome
-from afresh.units import duration, rate, show_rate, show_size
+from afresh.units import duration, rate, show_count, show_rate, show_size
 
 if TYPE_CHECKING:
     from afresh.cli.faults import Faults
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from afresh.store import Sqlite
 
 SITE = 1_000  # pages
-FOUND = ("new", "changed", "unchanged", "gone")  # what most crawls find
+FOUND = ("new", "changed", "unchanged")  # what most crawls find
 FAILURES = (Outcome.FAILED, Outcome.BUSY, Outcome.REFUSED)
 
 
@@ -58,7 +58,8 @@ def run(
     limit = duration(seconds) if seconds is not None else None
     logging_to = open_log(log, log_format, as_json_lines=json)
     with open_store(read, create=False) as kept:
-        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, again=again, log=logging_to)
+        progress = Progress(read, as_json_lines=json, budget_by="" if budget is None else "--budget")
+        keep_fresh(read, kept, progress, limit, again=again, log=logging_to)
 
 
 def with_budget(config: Config, budget: str | None) -> Config:
@@ -123,7 +124,8 @@ def crawl(
         discovery = bounds.discovery(never)
         if before is not None and before != bounds:
             bounds.read_again(kept, discovery)
-        keep_fresh(read, kept, Progress(read, as_json_lines=json), limit, discovery, again=again, log=logging_to)
+        progress = Progress(read, as_json_lines=json, budget_by="" if budget is None else "--budget")
+        keep_fresh(read, kept, progress, limit, discovery, again=again, log=logging_to)
 
 
 def open_log(target: str | None, log_format: str, *, as_json_lines: bool) -> "Log | None":
@@ -186,13 +188,16 @@ def _keep_fresh(
     )
     from afresh.cli.hangup import Hangup
     from afresh.cli.log import STANDARD_OUTPUT, write_to
+    from afresh.cli.status import COMPILING
     from afresh.daemon import Daemon, SteadyClock
     from afresh.frontier import HostPatterns
     from afresh.store.socket_file import socket_path
 
     detector = detector_for(config)  # settings that make no sense are refused before anything takes time,
     kept.claim()  # and so is a store that another process runs on
-    compile_all()
+    kept.put({COMPILING: None})  # of a runner that was killed meanwhile
+    compile_all(lambda: kept.put({COMPILING: repr(time.time())}))
+    kept.put({COMPILING: None})
     engine = engine_for(config, totals.pages, to_come=to_come(discovery, totals.copies))
 
     async def go() -> int:
@@ -216,7 +221,9 @@ def _keep_fresh(
             budget_hours=config.crawl.budget_hours,
             listeners=[progress.hear],
         )
+        daemon.control.budget_by = progress.budget_by
         progress.stop = daemon.stop
+        progress.in_force = lambda: daemon.engine.scheduler.budget  # at other hours another one
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, daemon.stop)
@@ -250,13 +257,13 @@ def _read_again(again: Callable[[], Config], daemon: "Daemon", progress: "Progre
     try:
         config = again()
     except AfreshError as error:
-        faults.say(f"The settings stay as they are: {error}")
+        faults.say(f"The settings stay as they are: {error.message} {error.hint}".rstrip(), refused=True)
         return
     progress.config = config
     progress.taking_up = asyncio.get_running_loop().create_task(take_up(config, daemon))
     faults.say(
-        "The settings were read again. [store], [fetch], keep, drop and policy hold from the next start on, "
-        "and options of the command line before them."
+        "The settings were read again. [store] but for max_bytes, [fetch], keep, drop and policy hold from the next "
+        "start on. Options of the command line come before them."
     )
 
 
@@ -285,7 +292,10 @@ class Progress:
     allowed: "Allowance | None" = None  # what politeness was last said to allow
     room: str = ""  # what the store takes no more
     quiet: bool = False  # standard output is the log's
+    output: Output | None = None  # what writes to it, since the first line
     stop: Callable[[], None] = lambda: None  # what to do when standard output is gone
+    budget_by: str = ""  # the option that sets the budget; "": the settings do
+    in_force: Callable[[], float] | None = None  # the budget at this moment; None: that of the settings
     unheard: OSError | None = None  # why not
     taking_up: "asyncio.Task[None] | None" = None  # other settings
 
@@ -300,6 +310,14 @@ class Progress:
             self._hear(event)
         except OSError as error:
             self._give_up(error)
+
+    def _write(self, line: str) -> None:
+        """Hand a line over for standard output; the first that nobody has read in time is told of."""
+        if self.output is None:
+            loop = asyncio.get_running_loop()
+            self.output = Output(lambda error: loop.call_soon_threadsafe(self._give_up, error))
+        if not self.output.write(line) and self.output.dropped == 1:
+            errors.print("Nobody reads standard output: its lines are dropped and counted. The crawl goes on.")
 
     def _give_up(self, error: OSError) -> None:
         self.unheard = self.unheard or error
@@ -324,8 +342,7 @@ class Progress:
                     self.reasons[crawl.reason] += 1
             case events.Stored(crawls) if self.as_json_lines and self.unheard is None:
                 for crawl in crawls:
-                    sys.stdout.write(as_json(crawl) + "\n")
-                sys.stdout.flush()
+                    self._write(as_json(crawl))
             case events.Listed(signals=signals):
                 self.sitemaps += 1
                 self.signals += signals
@@ -348,8 +365,8 @@ class Progress:
             while True:
                 await asyncio.sleep(10)
                 self._tell_of_politeness(daemon.overview.allowance, errors)
-                if not silent:
-                    console.print("; ".join(self.lines(daemon.pages)))
+                if not silent and self.unheard is None:
+                    self._write("\n  ".join(self.lines(daemon.pages)))
         with console.status("\n  ".join(self.lines(daemon.pages))) as status:
             while True:
                 await asyncio.sleep(0.25)
@@ -357,19 +374,24 @@ class Progress:
                     self._tell_of_politeness(daemon.overview.allowance, console)
                 status.update("\n  ".join(self.lines(daemon.pages)))
 
+    @property
+    def budget(self) -> float:
+        """Crawls a second that may be made now: `crawl.budget_hours` have their own."""
+        return self.config.crawl.budget if self.in_force is None else self.in_force()
+
     def _lasted(self) -> float:
         return max(time.monotonic() - self.began, 0.1)
 
     def _tell_of_politeness(self, allowed: "Allowance | None", where: Console) -> None:
         """Say what politeness allows of the budget: once, and again when it has changed a lot."""
-        sentence = allowed.sentence(self.config.crawl.budget) if allowed is not None else ""
+        sentence = allowed.sentence(self.budget) if allowed is not None else ""
         if allowed is None or not sentence:
             self.allowed = None
             return
         before = self.allowed
         if before is None or before.because != allowed.because or not 0.7 < allowed.rate / before.rate < 1.4:
             self.allowed = allowed
-            where.print(f"Note: {sentence}.")
+            where.print(labelled("Note:", f"{sentence}.", 6))
 
     def _forget(self) -> None:
         """Keep the last ten seconds only."""
@@ -388,28 +410,34 @@ class Progress:
         rate_now = f", now {show_rate(len(self.recent) / min(10.0, self._lasted()))}" if now else ""
         counts = self.outcomes
         failed = counts["failed"] + counts["busy"] + counts["refused"]
-        budget = show_rate(self.config.crawl.budget)
+        budget, crawls = show_rate(self.budget), show_count(counts.total(), "crawl")
         found = [
-            f"{pages} pages, budget {budget}{rate_now}, {self.under_way} under way, {counts.total()} crawls",
-            f"{failed} failed, " + ", ".join(f"{counts[name]} {name}" for name in FOUND),
+            f"{show_count(pages, 'page')}, budget {budget}{rate_now}, {self.under_way} under way, {crawls}",
+            f"{failed:,} failed, " + ", ".join(f"{counts[name]:,} {name}" for name in FOUND),
         ]
-        rest = [f"{counts['moved']} moved"] if counts["moved"] else []
+        rest = [f"{counts[name]:,} {name}" for name in ("gone", "moved") if counts[name]]
         if self.not_modified:
-            rest.append(f"{self.not_modified} not modified (304)")
+            rest.append(f"{self.not_modified:,} not modified (304)")
         if self.sitemaps:
-            rest.append(f"{self.sitemaps} sitemaps with {self.signals} signals")
-        if rest:
-            found.append(", ".join(rest))
-        return found
+            rest.append(f"{show_count(self.sitemaps, 'sitemap')} with {show_count(self.signals, 'signal')}")
+        first = ", ".join(rest[:3])
+        return [*found, *(part for part in (first, ", ".join(rest[3:])) if part)]
 
     def close(self, pages: int) -> None:
         """The last line."""
+        dropped = 0
+        if self.output is not None:
+            dropped = self.output.close()
+            self.unheard = self.unheard or self.output.error
         released = f"; {self.released} given back unfinished" if self.released else ""
         # Programs read standard output; the summary is for people.
-        errors.print(f"Stopped. {'; '.join(self.counts(pages, now=False))}{released}.")
+        errors.print(labelled("Stopped.", f"{'; '.join(self.counts(pages, now=False))}{released}.", 9))
         if self.reasons:
             errors.print(f"Failed: {counted(self.reasons)}.")
         if self.room:
-            errors.print(f"S{self.room[1:]}.")
+            errors.print(labelled("Store:", f"{self.room.removeprefix('store: ')}.", 7))
+        if dropped and self.unheard is None:
+            was = "1 line of standard output was" if dropped == 1 else f"{dropped:,} lines of standard output were"
+            errors.print(f"{was} dropped: nobody read {'it' if dropped == 1 else 'them'} in time.")
         if self.unheard is not None:
             output_failed(self.unheard)

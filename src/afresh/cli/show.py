@@ -11,17 +11,21 @@ import typer
 from afresh.cli.gone import LOOKED_AT, gone_in
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.reasons import counted, words
-from afresh.cli.terminal import as_json, console, moment, now, plain
-from afresh.cli.wording import why_fresh
+from afresh.cli.terminal import as_json, console, labelled, moment, now, plain
+from afresh.cli.why import queue_of, trouble_of, waits_for, waits_for_host, why
+from afresh.cli.wishes import bounded, told, wishes_of
+from afresh.cli.wording import gain_unit, why_fresh
 from afresh.config import Config
 from afresh.errors import InputError
+from afresh.hours import hours
 from afresh.store import PageState, Store
+from afresh.store.base import EVERYTHING, NO_NEW_PAGES
+from afresh.store.messages import WATCHED
 from afresh.store.socket_file import ask
 from afresh.store.understood import number_kept
-from afresh.types import Crawl, Outcome
-from afresh.units import show_duration, show_importance, show_rate, show_size
+from afresh.types import STORE_FULL, Copy, Crawl
+from afresh.units import show_count, show_duration, show_importance, show_rate, show_size
 
-OLDEST = 1e100  # seconds; an age at which all is gained that time brings
 # The words of a page's history, for people.
 _REASONS = {
     "not_modified": "the server says so",
@@ -80,6 +84,7 @@ def _asked(config: Config, url: str) -> dict[str, Any] | None:
 
 
 def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, config: Config) -> dict[str, Any]:
+    from afresh.cli.allowed import allowed
     from afresh.cli.stated import stated_by_runner, stated_of
     from afresh.frontier import Retries, in_trouble
 
@@ -103,7 +108,10 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
             "etag": copy.validators.etag,
             "last_modified": copy.validators.last_modified,
             "fresh_probability": 0.0 if gone else stated.fresh,
-            "fresh_because": why_fresh(stated.parts, state.signals) if stated.parts and not gone else "",
+            "outdated": stated.outdated,
+            "fresh_because": why_fresh(stated.parts, state.signals)
+            if stated.parts and not gone and not stated.outdated
+            else "",
         },
         "crawls": state.crawls,
         "changes": state.changes,
@@ -123,6 +131,7 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
             "in_trouble": in_trouble(host),
         },
         "noise": _noise(kept, state),
+        "keep_matches_nothing": copy is not None and _keeps_nothing(config, state.page.host, copy),
         "failed": _failed(crawls),
         "value": stated.value,
         "price": price,
@@ -130,15 +139,42 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
         "held_by": stated.held_by,
         "first_crawls": _first_crawls(kept, state) if stated.first_crawls is None else stated.first_crawls,
         "by": "store" if said is None else "runner",
+        "ahead": stated.ahead,  # crawls of its host that go before it
+        "host_turn": stated.turn or None,  # seconds from one of them to the next
+        "budget_spare": stated.spare,
+        "host_allows_every": stated.every or None,  # seconds, if a longest interval is shorter than that
+        "host_price": stated.host_price or None,  # where the host has a budget of its own
     }
-    if last:
-        facts["put_off"] = last.time + retries.put_off(last.outcome, state.failures, last.reason)
+    # Where nobody said how much any page is wanted, all count as if they had one request a second.
+    facts["requests_known"] = stated.beliefs is not None and (
+        stated.beliefs.request_rate != 1.0 or kept.get(WATCHED) is not None or state.page.importance is not None
+    )
     budget = number_kept(kept, "budget")
-    first = when + facts["first_crawls"] / budget if budget else None
+    facts["politeness"] = allowed(kept, config).sentence(config.crawl.budget if budget is None else budget)
+    facts["wishes"] = wishes_of(kept, config, state.page, when)
+    if facts["wishes"]["held_by"]:
+        facts["held_by"] = "paused"
+    if not stated.ahead:  # the queue of a host counts all intervals
+        facts["due"] = bounded(facts["due"], facts["wishes"], facts["copy"] and facts["copy"]["checked"])
+    if last and not _has_room_again(kept, last, stated.held_by if said else ""):
+        facts["put_off"] = last.time + retries.put_off(last.outcome, state.failures, last.reason)
+    first = when + facts["first_crawls"] / budget if budget and said is None else None
     held = [until for until in (facts["host_ready"], facts.get("put_off"), first) if until and until > when]
     facts["due"] = max([facts["due"], *held])
-    facts["why"] = _why(facts, when)
+    facts["refresh"] = None
+    if state.urgent if said is None else said["urgent"]:
+        facts["refresh"] = waits_for(facts)
+        facts["due"] = facts["host_ready"] or when
+    facts["why"] = why(facts, when)
     return facts
+
+
+def _has_room_again(kept: Store, last: Crawl, held_by: str) -> bool:
+    """Whether a page that there was no room for comes back at once; `held_by` is what the runner says, if one runs."""
+    if last.reason != STORE_FULL or held_by:
+        return last.reason == STORE_FULL and held_by != "put off"
+    takes = kept.space().takes
+    return takes == EVERYTHING or (takes == NO_NEW_PAGES and last.elapsed is not None)
 
 
 def _first_crawls(kept: Store, state: PageState) -> int:
@@ -150,6 +186,13 @@ def _first_crawls(kept: Store, state: PageState) -> int:
 def _failed(crawls: list[Crawl]) -> dict[str, int]:
     """Crawls that did not bring the page, by reason."""
     return dict(Counter(crawl.reason for crawl in crawls if not crawl.outcome.refreshed).most_common())
+
+
+def _keeps_nothing(config: Config, host: str, copy: Copy) -> bool:
+    """Whether a site's rule says what to keep, and the copy has nothing of it."""
+    from afresh.cli.build import detector_for
+
+    return detector_for(config).rules_of(host).keeps_nothing_of(copy.body, copy.content_type)
 
 
 def _noise(kept: Store, state: PageState) -> list[dict[str, Any]]:
@@ -167,79 +210,14 @@ def _noise(kept: Store, state: PageState) -> list[dict[str, Any]]:
     return sorted(found, key=lambda each: float(each["since"] or 0.0))
 
 
-def _why(facts: dict[str, Any], when: float) -> str:
-    """The decision in a sentence or two."""
-    believed, trouble = facts["beliefs"], _trouble(facts)
-    if facts["held_by"] == "paused":
-        return "It is paused, alone, with its host or with everything: `afresh resume` continues."
-    if facts["gone"]:
-        times = "once" if facts["failures"] == 1 else f"{facts['failures']:,} times in a row"
-        later = f", and is asked again {moment(facts['put_off'])}" if facts.get("put_off", 0.0) > when else ""
-        return f"Its server says that it is gone: {times}{later}."
-    if trouble and facts["copy"] is None:
-        return f"It was never fetched: {trouble}."
-    if believed is None:
-        return "It was never crawled; it waits for its first turn."
-    parts = [
-        f"it is believed to change {show_rate(believed['change_rate'])}",
-        f"as {believed['observations']} checks tell to within a factor of {math.exp(believed['shape'] ** -0.5):.2g}",
-        f"and to be wanted {show_rate(believed['request_rate'])}",
-    ]
-    if facts["copy"]:
-        age = max(when - facts["copy"]["checked"], 0.0)
-        parts.append(f"the copy is {show_duration(age)} old with {facts['signals']} signals")
-        parts.append(f"so it is fresh with probability {facts['copy']['fresh_probability']:.2f}")
-    else:
-        parts.append("there is no copy yet")
-    reason = "; ".join(parts)
-    if facts["price"] is None:
-        return f"No runner has set a price yet; {reason}."
-    if facts["first_crawls"]:
-        reason += f"; {facts['first_crawls']} pages have no copy yet, and their first crawls go before"
-    if trouble:
-        reason += f"; {trouble}"
-    if facts.get("put_off", 0.0) > when:
-        return f"It is put off until {moment(facts['put_off'])}: {reason}."
-    if facts["value"] >= facts["price"]:
-        wait = " It waits until its host is ready." if facts["host_ready"] else ""
-        return f"A crawl now gains {facts['value']:.3g}, at least the price {facts['price']:.3g}: {reason}.{wait}"
-    if math.isinf(facts["due"]):
-        rates = {name: believed[name] for name in ("change_rate", "recall", "false_rate", "shape", "request_rate")}
-        from afresh.value import crawl_value
-
-        most = crawl_value(OLDEST, **rates)
-        return (
-            f"A crawl now gains {facts['value']:.3g} and never more than {most:.4g}, below the price "
-            f"{facts['price']:.4g}: {reason}."
-        )
-    return (
-        f"A crawl now gains {facts['value']:.3g}, below the price {facts['price']:.3g}, which it reaches in "
-        f"{show_duration(facts['due'] - when)}: {reason}."
-    )
-
-
-def _trouble(facts: dict[str, Any]) -> str:
-    """What is wrong with a page or its host, as a part of a sentence; "" if nothing is."""
-    failures, failing, host = facts["failures"], facts["failing"], facts["host"]
-    parts = []
-    if facts["gone"]:
-        parts.append(f"gone ({facts['gone']['status']} since {moment(facts['gone']['since'])})")
-    if failing and failing["outcome"] != Outcome.GONE:
-        many = "last attempt" if failures == 1 else f"last {failures:,} attempts"
-        parts.append(f"its {many} failed ({words(failing['reason'])})")
-    if host and host["in_trouble"]:
-        times = f" ({host['failures']:,} in a row)" if host["failures"] > 1 else ""
-        parts.append(f"its host fails: {words(host['reason'])} since {moment(host['since'])}{times}")
-    return "; ".join(parts)
-
-
 def _print_state(facts: dict[str, Any], when: float) -> None:
     """How the page is doing."""
-    trouble = _trouble(facts) or ("well" if facts["copy"] else "not crawled yet")
+    trouble = trouble_of(facts) or ("well" if facts["copy"] else "not crawled yet")
     if facts["held_by"] == "paused":
-        trouble = f"paused; {trouble}"
+        outside = facts["wishes"]["held_by"] == ["hours"]
+        trouble = f"{'outside of its hours' if outside else 'paused'}; {trouble}"
     for nth, part in enumerate(trouble.split("; ")):
-        console.print(f"{'' if nth else 'state':12}{part}")
+        console.print(labelled("" if nth else "state", part))
     again = max(facts.get("put_off") or 0.0, facts["host_ready"] or 0.0)
     if trouble != "well" and again > when + 1:
         console.print(f"            asked again {moment(again)}")
@@ -248,10 +226,39 @@ def _print_state(facts: dict[str, Any], when: float) -> None:
 def _due(facts: dict[str, Any], when: float) -> str:
     """When the next crawl is due, for people."""
     if facts["held_by"] == "paused":
-        return "not while it is paused"
+        if facts["wishes"]["held_by"] != ["hours"]:
+            return "not while it is paused"
+        return f"not before its hours, from {moment(hours(facts['wishes']['hours']).opens(when))} on"
+    if not facts["refresh"]:
+        if (put_off := facts.get("put_off", 0.0)) > when and not put_off + 1 < facts["due"] < math.inf:
+            return f"not before {moment(put_off)}"
+        if facts["by"] == "store" and facts["politeness"]:
+            return f"cannot be foretold while nothing runs: {facts['politeness']}"
+        if math.isinf(facts["due"]) and facts["ahead"]:
+            return f"cannot be foretold: {queue_of(facts)}"
+        if waits_for_host(facts, when):
+            return f"about {moment(facts['due'])}: {queue_of(facts)}"
     if facts["due"] <= when:
         return "now"
-    return "not by itself" if math.isinf(facts["due"]) else moment(facts["due"])
+    about = "about " if facts["host_turn"] and facts["held_by"] != "put off" and not facts["refresh"] else ""
+    return "not by itself" if math.isinf(facts["due"]) else about + moment(facts["due"])
+
+
+def _price(facts: dict[str, Any]) -> str:
+    """What a crawl has to gain, for people."""
+    if facts["price"] is None:
+        return "not known yet: what it must gain to be worth a crawl, at this budget"
+    if facts["host_price"]:
+        return (
+            f"{facts['host_price']:.4g}: what pages of its host must gain, at the host's own budget; "
+            f"{facts['price']:.4g} elsewhere"
+        )
+    if facts["budget_spare"]:
+        return (
+            f"{facts['price']:.4g}: what refreshes gained lately, on average; less is enough, since hosts take less "
+            "than the budget"
+        )
+    return f"{facts['price']:.4g}: what it must gain to be worth a crawl, at this budget"
 
 
 def _print(facts: dict[str, Any]) -> None:
@@ -263,40 +270,45 @@ def _print(facts: dict[str, Any]) -> None:
         console.print("copy        none yet")
     else:
         kind = plain(copy["content_type"], 60) or "of unknown kind"
-        console.print(f"copy        {show_size(copy['size'])}, {kind}, fetched {moment(copy['fetched'])}")
+        console.print(labelled("copy", f"{show_size(copy['size'])}, {kind}, fetched {moment(copy['fetched'])}"))
         console.print(f"            last known to be current {moment(copy['checked'])}")
         fresh = f"fresh now with probability {copy['fresh_probability']:.2f}"
-        console.print(f"            {'the last copy of a page that is gone' if facts['gone'] else fresh}")
+        if copy["outdated"]:
+            fresh = "outdated: the page has changed, and the store had no room for its new content"
+        console.print(labelled("", "the last copy of a page that is gone" if facts["gone"] else fresh))
         if copy["fresh_because"]:
-            console.print(f"            ({copy['fresh_because']})")
+            console.print(labelled("", f"({copy['fresh_because']})"))
         etag, last_modified = plain(copy["etag"], 80) or "none", plain(copy["last_modified"], 40) or "none"
-        console.print(f"validators  ETag {etag}, Last-Modified {last_modified}")
-    if believed := facts["beliefs"]:
-        console.print(
-            f"beliefs     changes {show_rate(believed['change_rate'])}, wanted {show_rate(believed['request_rate'])}, "
-            f"signals: recall {believed['recall']:.2f}, false {show_rate(believed['false_rate'])}"
-        )
-        price = "not known yet" if facts["price"] is None else f"{facts['price']:.4g}"
-        console.print(f"value       {facts['value']:.4g}: fresh requests that a crawl now is expected to gain")
-        console.print(f"price       {price}: what it must gain to be worth a crawl, at this budget")
-    console.print(f"due         {_due(facts, when)}")
-    console.print(f"why         {facts['why']}")
+        console.print(labelled("validators", f"ETag {etag}, Last-Modified {last_modified}"))
+    if copy is not None and (believed := facts["beliefs"]):
+        wanted = show_rate(believed["request_rate"]) if facts["requests_known"] else "as all pages are"
+        rates = f"changes {show_rate(believed['change_rate'])}, wanted {wanted}"
+        signals = f"signals: recall {believed['recall']:.2f}, false {show_rate(believed['false_rate'])}"
+        console.print(labelled("beliefs", f"{rates}, {signals}"))
+        unit = gain_unit(by_requests=facts["requests_known"])
+        console.print(labelled("value", f"{facts['value']:.4g}: {unit} that a crawl now is expected to gain"))
+        console.print(labelled("price", _price(facts)))
+    if wanted := told(facts["wishes"]):
+        console.print(labelled("wanted", plain(wanted, 300)))
+    console.print(labelled("due", _due(facts, when)))
+    if facts["refresh"]:
+        console.print(labelled("refresh", f"asked for; {facts['refresh']}"))
+    console.print(labelled("why", facts["why"]))
+    if facts["keep_matches_nothing"]:
+        console.print(labelled("keep", "matches nothing on the copy: all of the page counts ([[site]] keep)"))
     for line in facts["noise"]:
         what = "its numbers" if line["differs"] == "numbers" else "its text"
-        console.print(
-            f"noise       {what} at {plain(line['place'], 130)}, of the {line['of']}, since {moment(line['since'])}: "
-            f"{plain(line['sample'], 60)}"
-        )
+        place = f"{what} at {plain(line['place'], 130)}, of the {line['of']}, since {moment(line['since'])}"
+        console.print(labelled("noise", f"{place}: {plain(line['sample'], 60)}"))
     console.print(
-        f"history     {facts['crawls']} crawls, {facts['changes']} changes, {facts['failures']} failures in a row"
+        f"history     {show_count(facts['crawls'], 'crawl')}, {show_count(facts['changes'], 'change')}, "
+        f"{show_count(facts['failures'], 'failure')} in a row"
     )
     if failed := facts["failed"]:
-        console.print(f"failed      {counted(failed)} (of the crawls in its history)")
+        console.print(labelled("failed", f"{counted(failed)} (of the crawls in its history)"))
     for line in facts["history"]:
         crawl = Crawl(**line)
         reason = f" ({_REASONS.get(crawl.reason) or words(crawl.reason)})" if crawl.reason else ""
         size = f", {show_size(crawl.size)}" if crawl.size else ""
-        console.print(
-            f"            {moment(crawl.time)}  {crawl.outcome}{reason}, status {crawl.status or 'none'}{size}, "
-            f"took {show_duration(crawl.took)}"
-        )
+        what = f"{crawl.outcome}{reason}, status {crawl.status or 'none'}{size}, took {show_duration(crawl.took)}"
+        console.print(labelled("", f"{moment(crawl.time)}  {what}"))

@@ -7,14 +7,15 @@ from itertools import islice
 from typing import Any
 
 from afresh.engine import Engine, FreshnessParts
-from afresh.estimate import Estimator, Grid, Sources
-from afresh.estimate.activity import SLICES_PER_ROUND
+from afresh.estimate import Estimator, Grid, Senders
+from afresh.estimate.activity import slice_width
 from afresh.estimate.activity_kept import from_text
 from afresh.estimate.base import BY_LEARNER, typical_rate
+from afresh.frontier import Hosts, Politeness, SiteRules
 from afresh.schedule import Few, Greedy, Plain
 from afresh.store import PageState, Store, understood
 from afresh.store.messages import WATCHED
-from afresh.types import Beliefs, Importance
+from afresh.types import Beliefs, Crawl, Importance
 
 SAMPLE = 20_000  # pages of a large store that stand for all of it
 STRETCH = 100  # neighbours among them
@@ -32,7 +33,13 @@ class Stated:
     held_by: str
     parts: FreshnessParts | None = None  # how that probability comes about; None where there is no copy
     first_crawls: int | None = None  # that go before it; None: not counted
+    outdated: bool = False  # whether the copy is known to differ from the page
     current: float | None = None  # as of when the copy is, if the runner knows better than the store
+    ahead: int = 0  # crawls of its host that go before it
+    turn: float = 0.0  # seconds from one crawl of its host to the next; 0: not known
+    spare: bool = False  # there is more budget than hosts take
+    every: float = 0.0  # seconds between its crawls that its host has room for, where more are wanted; 0: not so
+    host_price: float = 0.0  # what a crawl of its host has to gain, at the host's own budget; 0: the common price
 
 
 def some_states(kept: Store, most: int = SAMPLE) -> list[PageState]:
@@ -69,6 +76,14 @@ def stated_freshness(kept: Store, when: float, importance: Mapping[str, Importan
     return (fresh / total, min(weights) < max(weights)) if total else None
 
 
+def beliefs_now(
+    kept: Store, states: list[PageState], when: float, importance: Mapping[str, Importance], rules: SiteRules
+) -> list[Beliefs]:
+    """What is believed of pages that were crawled, with all that was heard since: a request for one tells of others."""
+    engine = _engine(kept, states, when, importance, rules=rules)
+    return [_told(state) or engine.beliefs(state.page.url, when) for state in states]
+
+
 def stated_of(kept: Store, state: PageState, price: float, when: float, importance: Mapping[str, Importance]) -> Stated:
     """What is said of one page, if a crawl has to gain so much; `importance` is that of the pages of each host."""
     if state.beliefs is None:
@@ -86,30 +101,40 @@ def stated_of(kept: Store, state: PageState, price: float, when: float, importan
             age=math.inf if state.checked is None else max(when - state.checked, 0.0),
             signals=state.signals,
         )
-        why = scheduler.explain(slot, when)
-        return Stated(told, _fresh(None, state, when), why.value, why.due, why.held_by, _parts(told, state, when))
+        why, last = scheduler.explain(slot, when), _last(kept, state)
+        outdated = last is not None and last.leaves_outdated
+        fresh = 0.0 if outdated else _fresh(None, state, when)
+        parts = _parts(told, state, when)
+        return Stated(told, fresh, why.value, why.due, why.held_by, parts, outdated=outdated)
     url = state.page.url
     engine = _engine(kept, [*_like(kept, url), state], when, importance, price=price)
     why = engine.explain(url, when)
     parts = None if state.checked is None else engine.freshness_parts(url, when)
-    return Stated(engine.beliefs(url, when), _fresh(engine, state, when), why.value, why.due, why.held_by, parts)
+    fresh, outdated = _fresh(engine, state, when), engine.is_outdated(url)
+    return Stated(engine.beliefs(url, when), fresh, why.value, why.due, why.held_by, parts, outdated=outdated)
 
 
 def stated_by_runner(said: Mapping[str, Any] | None) -> Stated | None:
-    """What a runner answered about a page; None if there is none, or it was never crawled."""
-    if said is None or said["current"] is None:
+    """What a runner answered about a page; None if there is none."""
+    if said is None:
         return None
+    due = math.inf if said["due"] is None else said["due"]
+    queue = {name: said[name] for name in ("ahead", "turn", "spare", "every", "host_price")}
+    if said["current"] is None:
+        return Stated(None, 0.0, None, due, said["held_by"], first_crawls=0, **queue)
     believed = said["beliefs"]
     shape = math.inf if believed["shape"] is None else believed["shape"]
     return Stated(
         Beliefs(**{**believed, "shape": shape}),
         said["fresh_probability"],
         said["value"],
-        math.inf if said["due"] is None else said["due"],
+        due,
         said["held_by"],
         FreshnessParts(**said["parts"]),
         said["first_crawls"],
+        said["outdated"],
         said["current"],
+        **queue,
     )
 
 
@@ -134,20 +159,23 @@ def _engine(
     importance: Mapping[str, Importance],
     *,
     price: float = 0.0,
+    rules: SiteRules | None = None,
 ) -> Engine:
     """An engine that knows these pages and all that was learned of their sites, as a runner's would after a restart."""
     states = list(states)
     budget = understood("budget", lambda: float(kept.get("budget") or 1.0))
     typical = typical_rate(budget, kept.totals().pages)
-    width = 1.0 / (SLICES_PER_ROUND * typical)
+    width = slice_width(typical)
     scheduler = Few(budget=budget)
     scheduler.price = price
     engine = Engine(
         scheduler=scheduler,
         estimator=_estimator(states, typical),
+        hosts=Hosts(Politeness(shortest_gap=0.0)),  # it knows some pages of each: no queue of a host can be told
         importance=importance,
+        rules=rules,
         activity=understood("activity", lambda: from_text(kept.get("activity"), width=width, now=when)),
-        sources=understood("sources", lambda: Sources.from_text(kept.get("sources"))),
+        senders=understood("senders", lambda: Senders.recalled(kept.get)),
     )
 
     if (since := kept.get(WATCHED)) is not None:
@@ -155,7 +183,15 @@ def _engine(
 
     def add_all() -> None:
         for state in states:
-            engine.add(state.page, when, current=state.checked, signals=state.signals, learned=state.learned)
+            engine.add(
+                state.page,
+                when,
+                current=state.checked,
+                signals=state.signals,
+                failures=state.failures,
+                last=_last(kept, state),
+                learned=state.learned,
+            )
 
     understood("pages", add_all)
     return engine
@@ -175,8 +211,13 @@ def _told(state: PageState) -> Beliefs | None:
     return None if state.learned else state.beliefs
 
 
+def _last(kept: Store, state: PageState) -> Crawl | None:
+    """The last crawl of a page, if that failed."""
+    return next(iter(kept.history(state.page.url, 1)), None) if state.failures else None
+
+
 def _fresh(engine: Engine | None, state: PageState, when: float) -> float:
     told = _told(state)
-    if told is not None and state.checked is not None:
+    if told is not None and state.checked is not None and not (engine and engine.is_outdated(state.page.url)):
         return told.freshness(max(when - state.checked, 0.0), state.signals)
     return engine.fresh_probability(state.page.url, when) if engine is not None else 0.0

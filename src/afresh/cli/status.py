@@ -1,23 +1,29 @@
 """`afresh status`: how the collection is."""
 
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from json import loads
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.reasons import counted
-from afresh.cli.terminal import as_json, console, moment, now
-from afresh.cli.wording import INDENT, calibration_lines, freshness_lines, price_lines
+from afresh.cli.terminal import as_json, console, errors, labelled, moment, now, plain
+from afresh.cli.wording import INDENT, calibration_lines, freshness_lines, held_lines, price_lines
 from afresh.config import Config
+from afresh.errors import ConfigError
 from afresh.store import Store, understood
 from afresh.store.files import is_run
+from afresh.store.messages import Pauses
 from afresh.store.socket_file import ask
 from afresh.store.understood import number_kept
 from afresh.types import Outcome
-from afresh.units import show_rate, show_size
+from afresh.units import show_count, show_rate, show_size
+
+COMPILING = "compiling"  # the named value that says since when a runner compiles
 
 
 def status(config: ConfigFile = None, store: StoreFile = None, json: Json = False) -> None:
@@ -26,30 +32,49 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
     Example: afresh status --json
     """
     from afresh.cli.opening import open_store, settings
-    from afresh.cli.steered import steered, steered_lines
+    from afresh.cli.steered import steered
 
-    read = settings(config, store)
+    wrong = None
+    try:
+        read = settings(config, store)
+    except ConfigError as error:
+        wrong, read = error, _of_a_runner(config, store, error)
     with open_store(read, create=False) as kept:
-        facts = _status(kept, now(), read) | {"sweep": read.crawl.sweep} | steered(kept, read)
+        said = ask(read.store.path, "status") or {}  # by the runner, which knows most, and as of now
+        wishes = steered(kept, read, said, when := now())
+        facts = _status(kept, when, read, said, wishes["paused"]) | wishes
+    if wrong is not None:
+        errors.print(labelled("Warning:", f"{plain(wrong.message)} The runner goes on with what it read before.", 9))
     if json:
         typer.echo(as_json(facts))
-        return
-    running = "running" if facts["running"] else "not running"
+    else:
+        _print(facts, known=wrong is None)
+
+
+def _print(facts: dict[str, Any], *, known: bool) -> None:
+    """Print it all for people; without `known` settings, what the runner goes by."""
+    from afresh.cli.steered import steered_lines
+
+    copies = show_count(facts["copies"], "copy", "copies")
+    console.print(
+        f"{show_count(facts['pages'], 'page')}, {copies} ({'running' if facts['running'] else 'not running'})"
+    )
+    if facts["compiling"]:
+        console.print(f"starting     it compiles for this machine, since {moment(facts['compiling'])}")
     if facts["last_alive"] and not facts["running"]:
-        running += f"; ended without a word after {moment(facts['last_alive'])}"
-    console.print(f"{facts['pages']} pages, {facts['copies']} copies ({running})")
-    console.print(f"crawls       {facts['crawls']}, of which {facts['changes']} found a change")
+        console.print(f"stopped      without a word, after {moment(facts['last_alive'])}")
+    console.print(f"crawls       {facts['crawls']:,}, of which {facts['changes']:,} found a change")
     _print_failures(facts)
     console.print(f"bodies       {show_size(facts['body_bytes'])}, stored in {show_size(facts['stored_bytes'])}")
     if facts["max_bytes"]:
         bound = f"{show_size(facts['used_bytes'])} of {show_size(facts['max_bytes'])} used (store.max_bytes)"
         console.print(f"room         {bound},\n             which takes {facts['takes']}")
     if facts["budget"] is not None:
-        sweep = f"{100 * facts['sweep']:.3g} % of it for the copies left alone longest"
-        console.print(f"budget       {show_rate(facts['budget'])}, {sweep}")
+        for line in _budget_lines(facts, known=known):
+            console.print(line)
         if facts["politeness"]:
-            console.print(f"{INDENT}{facts['politeness']}")
-        for line in price_lines(facts):
+            console.print(labelled("", facts["politeness"], len(INDENT)))
+        for line in (*price_lines(facts), *(held_lines(facts["held_without_copy"]) if facts["running"] else ())):
             console.print(line)
     for line in (*steered_lines(facts), *freshness_lines(facts)):
         console.print(line)
@@ -58,12 +83,35 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
             console.print(line)
 
 
+def _of_a_runner(config: Path | None, store: Path | None, error: ConfigError) -> Config:
+    """Settings that name the store alone, since the others are wrong; the error if nobody runs on it to be asked."""
+    from afresh.config import store_named
+
+    path = store or store_named(config)
+    if path is None or ask(path, "wake") is None:
+        raise error
+    return replace(Config(), store=replace(Config().store, path=path))
+
+
+def _budget_lines(facts: dict[str, Any], *, known: bool) -> Iterator[str]:
+    """What may be crawled: now, or by the next run; and by whose word. Without `known` settings, by the runner's."""
+    sweep = f", {100 * facts['sweep']:.3g} % of it for the copies left alone longest" if known else ""
+    if facts["running"]:
+        yield f"budget       {show_rate(facts['budget'])}{sweep}"
+        if by := facts["budget_by"]:
+            yield f"{INDENT}set by {by}: the budget and hours of the settings do not hold"
+        return
+    yield f"budget       {show_rate(facts['next_budget'])}{sweep}"
+    if facts["budget"] != facts["next_budget"]:
+        yield f"{INDENT}by the settings, for the next run; the last run had {show_rate(facts['budget'])}"
+
+
 def _print_failures(facts: dict[str, Any]) -> None:
     if facts["gone"]:
-        console.print(f"gone         {facts['gone']:,} pages (404 or 410)")
+        console.print(f"gone         {show_count(facts['gone'], 'page')} (404 or 410)")
     if failing := facts["failing"]:
         pages = sum(failing.values())
-        console.print(f"failing      {pages:,} pages: {counted(failing, 54)}")
+        console.print(f"failing      {show_count(pages, 'page')}: {counted(failing, 54)}")
     if hosts := facts["failing_hosts"]:
         several = f"{hosts['hosts']:,} fail" if hosts["hosts"] > 1 else "1 fails"
         console.print(f"hosts        {several}: {counted(hosts['reasons'], 56)}")
@@ -87,11 +135,12 @@ def _failures(kept: Store) -> dict[str, Any]:
     return {"gone": gone, "failing": dict(failing.most_common()), "failing_hosts": together}
 
 
-def _status(kept: Store, when: float, config: Config) -> dict[str, Any]:
+def _status(kept: Store, when: float, config: Config, said: dict[str, Any], paused: dict[str, Any]) -> dict[str, Any]:
     from afresh.cli.allowed import allowed
-    from afresh.frontier import Allowance
+    from afresh.cli.without_copy import held_without_copy
+    from afresh.frontier import Allowance, HostPatterns
 
-    said = ask(config.store.path, "status") or {}  # by the runner, which knows most, and as of now
+    pauses = Pauses(paused["everything"], frozenset(paused["hosts"]))
     alive, totals, space = number_kept(kept, "alive"), kept.totals(), kept.space()
     budget, price = (said.get(name) or number_kept(kept, name) for name in ("budget", "price"))
     polite = Allowance.from_text(said.get("allowance")) or allowed(kept, config)
@@ -102,14 +151,26 @@ def _status(kept: Store, when: float, config: Config) -> dict[str, Any]:
         "used_bytes": space.used,
         "max_bytes": space.bound or None,
         "takes": space.takes,
-        "running": bool(said) or is_run(config.store.path),
+        "running": (runs := bool(said) or is_run(config.store.path)),
+        "compiling": number_kept(kept, COMPILING) if runs and not said else None,
         "last_alive": alive or None,  # 0 once it was stopped in order
         "budget": budget,
-        "politeness": polite.sentence(config.crawl.budget if budget is None else budget),
+        "budget_by": said.get("budget_by", ""),
+        "next_budget": (following := _budget_at(config, when)),
+        "sweep": config.crawl.sweep,
+        "politeness": polite.sentence(budget if runs and budget is not None else following),
+        "held_without_copy": held_without_copy(kept, HostPatterns(config.crawl.never), pauses, when),
         "price": price,
+        "budget_spare": bool(said.get("budget_spare")),
         **(_said_by_runner(said, when) or _freshness(kept, when, config)),
-        "calibration": said.get("calibration") or _calibration(kept.get("calibration")),
+        "calibration": _whole(said.get("calibration") or _calibration(kept.get("calibration"))),
     }
+
+
+def _budget_at(config: Config, when: float) -> float:
+    """What a run by the settings alone may crawl at a moment."""
+    crawl = config.crawl
+    return next((budget for hours, budget in crawl.budget_hours if hours.are_open(when)), crawl.budget)
 
 
 def _said_by_runner(said: dict[str, Any], when: float) -> dict[str, Any] | None:
@@ -138,6 +199,14 @@ def _freshness(kept: Store, when: float, config: Config) -> dict[str, Any]:
 def _calibration(text: str | None) -> dict[str, Any] | None:
     """How far statements about copies came true, as the runner recorded it; None before the first check."""
     return understood("calibration", lambda: _summary(loads(text))) if text else None
+
+
+def _whole(summary: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Old statements fade, so that the sums are not whole; for people and programs they are counts."""
+    if summary is None:
+        return None
+    rows = [row | {"statements": round(row["statements"])} for row in summary["rows"]]
+    return summary | {"statements": round(summary["statements"]), "rows": rows}
 
 
 def _summary(kept: dict[str, Any]) -> dict[str, Any]:

@@ -8,11 +8,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
+from textwrap import wrap
 from threading import Timer
 from typing import NoReturn
 
 from rich.console import Console
 
+from afresh.errors import ConfigError
 from afresh.units import as_json as as_json
 
 
@@ -24,9 +27,47 @@ class _Plain(Console):
         raise
 
 
+WIDTH = 80  # columns that what is printed for people fits on
+
 # Long lines are left to the terminal: a line of ours must stay one line in a pipe.
 console = _Plain(highlight=False, markup=False, soft_wrap=True)
 errors = _Plain(stderr=True, highlight=False, markup=False, soft_wrap=True)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file, or standard output if it is called "-"; ConfigError says in one sentence why not."""
+    if str(path) == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        if path.is_symlink() or (path.exists() and not path.is_file()):  # such as /dev/null
+            path.write_text(text, encoding="utf-8")
+            return
+        whole = path.with_name(f".{path.name[:200]}.{os.getpid()}")
+        try:
+            whole.write_text(text, encoding="utf-8")
+            whole.replace(path)  # all of it or nothing
+        finally:
+            whole.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="Choose another file.") from None
+
+
+def prepare_json(path: Path | None) -> None:
+    """Say now, and not after the work, that a file cannot be written; "-" leaves standard output to the JSON alone."""
+    if path is not None:
+        if str(path) != "-":
+            _check_writable(path)
+        console.stderr = console.stderr or str(path) == "-"
+
+
+def _check_writable(path: Path) -> None:
+    if path.is_dir():
+        raise ConfigError(f"{path} cannot be written: Is a directory.", hint="Choose another file.")
+    if not path.parent.is_dir():
+        raise ConfigError(f"{path} cannot be written: No such file or directory.", hint="Choose another file.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ConfigError(f"{path} cannot be written: Permission denied.", hint="Choose another file.")
 
 
 @contextmanager
@@ -53,6 +94,17 @@ def plain(text: str, longest: int = 300) -> str:
     """
     safe = "".join(character if character.isprintable() else "?" for character in text)
     return safe if len(safe) <= longest else safe[: longest - 1] + "…"
+
+
+def labelled(label: str, text: str, indent: int = 12) -> str:
+    """A label and a text beside it, in lines of at most 80 columns; only what has no blank in it may be longer.
+
+    >>> print(labelled("why", "because " * 12))
+    why         because because because because because because because because
+                because because because because
+    """
+    lines = wrap(text, WIDTH - indent, break_long_words=False, break_on_hyphens=False) or [""]
+    return "\n".join(f"{'' if nth else label:{indent}}{line}" for nth, line in enumerate(lines))
 
 
 def moment(seconds: float | None) -> str:

@@ -7,6 +7,7 @@ import typer
 
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console, errors
+from afresh.errors import StoreLocked
 from afresh.units import show_size
 
 
@@ -48,8 +49,11 @@ def compact(config: ConfigFile = None, store: StoreFile = None, json: Json = Fal
 
     path = settings(config, store).store.path.expanduser().resolve()
     require_file(path)
-    with errors.status("Writing the store anew ..."):
-        before, after = compact_store(path)
+    try:
+        with errors.status("Writing the store anew ..."):
+            before, after = compact_store(path)
+    except StoreLocked as error:
+        raise StoreLocked(error.message, hint="Stop it first, and start it again afterwards.") from None
     if json:
         typer.echo(as_json({"before": before, "after": after}))
     else:

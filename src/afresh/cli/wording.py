@@ -1,15 +1,28 @@
 """How numbers are put for people: what each of them means stands beside it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from afresh.units import show_duration
+from afresh.cli.terminal import labelled
+from afresh.units import show_count, show_duration
 
 if TYPE_CHECKING:
     from afresh.engine import FreshnessParts
 
 NOTICED = 0.01  # a probability that differs by less is printed alike, or nearly so
 INDENT = " " * 13
+
+# What holds a page without a copy back, in words that follow a number.
+HELD = {
+    "gone": "gone",
+    "forbidden": "forbidden by robots.txt",
+    "refused": "refused",
+    "moved": "moved",
+    "failing": "failing",
+    "resting": "on hosts that fail",
+    "paused": "paused",
+    "never": "never asked (crawl.never)",
+}
 
 
 def freshness_lines(facts: dict[str, Any]) -> Iterator[str]:
@@ -28,29 +41,52 @@ def freshness_lines(facts: dict[str, Any]) -> Iterator[str]:
     yield INDENT + (
         f"as the runner reckoned {'just now' if facts['freshness_age'] < 1 else f'{age} ago'}"
         if facts["freshness_by"] == "runner"
-        else "as reckoned now from the store; the runner does not answer, or not yet"
+        else "as reckoned now from the store: the runner does not answer yet"
         if facts["running"]
         else "as reckoned now from the store, since nothing runs"
     )
 
 
+def gain_unit(*, by_requests: bool) -> str:
+    """What values and prices count. Where no requests were reported each page counts as if it had one a second."""
+    return "fresh requests" if by_requests else "seconds of a fresh copy"
+
+
 def price_lines(facts: dict[str, Any]) -> Iterator[str]:
-    """What a crawl must gain, and why that is not so while pages have no copy."""
-    without = facts["pages"] - facts["copies"]
+    """What a crawl must gain, and why that is not so while pages have no copy that a runner may crawl."""
+    held = facts["held_without_copy"]
+    without = facts["pages"] - facts["copies"] - sum(held.values()) if facts["running"] else 0
     if facts["price"] is None:
-        said = f"not known yet: {without} pages without a copy go first" if without else "not known yet"
+        go = f"{show_count(without, 'page')} without a copy {'goes' if without == 1 else 'go'} first"
+        said = f"not known yet: {go}" if without > 0 else "not known yet"
         yield f"price        {said}"
         return
-    yield f"price        {facts['price']:.4g}: fresh requests that a refresh must gain"
-    if without:
-        yield f"{INDENT}{without} pages have no copy; their first crawls go before refreshes"
+    unit = gain_unit(by_requests=facts["freshness_weighted_by"] == "requests")
+    if facts["budget_spare"]:
+        said = f"{facts['price']:.4g}: {unit} that refreshes gained lately, on average;"
+        yield labelled("price", f"{said} less is enough, since hosts take less than the budget", len(INDENT))
+    else:
+        yield f"price        {facts['price']:.4g}: {unit} that a refresh must gain"
+    if without > 0:
+        has, goes = ("1 page has", "it goes") if without == 1 else (f"{show_count(without, 'page')} have", "they go")
+        yield f"{INDENT}{has} no copy; {goes} first where hosts are ready"
+
+
+def held_lines(held: Mapping[str, int]) -> Iterator[str]:
+    """Pages without a copy that are not crawled soon, and why."""
+    if not held:
+        return
+    many = sum(held.values())
+    has = "1 page without a copy is" if many == 1 else f"{show_count(many, 'page')} without a copy are"
+    why = ", ".join(f"{held[kind]:,} {words}" for kind, words in HELD.items() if kind in held)
+    yield labelled("", f"{has} not crawled soon: {why}", len(INDENT))
 
 
 def calibration_lines(said: dict[str, Any]) -> Iterator[str]:
     """How far statements came true, and what the two figures mean."""
     bias = said["bias"]
     tells = "fresher than was said" if bias < 0 else "staler than was said" if bias > 0 else "as fresh as was said"
-    yield f"calibration  of {said['statements']:,.0f} statements that crawls have checked:"
+    yield f"calibration  of {show_count(said['statements'], 'statement')} that crawls have checked:"
     yield f"{INDENT}bias {bias:+.3f}: copies turned out {tells}, by {100 * abs(bias):.1f} pts"
     yield f"{INDENT}Brier score {said['brier']:.3f}: mean squared error; 0 is perfect, 0.25 chance"
     yield f"{INDENT}said to be fresh    was fresh    statements"
@@ -65,17 +101,22 @@ def why_fresh(parts: "FreshnessParts", signals: int) -> str:
     >>> why_fresh(FreshnessParts(0.5, 0.5, 0.5, 0.5, 0.5), 0)
     ''
     >>> why_fresh(FreshnessParts(0.5, 0.5, 0.58, 0.29, 0.31), 2)
-    'by rate and age alone 0.50; the rate is uncertain: 0.58; 2 signals: 0.29; changes of other pages of its site: 0.31'
+    'By rate and age alone: 0.50. The rate is uncertain: 0.58. 2 signals came: 0.29. By changes on its site: 0.31.'
+    >>> why_fresh(FreshnessParts(0.89, 0.9, 0.9, 0.54, 0.54), 1)
+    'By rate and age alone: 0.89. Some changes send a signal, and if none had come: 0.90. 1 signal came: 0.54.'
     """
-    steps = (
-        ("no signal came, and changes send some", parts.by_silence),
-        ("the rate is uncertain", parts.by_all_rates),
-        (f"{signals} signal{'s' if signals != 1 else ''}", parts.with_signals),
-        ("changes of other pages of its site", parts.with_siblings),
+    none = (
+        "Some changes send a signal, and if none had come" if signals else "No signal came, and some changes send one"
     )
-    said, last = [f"by rate and age alone {parts.by_rate:.2f}"], parts.by_rate
+    steps = (
+        (none, parts.by_silence),
+        ("The rate is uncertain", parts.by_all_rates),
+        (show_count(signals, "signal came", "signals came"), parts.with_signals),
+        ("By changes on its site", parts.with_siblings),
+    )
+    said, last = [f"By rate and age alone: {parts.by_rate:.2f}."], parts.by_rate
     for reason, probability in steps:
         if abs(probability - last) >= NOTICED:
-            said.append(f"{reason}: {probability:.2f}")
+            said.append(f"{reason}: {probability:.2f}.")
             last = probability
-    return "; ".join(said) if len(said) > 1 else ""
+    return " ".join(said) if len(said) > 1 else ""

@@ -74,20 +74,22 @@ class Asker:
         address, held = await self._take_turn(order.url, order.host)
         if held is not None:
             return held
-        began = self.clock()
+        began, fetched = self.clock(), None
         try:
             asked = await self._permission(order.url, order.host)
             if asked is not None:
                 return asked.failure or asked if isinstance(asked, GivenBack) else asked
             fetched = await self.fetcher.fetch_while(order.url, known, self._same(order.host))
         finally:
-            self._end_turn(address, began)
+            self._end_turn(address, began, fetched)
         if 300 <= fetched.status < 400 and fetched.location and not fetched.reason:
             return await self._journey(order, fetched)
         return fetched
 
     async def elsewhere(self, order: Order, where: str) -> Fetched:
         """Something at another host that this one points to, in that host's turn; a redirect if it does not come."""
+        if host_of(where) in self.never:
+            return Fetched(where, self.clock(), 0.0, reason="scope")
         return await self._journey(order, Fetched(where, self.clock(), 0.0, status=302, location=where))
 
     def _same(self, host: str) -> Callable[[str], bool]:
@@ -132,10 +134,10 @@ class Asker:
             return "", GivenBack(addresses.later(address, now) - now)
         return address, None
 
-    def _end_turn(self, address: str, began: float) -> None:
+    def _end_turn(self, address: str, began: float, fetched: Fetched | None) -> None:
         if address and self.addresses is not None:
-            now = self.clock()
-            self.addresses.finish(address, now=now, took=now - began)
+            now, ours = self.clock(), fetched.waited if fetched is not None else 0.0
+            self.addresses.finish(address, now=now, took=max(now - began - ours, 0.0))
 
     async def _address(self, url: str, host: str) -> str:
         if self.addresses is None:
@@ -204,6 +206,7 @@ class Asker:
             url=url,
             started=fetched.started,
             took=fetched.took,  # the first host's own: the others were told of theirs
+            waited=fetched.waited,
             hops=(*fetched.hops, *got.hops),
             location=got.location or where,
             validators=Validators(),  # of another address: they must not be sent to this one
@@ -225,11 +228,11 @@ class Asker:
             if isinstance(held, Fetched):
                 return held
             if held is None:
-                began = self.clock()
+                began, got = self.clock(), None
                 try:
                     got = await self.fetcher.fetch_while(where, Validators(), self._same(host))
                 finally:
-                    self._end_turn(address, began)
+                    self._end_turn(address, began, got)
                 break
             if held.gap > LONGEST_WAIT:
                 return None

@@ -37,7 +37,9 @@ class Control:
         self.clock = clock
         self.budget_hours = budget_hours
         self.budget = engine.scheduler.budget  # outside of those hours
+        self.budget_by = ""  # what sets it, if not the settings
         self.pauses = Pauses()
+        self.paused_pages: set[str] = set()  # by their own URLs
         self._held: set[str] = set()
         self._hours: dict[str, tuple[Hours, set[str]]] = {}  # pages by the text of their hours
         self._open: dict[str, bool] = {}
@@ -62,6 +64,7 @@ class Control:
     def left(self, url: str) -> None:
         """A page is not with the engine any more."""
         self._held.discard(url)
+        self.paused_pages.discard(url)
         self._leave_hours(url)
 
     def paused(self, pauses: Pauses) -> None:
@@ -80,7 +83,7 @@ class Control:
         self.tick(self.clock())
         if rules.rules == self.engine.rules.rules:
             return
-        self.engine.rules = rules
+        self.engine.obey(rules, self.clock())
         for host in list(self._budgets):
             self._set_budget(host, rules.budget(host))
         for nth, page in enumerate(self.engine.pages()):
@@ -104,13 +107,23 @@ class Control:
                 for url in urls:
                     self._settle(url)
 
+    def outside_hours(self) -> int:
+        """How many pages wait for their hours."""
+        return sum(len(urls) for span, urls in self._hours.values() if not span.are_open(self.clock()))
+
     def budgets(self) -> list[dict[str, object]]:
-        """Hosts that have a budget of their own, and what a crawl of them has to gain."""
+        """Hosts that have a budget of their own, and what a crawl of them has to gain; then paths, and who waits."""
         engine = self.engine
-        return [
-            {"host": host, "budget": budget, "price": engine.scheduler.host_price(engine.hosts.number(host))}
+        hosts: list[dict[str, object]] = [
+            {
+                "host": host,
+                "path": "",
+                "budget": budget,
+                "price": engine.scheduler.host_price(engine.hosts.number(host)),
+            }
             for host, budget in sorted(self._budgets.items())
         ]
+        return [*hosts, *({**each, "price": None} for each in engine.purses.summary(engine.rules.rules))]
 
     def _set_rate(self, budget: float) -> None:
         if budget != self.engine.scheduler.budget:
@@ -130,6 +143,7 @@ class Control:
 
     def _settle(self, url: str) -> None:
         page = self.engine.page(url)
+        (self.paused_pages.add if page.paused else self.paused_pages.discard)(page.url)
         hold = page.paused or page.host in self.pauses.hosts or not self._are_open(page.hours)
         if hold and page.url not in self._held:
             self._held.add(page.url)

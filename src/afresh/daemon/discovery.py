@@ -1,7 +1,8 @@
 """New pages from the links of those that were fetched: cache, scope, traps, seen before?, then into the store."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from secrets import token_bytes
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,8 +21,28 @@ from afresh.frontier import (
 from afresh.types import Fetched, Page
 
 CACHE = 1 << 16  # addresses; most links of a site lead to the same few pages
-PIECE = 200  # links of a page that are looked at in one go, in about ten milliseconds
+PIECE = 200  # links of a page that are looked at in one go, in about ten milliseconds,
+PIECE_BYTES = 20_000  # and bytes of them: a link may be two thousand long
 LONGEST_WRITTEN = 200  # bytes of a link as written that is remembered so; longer ones are rare
+
+
+Item = TypeVar("Item")
+
+
+def in_pieces(items: Sequence[Item], size: Callable[[Item], int]) -> Iterator[Sequence[Item]]:
+    """Parts of a list, none of which takes long: few items, and few bytes unless a single item has more.
+
+    >>> [len(piece) for piece in in_pieces(["x" * 8_000] * 5 + ["x"] * 300, len)]
+    [2, 2, 200, 101]
+    """
+    start = held = 0
+    for nth, item in enumerate(items):
+        if nth > start and (held + size(item) > PIECE_BYTES or nth - start >= PIECE):
+            yield items[start:nth]
+            start, held = nth, 0
+        held += size(item)
+    if start < len(items):
+        yield items[start:]
 
 
 class Discovery:
@@ -76,9 +97,9 @@ class Discovery:
             return
         depth = page.depth + 1
         too_deep: set[str] = set()
-        for start in range(0, len(found.urls), PIECE):
+        for piece in in_pieces(found.urls, len):
             wanted = []
-            for url in found.urls[start : start + PIECE]:
+            for url in piece:
                 if url in self._written.settled:
                     continue
                 refusal = self._admission.scope.refusal(url, depth)

@@ -9,13 +9,14 @@ from itertools import islice
 
 from afresh.daemon.control import Control
 from afresh.daemon.discovery import Discovery
-from afresh.daemon.newcomers import Newcomers
+from afresh.daemon.newcomers import EARLY_SHARE, Newcomers
 from afresh.daemon.permits import Permits
 from afresh.daemon.pressure import Pressure
 from afresh.daemon.room import Room
 from afresh.engine import Engine
 from afresh.errors import BodyDamaged, StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
+from afresh.estimate.senders import SENDERS
 from afresh.store import PageState, Record, Store
 from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
 
@@ -139,9 +140,15 @@ class Keeper:
                 return decision
             self._enter(state, now)
             decision = self.engine.next(now)
-        if not isinstance(decision, Wait) and (state := self.newcomers.ordered()) is not None:
-            self._enter(state, now)
+        if not isinstance(decision, Wait):
+            for state in self.newcomers.ordered(early=self._is_early(decision, now)):
+                self._enter(state, now)
         return decision
+
+    def _is_early(self, order: Order, now: float) -> bool:
+        """Whether an order refreshes a copy that is younger than a round over all pages takes."""
+        current = self.engine.current(order.url)
+        return current is not None and (now - current) * self.engine.scheduler.budget < EARLY_SHARE * len(self.engine)
 
     def keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict, noise: str = "") -> None:
         """Queue what a crawl leaves behind; its body counts as held until it is durable."""
@@ -168,6 +175,7 @@ class Keeper:
             failures=self.engine.failures(url),
             learned=self.engine.learned(url),
             noise=noise,
+            urgent=self._is_urgent(before) and self.engine.comes_again(crawl),
         )
         self._newest[url] = after
         if not before.crawls and (following := self.newcomers.tried(before.page.host)) is not None:
@@ -179,6 +187,11 @@ class Keeper:
         url = before.page.url
         state = self._newest.get(url) or self._recent.get(url)
         return before.page if state is None else state.page
+
+    def _is_urgent(self, before: PageState) -> bool:
+        """Whether an operator wants the page to be crawled now, also if that was said since the fetch began."""
+        state = self._newest.get(before.page.url) or self._recent.get(before.page.url)
+        return (state or before).urgent
 
     def enter(self, url: str) -> bool:
         """Whether a page is with the engine; one that waits for its turn goes in now."""
@@ -220,6 +233,9 @@ class Keeper:
                 self.engine.tell(page, now)
                 self.control.entered(page.url)
         for url in urgent:
+            for states in (self._newest, self._recent):
+                if url in states:
+                    states[url] = replace(states[url], urgent=True)
             if self.enter(url):
                 self.engine.crawl_now(url, now)
 
@@ -227,7 +243,11 @@ class Keeper:
         """Forget a page and all that is not durable of it; its fetch may be under way."""
         self.control.left(url)
         if url in self.engine:
+            page = self.engine.page(url)
             self.engine.remove(url)
+            state = self._newest.get(url) or self._recent.get(url) or self.store.state(url)
+            if state is not None and not state.crawls and (following := self.newcomers.tried(page.host)) is not None:
+                self._enter(following, self.clock())  # its place among the pages of its host is free
         elif url in self.newcomers:
             self.newcomers.pull(url)
         elif self.store.state(url) is not None:
@@ -280,8 +300,8 @@ class Keeper:
             values["calibration"] = self.engine.calibration.to_text()
         if now == 0.0 or now - self._learned_kept >= KEEP_LEARNED:
             self._learned_kept = now
-            if self.engine.sources.learned:
-                values["sources"] = self.engine.sources.to_text()
+            if self.engine.senders.learned:
+                values[SENDERS] = self.engine.senders.to_text()
             activity = self.engine.activity
             if activity is not None and activity.learned > self._activity_kept:
                 values["activity"], self._activity_kept = activity_to_text(activity), activity.learned
@@ -322,7 +342,6 @@ class Keeper:
 
     def _enter(self, state: PageState, now: float) -> None:
         """Hand a page to the engine; one that failed before a restart stays put off."""
-        put_off = self.engine.retries.put_off
         last = next(iter(self.store.history(state.page.url, 1)), None) if state.failures else None
         self.engine.add(
             state.page,
@@ -330,8 +349,7 @@ class Keeper:
             current=state.checked,
             signals=state.signals,
             failures=state.failures,
-            gone=last is not None and last.outcome is Outcome.GONE,
-            not_before=0.0 if last is None else last.time + put_off(last.outcome, state.failures, last.reason),
+            last=last,
             learned=state.learned,
         )
         self.control.entered(state.page.url)
@@ -343,6 +361,8 @@ class Keeper:
         for state in states:
             if self.newcomers.offer(state):
                 self._enter(state, now)
+            elif state.urgent:
+                self.enter(state.page.url)
             if len(self._recent) < RECENT:
                 self._remember(state)
         if self.discovery is not None:

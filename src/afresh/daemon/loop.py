@@ -30,10 +30,11 @@ from afresh.daemon.shedding import REST_SECONDS, Shedding
 from afresh.daemon.sitemaps import Sitemaps
 from afresh.detect import Detector
 from afresh.engine import Engine
-from afresh.estimate import Calibration, Sources
+from afresh.estimate import Calibration, Senders
 from afresh.estimate.activity_kept import from_text as activity_from_text
 from afresh.fetch import Fetcher
 from afresh.frontier import Addresses
+from afresh.frontier.scope import site_of
 from afresh.store import PageState, Store, understood
 from afresh.store.messages import PAUSED, WATCHED, Edit, Pauses, of_requests, of_signals
 from afresh.types import STORE_FULL, Fetched, Order, Outcome, Request, Signal, Verdict, Wait
@@ -137,6 +138,7 @@ class Daemon:
                 clock=self.clock,
                 tell=self._tell,
                 pressure=self._pressure,
+                compete=lambda: self._keeper.newcomers.compete,
             )
         self._ended = asyncio.Event()  # no more orders: told to stop, or cannot go on
         self._settled = asyncio.Event()  # nothing is under way any more
@@ -193,7 +195,7 @@ class Daemon:
         self._restore_hosts()
         get = self.store.get
         self.engine.calibration = understood("calibration", lambda: Calibration.from_text(get("calibration")))
-        self.engine.sources = understood("sources", lambda: Sources.from_text(get("sources")))
+        self.engine.senders = understood("senders", lambda: Senders.recalled(get))
         if self.engine.activity is not None and not len(self.engine):
             width = self.engine.activity.width
             self.engine.activity = understood(
@@ -206,6 +208,7 @@ class Daemon:
         if (since := get(WATCHED)) is not None:
             self.engine.estimator.requests_since(understood(WATCHED, lambda: float(since)))
         self.control.begin()
+        await asyncio.to_thread(site_of, "example.org")  # reads the list of public suffixes, which takes a while
         self._keeper.take_in()
         if self._answers is not None:
             await self._answers.open()
@@ -264,7 +267,7 @@ class Daemon:
         if self._begun >= AT_ONCE:
             self._ask_again(0.0)
             return None
-        if not self._pressure.room(len(self._under_way)):
+        if not self._pressure.room(len(self._under_way), getattr(self.fetcher, "arriving", 0)):
             self._write_now.set()
             self._ask_again(PATIENCE)
             return None
@@ -370,10 +373,10 @@ class Daemon:
             read = await self._reader.read(before, fetched, self.clock())
             if self.discovery is not None and read.links is not None and read.met is not None:
                 # Before the crawl is queued: were that durable first, its links would not be read again after a kill.
-                for some in self.discovery.follow(before.page, fetched, read.links, read.met):
+                for nth, some in enumerate(self.discovery.follow(before.page, fetched, read.links, read.met)):
+                    if nth:
+                        await asyncio.sleep(0)  # others have a turn
                     self._keeper.welcome(some)
-                    if len(read.links.urls) > PIECE:
-                        await asyncio.sleep(0)
             if order.url not in self.engine:  # it was removed meanwhile
                 self._release(order)
                 return
@@ -424,8 +427,12 @@ class Daemon:
             self._tell(Stored(stored))
         if filled := await self._keeper.room.look():
             self._tell(filled)
+        room = self._keeper.room
         if self.discovery is not None:
-            self.discovery.closed = not self._keeper.room.for_new_pages
+            self.discovery.closed = not room.for_new_pages
+        if self.engine.without_room and room.opened():
+            while self.engine.room_again(self.clock(), PIECE, first_copies=room.for_new_pages):  # noqa: ASYNC110
+                await asyncio.sleep(0)  # others have a turn
 
     def _restore_hosts(self) -> None:
         # A clock that was wrong when this was written must not rest a host for ever.

@@ -87,7 +87,7 @@ class Permits:
     async def ask(self, url: str, fetcher: Fetcher, clock: Callable[[], float]) -> Fetched:
         """Fetch the robots.txt that rules over a page; what came of it."""
         origin = _origin(url)
-        fetched = await fetcher.fetch(origin + "/robots.txt", Validators())
+        fetched = await fetcher.fetch(origin + "/robots.txt", Validators(), beginning=LARGEST + 1)
         rules = None
         if access(fetched.status, fetched.reason) is Access.RULES:
             rules = await self._read(fetched.body)

@@ -7,8 +7,9 @@ class Pressure:
     """Counts bytes between fetching and storing.
 
     Nothing new may begin where that could lead beyond `bound`, assuming that every fetch under way brings as much as
-    the largest recent body. What such a fetch does bring is bounded by the fetcher alone. So bodies that are suddenly
-    larger may exceed the bound once, by as many as are under way. One fetch may always go.
+    the largest recent body, or what has arrived of all of them if that is more. What such a fetch does bring is bounded
+    by the fetcher alone. So bodies that are suddenly larger, and all arrive between two orders, may exceed the bound
+    once, by as many as are under way. One fetch may always go.
     """
 
     def __init__(self, bound: int) -> None:
@@ -16,11 +17,11 @@ class Pressure:
         self.held = 0
         self._largest = 0.0
 
-    def room(self, under_way: int) -> bool:
-        """Whether one more fetch may begin beside those that are under way."""
+    def room(self, under_way: int, arriving: int = 0) -> bool:
+        """Whether one more fetch may begin beside those that are under way, of which so many bytes have arrived."""
         if not self.held and not under_way:
             return True
-        return self.held + (under_way + 1) * self._largest <= self.bound
+        return self.held + max(under_way * self._largest, arriving) + self._largest <= self.bound
 
     @property
     def high(self) -> bool:

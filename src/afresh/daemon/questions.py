@@ -35,13 +35,23 @@ def questions(
             "waiting": len(keeper.newcomers),
             "budget": engine.scheduler.budget,
             "price": engine.scheduler.price,
+            "budget_spare": getattr(engine.scheduler, "spare", False),
             "freshness": None if overview.stated is None else asdict(overview.stated),
             "allowance": None if overview.allowance is None else overview.allowance.to_text(),
             "budget_hours": [{"hours": hours.text, "budget": budget} for hours, budget in control.budget_hours],
+            "budget_by": control.budget_by,
             "host_budgets": control.budgets(),
-            "paused": {"everything": control.pauses.everything, "hosts": sorted(control.pauses.hosts)},
+            "outside_hours": control.outside_hours(),
+            "paused": {
+                "everything": control.pauses.everything,
+                "hosts": sorted(control.pauses.hosts),
+                "pages": len(control.paused_pages),
+            },
             "calibration": engine.calibration.summary() if engine.calibration.statements else None,
         }
+
+    def senders(_: Mapping[str, Any]) -> list[dict[str, Any]]:
+        return engine.senders.summary()
 
     def page(arguments: Mapping[str, Any]) -> dict[str, Any]:
         url, now = str(arguments.get("url", "")), clock()
@@ -53,6 +63,8 @@ def questions(
             "url": url,
             "beliefs": asdict(engine.beliefs(url, now)),
             "current": engine.current(url),
+            "outdated": engine.is_outdated(url),
+            "urgent": keeper.state(url).urgent,
             "fresh_probability": engine.fresh_probability(url, now),
             "signals": engine.signals(url),
             "failures": engine.failures(url),
@@ -61,7 +73,12 @@ def questions(
             "due": why.due,
             "held_by": why.held_by,
             "first_crawls": why.first_crawls,
+            "ahead": why.ahead,
+            "turn": why.turn,
+            "spare": why.spare,
+            "every": why.every,
+            "host_price": engine.scheduler.host_price(engine.hosts.number(engine.page(url).host)),
             "parts": None if engine.current(url) is None else asdict(engine.freshness_parts(url, now)),
         }
 
-    return {"wake": woken, "status": status, "page": page}
+    return {"wake": woken, "status": status, "page": page, "senders": senders}

@@ -11,6 +11,7 @@ from afresh.daemon.events import Filled
 from afresh.store import Space, Store
 from afresh.store.base import EVERYTHING, NO_NEW_BODIES, NO_NEW_PAGES
 
+AGAIN_SHARE = 0.9  # of the bound: below it, pages that were put off come back even if the bound is the same
 ORDER = [EVERYTHING, NO_NEW_PAGES, NO_NEW_BODIES]  # less and less
 
 
@@ -23,6 +24,7 @@ class Room:
         self._space = store.space()
         self._refused = EVERYTHING  # the least that was taken in since the last look
         self._told = EVERYTHING
+        self._opened_at: int | None = None  # the bound when pages last came back
 
     @property
     def for_new_pages(self) -> bool:
@@ -34,6 +36,16 @@ class Room:
         """Whether there is room for anything that was fetched."""
         return self._takes() != NO_NEW_BODIES
 
+    def opened(self) -> bool:
+        """Whether pages that were put off should come back: after a start, at another bound, or if much is free again.
+
+        A store that is nearly full would let one of them in, and refuse the others at the cost of the budget.
+        """
+        if not self.for_bodies:
+            return False
+        before, self._opened_at = self._opened_at, self._space.bound
+        return before != self._space.bound or self._space.used + self.waiting < AGAIN_SHARE * self._space.bound
+
     def _takes(self) -> str:
         """What is taken in once all is written that waits; were it not compressed, to be on the safe side."""
         if not self._space.bound:
@@ -44,7 +56,7 @@ class Room:
 
     async def look(self) -> Filled | None:
         """Look again after something was written; what to tell if other things are taken in than before."""
-        if not self._space.bound:
+        if not self._space.bound and not self.store.max_bytes:
             return None
         self._space = await asyncio.to_thread(self.store.space)
         takes, self._refused = max(self._refused, self._space.takes, key=ORDER.index), EVERYTHING

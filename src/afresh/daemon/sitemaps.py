@@ -6,12 +6,14 @@ that an index of thousands delays the pages and does not starve them.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 from afresh.daemon.agenda import Agenda, Known
 from afresh.daemon.asking import Asker, GivenBack
-from afresh.daemon.discovery import Discovery
+from afresh.daemon.discovery import Discovery, in_pieces
+from afresh.daemon.effort import rest_for
 from afresh.daemon.events import Listed
 from afresh.daemon.permits import Permits
 from afresh.daemon.pressure import Pressure
@@ -26,7 +28,6 @@ from afresh.types import Fetched, Order, Outcome, Page, Signal
 SOURCE = "sitemap"  # of the signals
 MOST = 100_000  # of all hosts together; those of the host that was met first are forgotten, and found again
 SLACK = 300.0  # seconds that a publisher's clock may be ahead of ours
-BATCH = 500  # addresses taken in before others get their turn
 
 _SPOILED = {
     "too_large": f"It is larger than {LARGEST >> 20} MiB; the rest was left out.",
@@ -53,6 +54,7 @@ class Sitemaps:
         clock: Callable[[], float],
         tell: Callable[[Listed], None] = lambda event: None,
         pressure: Pressure | None = None,
+        compete: Callable[[], bool] = lambda: False,
     ) -> None:
         self.asker = asker
         self.permits = permits
@@ -62,6 +64,7 @@ class Sitemaps:
         self.clock = clock
         self.tell = tell
         self.pressure = pressure or Pressure(LARGEST)
+        self.compete = compete  # whether several sites do: then a host rests for what its sitemap costs us, too
         self._agendas: dict[str, Agenda] = {}  # by host
         self._count = 0
         self._one_at_a_time = asyncio.Lock()  # what is being read is in memory whole
@@ -102,9 +105,14 @@ class Sitemaps:
             )
         known.answered(verdict.outcome, verdict.validators, now)
         if verdict.outcome in (Outcome.NEW, Outcome.CHANGED):
-            await self._read(order.host, known, fetched)
+            named = await self._read(order.host, known, fetched)
+            if self.compete():
+                rest = max(rest, rest_for(len(fetched.body), named))
         elif not verdict.outcome.refreshed:
-            self.tell(Listed(known.url, now, problem=f"It could not be fetched: {verdict.reason}."))
+            problem = f"It could not be fetched: {verdict.reason}."
+            if host_of(known.url) in self.asker.never:
+                problem = "It was not fetched: its host is never to be crawled (crawl.never)."
+            self.tell(Listed(known.url, now, problem=problem))
         return rest
 
     def _due(self, order: Order) -> Known | None:
@@ -130,8 +138,8 @@ class Sitemaps:
         while self._count > MOST and len(self._agendas) > 1:
             self._count -= len(self._agendas.pop(next(iter(self._agendas))))
 
-    async def _read(self, host: str, known: Known, fetched: Fetched) -> None:
-        """Make pages, further sitemaps and signals of what was fetched."""
+    async def _read(self, host: str, known: Known, fetched: Fetched) -> Iterator[str]:
+        """Make pages, further sitemaps and signals of what was fetched; the addresses that it names."""
         async with self._one_at_a_time:
             said = await asyncio.to_thread(_read_body, fetched.body)
         resolve = Resolver(fetched.location or known.url)
@@ -139,15 +147,19 @@ class Sitemaps:
         hosts = {host, host_of(known.url)}
         origins = tuple(f"{scheme}://{name}/" for name in hosts for scheme in ("http", "https"))
 
-        def own(entries: tuple[Entry, ...]) -> dict[str, float | None]:
+        def own(entries: Iterable[Entry]) -> dict[str, float | None]:
             moments = {resolve(entry.url): entry.lastmod for entry in entries}
             return {url: moment for url, moment in moments.items() if url is not None and url.startswith(origins)}
 
+        children: dict[str, float | None] = {}
+        for piece in in_pieces(said.children, _length):
+            children |= own(piece)
+            await asyncio.sleep(0)
         if said.children and (agenda := self._agendas.get(host)) is not None:
-            self._named(agenda, own(said.children), known, all_of_them=not said.problem)
+            self._named(agenda, children, known, all_of_them=not said.problem)
         found = signals = 0
-        for start in range(0, len(said.entries), BATCH):
-            pages, now = own(said.entries[start : start + BATCH]), self.clock()
+        for piece in in_pieces(said.entries, _length):
+            pages, now = own(piece), self.clock()
             new = self.discovery.listed(list(pages), now)
             self.welcome(new)
             found += len(new)
@@ -155,6 +167,7 @@ class Sitemaps:
             await asyncio.sleep(0)
         entries = len(said.entries) + len(said.children)
         self.tell(Listed(known.url, self.clock(), entries, found, signals, said.problem))
+        return (entry.url for entry in chain(said.entries, said.children))
 
     def _hear(self, url: str, changed: float | None, now: float) -> bool:
         """Raise a signal if the page is said to be newer than its copy, and nobody said so before."""
@@ -164,6 +177,10 @@ class Sitemaps:
         if current is None or changed <= current or self.engine.signals(url):
             return False
         return self.engine.observe(Signal(url, now, SOURCE))
+
+
+def _length(entry: Entry) -> int:
+    return len(entry.url)
 
 
 def _read_body(body: bytes) -> Sitemap:

@@ -36,10 +36,23 @@ class Rules:
     drop: tuple[str, ...] = ()
     compare: str = "text"  # or "bytes"
     parts: Parts = field(init=False, repr=False, compare=False)
+    without_keep: Parts = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # A selector that cannot be read would silently empty every page of the site.
         object.__setattr__(self, "parts", compile_selectors(self.keep, self.drop))
+        object.__setattr__(self, "without_keep", compile_selectors((), self.drop))
+
+    def keeps_nothing_of(self, body: bytes, content_type: str) -> bool:
+        """Whether what is to be kept is nowhere on a page, which is then compared as if nothing had been said.
+
+        >>> Rules(keep=("main",)).keeps_nothing_of(b"<p>Hello", "text/html")
+        True
+        """
+        if not self.keep or self.compare == "bytes" or not _is_html(content_type):
+            return False
+        page = read(body, content_type, selectors=self.parts)
+        return page.whole and not len(page)
 
 
 NO_RULES = Rules()
@@ -59,6 +72,10 @@ class Detector:
 
     def __init__(self, rules: Mapping[str, Rules] | None = None) -> None:
         self.rules = dict(rules or {})
+
+    def rules_of(self, host: str) -> Rules:
+        """What counts on a host."""
+        return self.rules.get(host) or self.rules.get(host.partition(":")[0]) or NO_RULES
 
     def look(
         self,
@@ -86,7 +103,7 @@ class Detector:
         if status not in (200, 203):
             outcome = _OUTCOMES.get(status, Outcome.MOVED if 300 <= status < 400 else Outcome.FAILED)
             return Look(Verdict(outcome, reason=f"status_{status}"))
-        rules = self.rules.get(host) or self.rules.get(host.partition(":")[0]) or NO_RULES
+        rules = self.rules_of(host)
         validators = replace(fetched.validators, fingerprint=mark(fetched.body))
         if validators.fingerprint == known.fingerprint:
             return Look(Verdict(Outcome.UNCHANGED, validators=validators, reason=SAME_BYTES))
@@ -113,9 +130,11 @@ def _beside(
     copy: Copy, fetched: Fetched, changed: Verdict, rules: Rules, wanted: Wanted, watched: Iterable[int]
 ) -> Look:
     """What was fetched beside the copy; `changed` is the verdict if nothing speaks against it."""
-    before, page = read_both(
-        (copy.body, copy.content_type), (fetched.body, fetched.content_type), wanted=wanted, selectors=rules.parts
-    )
+    old, new = (copy.body, copy.content_type), (fetched.body, fetched.content_type)
+    before, page = read_both(old, new, wanted=wanted, selectors=rules.parts)
+    if rules.keep and page.whole and before.whole and not len(page) and not len(before):
+        # What is to be kept is nowhere, on a page of another layout or after a new design: all of it counts.
+        before, page = read_both(old, new, wanted=wanted, selectors=rules.without_keep)
     if not page.whole or not before.whole:
         return Look(replace(changed, reason=TOO_COMPLEX), page=page)
     if not len(page) and not len(before):  # neither shows any text: a frame set, or a page made by a script

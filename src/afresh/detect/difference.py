@@ -73,11 +73,7 @@ def difference(old: Document, new: Document, watched: Iterable[int] = ()) -> Dif
 
     olds, news = align.align(old.marks, new.marks)
     total = len(old.text) + len(new.text)
-    keys = np.array(sorted(set(watched)), np.uint64)
-    weights = np.zeros(len(keys), np.int64)
-    if len(keys):
-        align.weigh(new.spans, new.marks, keys, weights)
-    present = frozenset(keys[weights > 0].tolist())
+    present = frozenset(key for key, weight in _weighed(watched, new).items() if weight)
     if len(olds) + len(news) > MAX_BLOCKS:
         words = align.differing(old.text, old.spans, olds, new.text, new.spans, news)
         return Difference(olds, news, total, words, None, present)
@@ -110,12 +106,21 @@ def _spots(old: Document, olds: NDArray[np.int64], new: Document, news: NDArray[
             group.blocks[side].append(block)
             group.marks[side] = (group.marks[side] + mark) & _WORD
             group.weight += size
-    keys = np.array(sorted({key for key, _ in groups}), np.uint64)
-    weights = np.zeros(len(keys), np.int64)
-    for page in (old, new):
-        align.weigh(page.spans, page.marks, keys, weights)
-    standing = dict(zip(keys.tolist(), weights.tolist(), strict=True))
+    standing = _weighed((key for key, _ in groups), old, new)
     return {key: _spot(key, sort, group, old, new, standing[key]) for (key, sort), group in groups.items()}
+
+
+def _weighed(asked: Iterable[int], *pages: Document) -> dict[int, int]:
+    """How many bytes of text stand at each of some keys, on some pages together."""
+    from afresh.detect import align
+
+    keys = sorted(set(asked))
+    if not keys:
+        return {}
+    sorted_keys, weights = np.array(keys, np.uint64), np.zeros(len(keys), np.int64)
+    for page in pages:
+        align.weigh(page.spans, page.marks, sorted_keys, weights)
+    return dict(zip(keys, weights.tolist(), strict=True))
 
 
 def _spot(key: int, sort: str, group: _Group, old: Document, new: Document, standing: int) -> Spot:

@@ -9,20 +9,22 @@ A spot is noise when all of this holds:
 - all that stands there differed each time: of a list of headlines most stay when one is added;
 - often nothing else differed but spots like it: a page whose text changes with its top line is news;
 - it is a small part of the page (`MAX_SHARE`): where half of a page differs each time, that is what the page is for;
-- and there is a sign that it is not merely a page that is looked at too seldom: it differed within the hour several
-  times, or its number grew each time as that of a clock does, or it holds a token (`MIN_TURNS`), or an earlier text
-  came back, or it does so on several pages of the host, or it has gone on for long.
+- and there is a sign that it is not merely a page that is looked at too seldom: it differed soon, several
+  times (`MIN_SOON`), or its number grew or fell each time as that of a clock does, or its text is of a kind that
+  machines write (`detect.kinds`), or an earlier text came back, or it does so on several pages of the host, or it has
+  gone on for long.
 
 Where nothing but words with digits differ, only that is noise: if another word of the block changes, that is heard.
 What stops to differ is heard again (`OFF`).
 """
 
 import json
-import re
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
 from afresh.detect.difference import TEXT, Difference, Spot
+from afresh.detect.kinds import is_of_machine
 
 FADING = 0.875  # what a comparison counts for when the next one comes: about the last eight count
 ON, OFF = 0.7, 0.5  # share of comparisons at which a spot differed: where noise begins, and where it ends
@@ -33,13 +35,11 @@ MANY_VISITS = 8  # comparisons after which no further sign is needed
 ALONE = 1 / 3  # of the comparisons at which it differed, share at which nothing else did but its like
 MAX_SHARE = 0.25  # of the text of a page that may be noise
 MIN_GREW = 4  # times in a row that the number of a clock or counter grew, the first look included
-SOON, MIN_SOON = 3600.0, 3  # seconds between two looks, and how often it must have differed within them
-MIN_TURNS = 4  # of letters and digits in a word that counts as a token
+SOON, SELDOM = 3600.0, 86_400.0  # seconds between two looks: differing within an hour tells most, from a day on least
+MIN_SOON = 3.0  # times that it must have differed within the hour; from a day on, a look counts for `LEAST_SOON`
+LEAST_SOON = MIN_SOON / MANY_VISITS
 MAX_HABITS = 16  # spots that are remembered of a page, and as many of a host
 MAX_RECENT = 6  # texts of a spot that are remembered by their marks
-
-_LONG_WORD = re.compile(r"[0-9A-Za-z_-]{12,}")
-_TURN = re.compile(r"[0-9]+[A-Za-z]+|[A-Za-z]+[0-9]+")
 
 
 @dataclass(slots=True)
@@ -53,9 +53,9 @@ class Habit:
     seen: float = 0.0
     differed: float = 0.0
     alone: float = 0.0  # times at which it differed and nothing else did but its like
-    soon: int = 0  # times at which it differed within the hour
+    soon: float = 0.0  # times at which it differed, each counting by how soon it did (`_telling`)
     number: int = 0  # of the latest text
-    grew: int = 0  # times in a row that it was larger than before
+    grew: int = 0  # times in a row that it was larger than before; below 0, that it was smaller
     back: int = 0  # times at which an earlier text came back
     recent: list[int] = field(default_factory=list)  # marks of the latest texts
     pages: list[int] = field(default_factory=list)  # marks of pages where it differed, up to `MIN_PAGES`
@@ -170,12 +170,31 @@ def _is_small(spot: Spot | None, found: Difference | None) -> bool:
 def _note(habit: Habit, spot: Spot, elapsed: float | None) -> None:
     """What a spot looked like when it differed."""
     habit.sample, habit.place = spot.sample, spot.place
-    habit.soon += elapsed is not None and elapsed <= SOON
-    habit.grew = habit.grew + 1 if spot.number > habit.number else 0
+    habit.soon += _telling(elapsed)
+    habit.grew = _run(habit.grew, spot.number - habit.number)
     habit.number = spot.number
     habit.back += spot.mark in habit.recent
     earlier = habit.recent or [spot.was]
     habit.recent = [*(each for each in earlier if each != spot.mark), spot.mark][-MAX_RECENT:]
+
+
+def _telling(elapsed: float | None) -> float:
+    """How much it tells that a spot differed so long after the look before: what is news seldom comes so soon.
+
+    >>> [round(_telling(hours * 3600.0), 2) for hours in (0.1, 1, 5, 24, 100)]
+    [1.0, 1.0, 0.68, 0.38, 0.38]
+    """
+    if elapsed is None:
+        return LEAST_SOON
+    late = math.log(max(elapsed, SOON) / SOON) / math.log(SELDOM / SOON)
+    return 1.0 - (1.0 - LEAST_SOON) * min(late, 1.0)
+
+
+def _run(before: int, by: int) -> int:
+    """How often in a row a number grew (or, below 0, shrank), now that it has changed by so much."""
+    if by == 0:
+        return 0
+    return max(before, 0) + 1 if by > 0 else min(before, 0) - 1
 
 
 def _look(habit: Habit, differs: bool) -> None:
@@ -189,28 +208,18 @@ def _settle(habit: Habit, now: float, *, small: bool = True, of_host: bool = Fal
     rotates = habit.sort == TEXT and habit.back >= 2
     if habit.since is not None:
         if habit.rate < (ROTATING_OFF if rotates else OFF) or not small:
-            habit.since, habit.visits, habit.soon, habit.grew, habit.back, habit.pages = None, 0, 0, 0, 0, []
+            habit.since, habit.visits, habit.soon, habit.grew, habit.back, habit.pages = None, 0, 0.0, 0, 0, []
         return
     if habit.rate < (ROTATING_ON if rotates else ON) or habit.alone < ALONE * habit.differed or not small:
         return
     if of_host:
         shown = habit.visits >= MIN_HOST_VISITS and len(habit.pages) >= MIN_PAGES
     else:
-        telling = habit.back > 0 if habit.sort == TEXT else habit.grew >= MIN_GREW or _is_token(habit.sample)
-        sign = telling or habit.soon >= MIN_SOON or habit.visits >= MANY_VISITS
+        sign = habit.back > 0 if habit.sort == TEXT else abs(habit.grew) >= MIN_GREW or is_of_machine(habit.sample)
+        sign = sign or habit.soon >= MIN_SOON or habit.visits >= MANY_VISITS
         shown = habit.visits >= MIN_VISITS and sign
     if shown:
         habit.since = now
-
-
-def _is_token(text: str) -> bool:
-    """Whether a text holds a word that nobody reads: a long one of letters and digits in turns, such as a request's
-    number or a session's name.
-
-    >>> _is_token("Request 3fa9c81b77d20e4a"), _is_token("12,345,678,901 views of Chapter12")
-    (True, False)
-    """
-    return any(len(_TURN.findall(word)) >= MIN_TURNS for word in _LONG_WORD.findall(text))
 
 
 def ignored(found: Difference, *known: Iterable[int]) -> frozenset[int]:

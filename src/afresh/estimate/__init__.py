@@ -4,7 +4,7 @@ Every finished crawl says of one interval whether the page changed in it; every 
 From these an estimator states beliefs, which the scheduler turns into crawl values. `grid` is the plain one: the whole
 posterior of every page, and the reference for faster ones. `online` is for many pages: compiled, 72 bytes a page,
 priors shared by kin; `Learner` puts it behind the engine's interface. `activity` tells of pages that change together,
-`sources` what a signal of each source is worth. `likelihood` fits a whole history at once, and `counting` holds what is
+`senders` what a signal of each sender is worth. `likelihood` fits a whole history at once, and `counting` holds what is
 done elsewhere, for comparison.
 """
 
@@ -16,7 +16,7 @@ from afresh.estimate.calibration import Calibration, Reliability
 from afresh.estimate.grid import Grid
 from afresh.estimate.kin import branches_of, kin_of
 from afresh.estimate.likelihood import Fit, fit_change
-from afresh.estimate.sources import Sources
+from afresh.estimate.senders import Senders
 
 if TYPE_CHECKING:
     from afresh.estimate.learner import Learner
@@ -29,7 +29,7 @@ __all__ = [
     "Grid",
     "Learner",
     "Reliability",
-    "Sources",
+    "Senders",
     "branches_of",
     "fit_change",
     "kin_of",

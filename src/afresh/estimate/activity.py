@@ -30,6 +30,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh.checks import MAX_MOMENT, number
+from afresh.estimate.base import bounded
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Number = TypeVar("Number", float, NDArray[np.float64])
@@ -44,6 +47,8 @@ DRAWN = (
     0.2  # changes' worth by which a branch's ratio is drawn towards its parent's; it says about as much there in all
 )
 KNOWN_AT_FIRST = 0.5  # changes' worth of trust in the wider branch, while nothing is known about a branch itself
+MIN_WIDTH = 1e-6  # seconds of a slice: slices have whole numbers
+MAX_STALE = 1e6  # x in exp(−x)
 SHORTEST = 1e-9  # seconds: an interval that says nothing
 FIRST_ODDS = -2.0  # nats: that pages change together has to show
 FIRST_FOLDER_ODDS = 0.0  # nats: that folders foretell more than their host
@@ -55,6 +60,15 @@ MOST_TONE = 1.5
 USUAL_FADE = 0.998  # a crawl: what is usual is that of about the last five hundred
 LEVELS = ("odds", "tone", "tone_known", "usual", "folder_odds")  # what is known of a host as a whole
 SWEEP = 2.0  # how stale one sweep leaves copies, as x in exp(−x): it changes some nine pages in ten
+
+
+def slice_width(typical_rate: float) -> float:
+    """Seconds that a slice covers where pages are visited about so often; a collection without a budget has long ones.
+
+    >>> slice_width(1 / 1600), slice_width(1e-15)
+    (100.0, 1000000000000.0)
+    """
+    return min(1.0 / (SLICES_PER_ROUND * typical_rate), MAX_MOMENT)
 
 
 class Activity:
@@ -74,9 +88,7 @@ class Activity:
     """
 
     def __init__(self, *, width: float) -> None:
-        if not 0 < width < math.inf:
-            raise ValueError(f"width must be a positive number of seconds, not {width}")
-        self.width = width
+        self.width = width = number("width", width, least=MIN_WIDTH, most=MAX_MOMENT)
         self._numbers: dict[str, int] = {}
         self.found = np.zeros((16, SLICES))
         self.expected = np.zeros((16, SLICES))
@@ -111,6 +123,7 @@ class Activity:
 
     def stretched(self, branches: tuple[int, ...], since: float, now: float) -> float:
         """Seconds between two moments, as long as what happened in them on the branches made them."""
+        since, now = bounded("since", since), bounded("now", now)
         if not since < now:
             return 0.0
         host = branches[0]
@@ -125,6 +138,11 @@ class Activity:
         >>> round(activity.fresh(activity.branches(("example.com",)), 0.0, 7200.0, expected=0.5), 2)
         0.61
         """
+        since, now, expected = (
+            bounded("since", since),
+            bounded("now", now),
+            min(number("expected", expected), MAX_STALE),
+        )
         if not since < now:
             return math.exp(-expected)
         host, rate = branches[0], expected / (now - since)
@@ -175,7 +193,9 @@ class Activity:
     ) -> None:
         """A crawl of a page on these branches: by the estimator it had become `expected` stale by time alone, and
         `told` by signals (both as x in exp(−x)), and had or had not changed."""
-        if not now - since > SHORTEST or not math.isfinite(expected + told):
+        since, now = bounded("since", since), bounded("now", now)
+        expected, told = min(number("expected", expected), MAX_STALE), number("told", told, least=-math.inf)
+        if not now - since > SHORTEST:
             return
         self._kept = None
         self.learned += 1
@@ -184,7 +204,7 @@ class Activity:
             self._bring_up(branch, first + len(spans) - 1)
         rate, host = max(expected, 1e-9) / (now - since), branches[0]
         sure, alone = _sure(self.odds[host]), rate * (now - since)
-        told = min(told, 50.0)
+        told = min(max(told, 0.0), 50.0)
         self._learn_folders(branches, first, spans, before, rate, told, changed)
         ratios, doubts = self._mixed_ratios(branches, first, len(spans))
         together = _averaged(rate * (before + float(spans @ ratios)), float((rate * spans) ** 2 @ doubts))
@@ -270,7 +290,8 @@ class Activity:
         >>> activity.width
         4.0
         """
-        while 2.0 * SLICES_PER_ROUND * self.width < round_time < math.inf:
+        round_time = number("round_time", round_time, infinite=True)
+        while 2.0 * SLICES_PER_ROUND * self.width < round_time <= MAX_MOMENT:
             self._kept, self.width, newest = None, 2.0 * self.width, self.newest // 2
             slices = newest[:, None] - np.arange(SLICES)
             found, expected = np.zeros_like(self.found), np.zeros_like(self.expected)

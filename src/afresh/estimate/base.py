@@ -1,12 +1,43 @@
 """What the engine asks of an estimator."""
 
-from typing import Protocol
+import math
+from typing import Any, Protocol
 
-from afresh.checks import number
+from afresh.checks import MAX_MOMENT, number, require_kinds
 from afresh.types import Beliefs, Importance
 
 # How what a `Learner` has learned of a page begins; the first byte counts what its sums have meant.
 BY_LEARNER = b"\x03afresh"
+
+
+MAX_RATE = 1e30  # a second, of requests: schedulers take no more
+MAX_TYPICAL, MIN_TYPICAL = 1e15, 1e-30  # a second
+
+
+def checked_rate(rate: Any) -> float:
+    """The typical rate, if beliefs on either side of it can be reckoned with."""
+    return number("typical_rate", rate, least=MIN_TYPICAL, most=MAX_TYPICAL)
+
+
+def check_wanted(importance: Importance | None, popularity: float | None) -> None:
+    """ConfigError if what an operator says of a page is not a number that can be used."""
+    if importance is not None:
+        require_kinds((importance, Importance, "importance"))
+        number("importance", importance.value, most=MAX_RATE)
+    if popularity is not None:
+        number("popularity", popularity, most=MAX_RATE)
+
+
+def amount(name: str, value: Any) -> float:
+    """A number of any size that a stranger may have sent, for others to bound; NaN is nothing."""
+    if type(value) is float:
+        return 0.0 if math.isnan(value) else value
+    return number(name, value, least=-math.inf, infinite=True)
+
+
+def bounded(name: str, moment: Any) -> float:
+    """A moment; the last or the first one for those beyond, which strangers may have sent."""
+    return min(max(number(name, moment, least=-math.inf), -MAX_MOMENT), MAX_MOMENT)
 
 
 def typical_rate(budget: float, pages: int) -> float:
@@ -17,7 +48,7 @@ def typical_rate(budget: float, pages: int) -> float:
     >>> typical_rate(2.0, 1000)
     0.002
     """
-    return max(number("budget", budget), 1e-12) / max(number("pages", pages), 1)
+    return max(number("budget", budget, most=MAX_TYPICAL), 1e-12) / max(number("pages", pages, most=1e15), 1)
 
 
 class Estimator(Protocol):
@@ -52,7 +83,7 @@ class Estimator(Protocol):
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
 
     def signalled(self, slot: int, count: float = ..., now: float | None = ...) -> None:
-        """A hint arrived; one of a poor source counts as less than one."""
+        """A hint arrived; one of a poor sender counts as less than one."""
 
     def requested(self, slot: int, count: float = ..., now: float | None = ...) -> None:
         """Somebody asked for the page."""

@@ -9,6 +9,9 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from afresh.checks import number
+from afresh.errors import ConfigError
+
 BINS = 10
 MEMORY = 100_000.0  # statements; older ones fade, so that what was said before anything was known is forgotten
 
@@ -33,17 +36,14 @@ class Calibration:
     """
 
     def __init__(self, *, memory: float = MEMORY) -> None:
-        if not memory >= 1:
-            raise ValueError(f"memory must be at least one statement, not {memory}")
-        self.memory = float(memory)
+        self.memory = number("memory", memory, least=1.0, infinite=True)  # statements
         self._bins = [[0.0, 0.0, 0.0] for _ in range(BINS)]  # statements, sum of stated, fresh
         self._square = 0.0
         self._weight = 1.0  # of the newest statement; grows instead of all older ones shrinking
 
     def add(self, probability: float, fresh: bool) -> None:
         """A statement, and whether it came true."""
-        if not 0.0 <= probability <= 1.0:
-            raise ValueError(f"probability must lie between 0 and 1, not {probability}")
+        probability = number("probability", probability, most=1.0)
         self._weight *= 1.0 + 1.0 / self.memory
         cell = self._bins[min(int(probability * BINS), BINS - 1)]
         for nth, amount in enumerate((1.0, probability, float(fresh))):
@@ -96,7 +96,7 @@ class Calibration:
             made = cls(memory=float(found["memory"]))
             made._bins = [_cell(cell) for cell in found["bins"]]
             made._square = _amount(found["square"])
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, ConfigError):
             return cls()
         return made if len(made._bins) == BINS else cls()
 

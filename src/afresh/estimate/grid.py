@@ -13,6 +13,9 @@ from math import exp, inf, log, sqrt
 import numpy as np
 import numpy.typing as npt
 
+from afresh.checks import moment, number, require_kinds, whole
+from afresh.errors import ConfigError
+from afresh.estimate.base import MAX_RATE, amount, bounded, check_wanted, checked_rate
 from afresh.estimate.popularity import Popularity
 from afresh.estimate.requests import MEMORY as REQUESTS
 from afresh.estimate.requests import faded, ordinary_share, request_rate
@@ -31,6 +34,7 @@ LEAST_GUESS = 1e-6  # against the likeliest rate: pages far faster than typical 
 PRIOR_PAGES = 2.0  # how many pages' worth the first guess weighs
 SHORTEST_WATCH = 0.01  # typical intervals; a first signal right after the start does not mean signals without end
 SIGNAL_WEIGHTS = np.concatenate([[0.0], np.geomspace(0.05, 10.0, 20)])
+MAX_ELAPSED, MAX_SIGNALS, MAX_REQUESTS = 1e15, 1e9, 1e15
 _HEADER = struct.Struct("<8d")
 _OLD_HEADER = struct.Struct("<6d")  # before requests faded
 _UNSEEN = bytes(4 * POINTS)  # the likelihoods of a page that was never observed, as they are kept
@@ -59,7 +63,7 @@ class Grid:
     """
 
     def __init__(self, *, typical_rate: float = 1 / 86400) -> None:
-        self.typical_rate = typical_rate
+        self.typical_rate = typical_rate = checked_rate(typical_rate)
         self.rates = typical_rate * np.logspace(-DECADES, DECADES, POINTS)
         guess = (self.rates / typical_rate) ** PRIOR_SHAPE * np.exp(-PRIOR_SHAPE * self.rates / typical_rate)
         guess = np.maximum(guess, LEAST_GUESS * guess.max())
@@ -86,6 +90,9 @@ class Grid:
         kin: tuple[str, ...] = (),
     ) -> None:
         """Start to learn about a page, or go on from what `learned` of it before; kin matter for requests."""
+        slot, now = whole("slot", slot), moment("now", now)
+        require_kinds((learned, bytes, "learned"))
+        check_wanted(importance, popularity)
         page = _Page(added=now, asked=now)
         if learned:
             self._restore(page, learned)
@@ -99,16 +106,24 @@ class Grid:
 
     def told(self, slot: int, *, importance: Importance | None, popularity: float | None) -> None:
         """The operator says something else of the page from now on."""
-        page = self._pages[slot]
+        check_wanted(importance, popularity)
+        page = self._known(slot)
         page.importance, page.popularity = importance, 1.0 if popularity is None else popularity
 
     def requests_since(self, moment: float) -> None:
         """Requests are counted since this moment, also those of pages that were added later."""
+        moment = bounded("moment", moment)
         before, self._counted_since = self._counted_since, min(self._counted_since, moment)
         for page in self._pages.values():  # their groups were watched for longer, too
             was, requests = min(page.added, before), page.requests
             self._popularity.remove(page.group, page.asked, since=was, requests=requests)
             self._popularity.add(page.group, page.asked, since=self._since(page), requests=requests)
+
+    def _known(self, slot: int) -> _Page:
+        page = self._pages.get(slot)
+        if page is None:
+            raise ConfigError(f"slot must be one that was added, not {slot!r:.40}.", hint="Add the page first.")
+        return page
 
     def _since(self, page: _Page) -> float:
         return min(page.added, self._counted_since)
@@ -149,7 +164,9 @@ class Grid:
 
     def crawled(self, slot: int, *, elapsed: float, signals: float, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
-        page = self._pages[slot]
+        page = self._known(slot)
+        elapsed = min(number("elapsed", elapsed), MAX_ELAPSED)
+        signals = min(number("signals", signals), MAX_SIGNALS)
         if signals:
             silent = self._silent_rate(page)[0] * elapsed
             self._signal_likelihood += _log_probability(silent + SIGNAL_WEIGHTS * signals, changed)
@@ -166,11 +183,14 @@ class Grid:
 
     def signalled(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
         """A hint arrived."""
-        self._pages[slot].signals += count
+        self._known(slot).signals += min(max(amount("count", count), 0.0), MAX_SIGNALS)
+        if now is not None:
+            bounded("now", now)
 
     def requested(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
         """Somebody asked for the page."""
-        page = self._pages[slot]
+        page = self._known(slot)
+        count, now = min(max(amount("count", count), 0.0), MAX_REQUESTS), None if now is None else bounded("now", now)
         if now is not None and now > page.asked:
             page.requests = faded(page.requests, now - page.asked, REQUESTS.slow)
             page.burst = faded(page.burst, now - page.asked, REQUESTS.fast)
@@ -184,7 +204,7 @@ class Grid:
 
     def beliefs(self, slot: int, now: float) -> Beliefs:
         """What is believed of the page now."""
-        page = self._pages[slot]
+        page, now = self._known(slot), bounded("now", now)
         watched = max(now - page.added, 0.0)
         # The signal rate γ is counted; b = log(γ/ν) then splits it into false signals and signalled changes.
         signal_rate = page.signals / (watched + SHORTEST_WATCH / self.typical_rate)
@@ -202,7 +222,8 @@ class Grid:
 
     def fresh_probability(self, slot: int, elapsed: float, signals: float) -> float:
         """How likely a copy of this age is to be current, over all rates that the page may have."""
-        posterior = self._posterior(self._pages[slot])
+        posterior = self._posterior(self._known(slot))
+        elapsed, signals = max(number("elapsed", elapsed, least=-inf), 0.0), number("signals", signals)
         fresh = float(posterior @ np.exp(-self.rates * elapsed - self._signal_weight * signals))
         return min(fresh, 1.0)
 
@@ -258,7 +279,7 @@ class Grid:
             self._popularity.average(page.group, now),
             popularity=page.popularity,
         )
-        return rate if page.importance is None else page.importance.of(rate)
+        return min(rate if page.importance is None else page.importance.of(rate), MAX_RATE)
 
 
 def _shape(gap: float) -> float:

@@ -1,10 +1,12 @@
 """The estimator that the live engine uses: `online` behind the small interface of `base`."""
 
+from math import inf
+
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.checks import number
-from afresh.estimate.base import BY_LEARNER
+from afresh.checks import moment, number, require_kinds, whole
+from afresh.estimate.base import BY_LEARNER, MAX_RATE, amount, bounded, check_wanted, checked_rate
 from afresh.estimate.online import (
     DEFAULT_MEMORY,
     GLANCES,
@@ -26,6 +28,9 @@ from afresh.types import Beliefs, Importance
 MOST_GROUPS = 65_536
 MAX_REQUESTS = 1e15  # in one piece of evidence; more would not fit into what is kept of a page
 MAX_SIGNALS = 1e9
+MAX_WATCHED = 1e15  # seconds that a page was watched: no moment is later, whatever a sender says
+MIN_MEMORY = 1e-6  # typical intervals
+MAX_SLOT = 1_000_000_000
 MAX_KEPT = 1e30  # of any number in what is kept of a page
 _MARK = BY_LEARNER
 _OLD_BYTES = 64  # of a page, before signals faded
@@ -47,7 +52,8 @@ class Learner:
         memory: float = DEFAULT_MEMORY,
         requests: Memory = MEMORY,
     ) -> None:
-        self.typical_rate = typical_rate = number("typical_rate", typical_rate, above=True)
+        self.typical_rate = typical_rate = checked_rate(typical_rate)
+        memory = number("memory", memory, least=MIN_MEMORY, infinite=True)
         self.table = new_table(0, typical_rate=typical_rate, now=0.0, memory=memory)
         self._groups: dict[str, int] = {}
         self._room = self.table.groups  # for more groups than there are
@@ -72,6 +78,8 @@ class Learner:
         kin: tuple[str, ...] = (),
     ) -> None:
         """Start to learn about a page, or go on from what `learned` of it before; `kin` names its groups."""
+        slot, now = whole("slot", slot, most=MAX_SLOT), moment("now", now)
+        require_kinds((learned, bytes, "learned"))
         self._make_room(slot)
         record = np.zeros(1, PAGE)
         record["since"] = now
@@ -99,6 +107,7 @@ class Learner:
 
     def told(self, slot: int, *, importance: Importance | None, popularity: float | None) -> None:
         """The operator says something else of the page from now on."""
+        check_wanted(importance, popularity)
         self._given.pop(slot, None)
         self._reported.pop(slot, None)
         if importance is not None:
@@ -108,6 +117,8 @@ class Learner:
 
     def crawled(self, slot: int, *, elapsed: float, signals: float, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
+        slot = self._known(slot)
+        elapsed, signals = number("elapsed", elapsed), number("signals", signals)
         self._learn_from_restored()
         learn_crawl(self.table, slot, min(max(float(elapsed), 0.0), 1e15), float(min(signals, 10**9)), bool(changed))
         for _ in range(int(self.table.control[GLANCES])):
@@ -115,12 +126,15 @@ class Learner:
 
     def signalled(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
         """A hint arrived; without `now`, at about the moment when the last one did."""
+        slot, count, now = self._known(slot), amount("count", count), None if now is None else amount("now", now)
         record = self.table.pages[slot]
-        at = float(record["since"]) + float(record["heard_at"]) if now is None else float(now)
+        since = float(record["since"])
+        at = since + float(record["heard_at"]) if now is None else min(float(now), since + MAX_WATCHED)
         hear_signals(self.table, slot, float(min(count, MAX_SIGNALS)) if count > 0.0 else 0.0, at)
 
     def requested(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
         """Somebody asked for the page."""
+        slot, count, now = self._known(slot), amount("count", count), None if now is None else bounded("now", now)
         record = self.table.pages[slot]
         late, count = 0.0, min(count, MAX_REQUESTS) if count > 0.0 else 0.0
         if now is not None:
@@ -135,6 +149,7 @@ class Learner:
 
     def requests_since(self, moment: float) -> None:
         """Requests are counted since this moment, also those of pages that were added later."""
+        moment = bounded("moment", moment)
         if moment >= self._counted_since:
             return
         self._counted_since = moment
@@ -151,7 +166,7 @@ class Learner:
     def beliefs(self, slot: int, now: float) -> Beliefs:
         """What is believed of the page now."""
         self._learn_from_restored()
-        now = float(now)  # a whole number would be compiled for anew
+        slot, now = self._known(slot), bounded("now", now)  # a whole number would be compiled for anew
         change_rate, recall, false_rate, shape = beliefs_of(self.table, slot, now)
         return Beliefs(
             request_rate=self._request_rate(slot, now),
@@ -164,7 +179,9 @@ class Learner:
 
     def fresh_probability(self, slot: int, elapsed: float, signals: float) -> float:
         """How likely a copy of this age is to be current, over all rates that the page may have."""
-        return float(fresh_probability_of(self.table, slot, max(elapsed, 0.0), float(signals)))
+        elapsed, signals = number("elapsed", elapsed, least=-inf), number("signals", signals)
+        elapsed, signals = min(max(elapsed, 0.0), MAX_WATCHED), min(signals, MAX_SIGNALS)
+        return float(fresh_probability_of(self.table, self._known(slot), elapsed, signals))
 
     def learned(self, slot: int) -> bytes:
         """All that was learned of the page, for `add` after a restart."""
@@ -181,6 +198,11 @@ class Learner:
         self._pages -= bool(self._live[slot])
         self._live[slot] = False
         self.told(slot, importance=None, popularity=None)
+
+    def _known(self, slot: int) -> int:
+        if type(slot) is not int or not 0 <= slot < len(self._live):
+            whole("slot", slot, most=len(self._live) - 1)
+        return slot
 
     def _make_room(self, slot: int) -> None:
         pages = self.table.pages
@@ -257,7 +279,7 @@ class Learner:
             self._memory,
             self._reported.get(slot, 1.0),
         )
-        return rate if given is None else given.of(rate)
+        return min(rate if given is None else given.of(rate), MAX_RATE)
 
 
 def _makes_sense(record: NDArray[np.void]) -> bool:

@@ -1,6 +1,6 @@
 """Change rate and signal quality from a page's whole history, by maximum likelihood or a posteriori.
 
-The model: a crawl `elapsed` after the last one, with n_s signals of source s heard in between, finds a change with
+The model: a crawl `elapsed` after the last one, with n_s signals of sender s heard in between, finds a change with
 probability 1 − exp(−(α·elapsed + Σ b_s·n_s)), a binomial regression with the complementary log-log link. The signal
 rates γ_s are counted; then ν_s = γ_s·e^{−b_s}, the signalled changes are γ_s − ν_s, and Δ = α + Σ(γ_s − ν_s).
 """
@@ -23,7 +23,7 @@ class Fit:
     """What a history says of a page."""
 
     silent_rate: float  # α
-    signal_weight: Floats  # b, one a source
+    signal_weight: Floats  # b, one a sender
     covariance: Floats  # of (α, b_1, …): the inverse of the information; a parameter held at 0 counts as known
 
 
@@ -35,7 +35,7 @@ def fit_change(
 ) -> Fit:
     """(α, b_1 … b_S) ≥ 0 of the greatest likelihood, or with `prior` of the greatest posterior density.
 
-    `signals` has one number a crawl, or one row a crawl and one column a source. `prior` gives (shape, rate) of a Gamma
+    `signals` has one number a crawl, or one row a crawl and one column a sender. `prior` gives (shape, rate) of a Gamma
     density for each parameter, α first, over its logarithm: its mode is then its mean, shape/rate.
 
     >>> fit = fit_change([1.0, 1.0, 2.0, 2.0], [0, 1, 0, 1], [False, True, False, True])
@@ -113,7 +113,7 @@ def _objective(theta: Floats, design: Floats, changed: NDArray[np.bool_], shape:
 
 
 def signal_quality(elapsed: Floats, signals: Floats, changed: NDArray[np.bool_]) -> Quality:
-    """Change rate, recall and precision by maximum likelihood, of one source."""
+    """Change rate, recall and precision by maximum likelihood, of one sender."""
     fit = fit_change(elapsed, signals, changed)
     signal_rate = float(signals.sum() / elapsed.sum())
     told = -signal_rate * float(np.expm1(-fit.signal_weight[0]))

@@ -10,6 +10,7 @@ MOST_PIECES = 1024  # unread; of a body that comes byte by byte
 LONGEST_LINE = 16 * 1024  # of a head
 MOST_HEADERS = 256
 LARGEST_HEAD = 1 << 20  # all lines together
+CHUNK_COST = 256  # bytes that every chunk of a body counts for besides its own
 MOST_INTERIM = 20  # answers before the answer (100, 103), which may be sent without end
 
 Lines = list[tuple[bytes, bytes]]
@@ -70,7 +71,7 @@ class Answer:
 
     __slots__ = (
         *("_error", "_pieces", "_resume", "_waiter", "ended"),
-        *("headers", "received", "status", "unread", "until_close"),
+        *("headers", "over_at", "received", "status", "unread", "until_close"),
     )
 
     def __init__(self, resume: Callable[[], None]) -> None:
@@ -81,6 +82,7 @@ class Answer:
         self.received = 0  # bytes of body
         self.until_close = False  # whether nothing but the end of the connection says where the body ends
         self.ended = False
+        self.over_at: float | None = None  # when its end, or what failed, was heard, however late it is read
         self._error: Exception | None = None
         self._pieces: list[bytes] = []
         self.unread = 0

@@ -9,8 +9,8 @@ from afresh.types import Fetched, Validators
 class Fetcher(Protocol):
     """Gets one page. Every outcome, good or bad, is a `Fetched`; nothing is raised but cancellation."""
 
-    async def fetch(self, url: str, known: Validators) -> Fetched:
-        """Get the page, or hear that it is still what we `known` it to be."""
+    async def fetch(self, url: str, known: Validators, *, beginning: int = 0) -> Fetched:
+        """Get the page, or hear that it is still what we `known` it to be; so many bytes are enough, 0: all of it."""
 
     async def fetch_while(self, url: str, known: Validators, may: Callable[[str], bool]) -> Fetched:
         """The same, but a redirect is followed only to where it `may`; any other is itself what came of the fetch.

@@ -3,7 +3,8 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 from aiohappyeyeballs import start_connection
 
@@ -30,6 +31,7 @@ class Dialer:
         seconds: float,
         most: int,
         tls: ssl.SSLContext | None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.names = names
         self.guard = guard
@@ -38,12 +40,13 @@ class Dialer:
         self._lines = lines(headers)
         self._buffer = memoryview(bytearray(BUFFER))
         self._tls = tls
+        self._clock = clock
         self._contexts: dict[bool, ssl.SSLContext] = {}
 
     async def dial(self, where: Target, *, verified: bool) -> Http1:
         """A connection to one of the addresses of a host; Spoiled, Refused or what TLS says if there is none."""
         connected = await self._connect(where)
-        connection = Http1(self._lines, self._buffer, self.most)
+        connection = Http1(self._lines, self._buffer, self.most, self._clock)
         loop = asyncio.get_running_loop()
         try:
             if where.secure:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from afresh.types import Validators
 
 LONGEST_VALUE = 1024  # a validator longer than this is not worth keeping
+LONGEST_TAGS = 8192  # characters of all X-Robots-Tag headers together that are read word by word
 LONGEST_WAIT = 1e9  # seconds; what a host says beyond this means nothing
 OLDEST_DATE = 631152000.0  # 1990: nothing on the web is older, and a server that says so has no clock
 CLOCK_SLACK = 300.0  # how far a server's clock may be ahead of ours
@@ -113,14 +114,19 @@ def _version(etag: str) -> str:
     return bare
 
 
+_UNHEARD_OF = "unheard-of"
+
+
 def codings(values: list[str]) -> list[str]:
-    """The content codings in the order in which they were applied.
+    """The content codings in the order in which they were applied; a list without end is one that nobody knows.
 
     >>> codings(["gzip, BR", "identity"])
     ['gzip', 'br']
     """
     if not values:
         return []
+    if sum(map(len, values)) > LONGEST_VALUE:
+        return [_UNHEARD_OF]
     words = [word.strip().lower() for value in values for word in value.split(",")]
     return [word for word in words if word not in ("", "identity", "none")]
 
@@ -139,6 +145,8 @@ def robots_tag(values: list[str], agent: str) -> str:
     """
     if not values:
         return ""
+    if sum(map(len, values)) > LONGEST_TAGS:
+        return "nofollow,noindex"  # nobody means so much, and who asks for something may have it
     names = ("", "*", agent.partition("/")[0].strip().lower())
     found: set[str] = set()
     for value in values:
@@ -149,5 +157,6 @@ def robots_tag(values: list[str], agent: str) -> str:
             if colon and name not in _VALUED and " " not in name:  # a date has colons and blanks
                 speaks_to, part = name, word
             if speaks_to in names:
-                found.update(_DIRECTIVES.get(part.strip(), ()))
+                for word in part.split():  # some write blanks instead of commas
+                    found.update(_DIRECTIVES.get(word, ()))
     return ",".join(sorted(found))

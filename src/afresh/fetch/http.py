@@ -5,6 +5,7 @@ import resource
 import ssl
 import time
 from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,12 +18,14 @@ from afresh.fetch.inflate import ACCEPTED, Spoiled
 from afresh.fetch.read import read
 from afresh.fetch.reasons import reason
 from afresh.fetch.resolve import Lookup, Names, Resolver, SystemResolver
+from afresh.fetch.stalls import Stalls
 from afresh.fetch.target import BadTarget, Target, redirected, target
 from afresh.fetch.wire import Wire
 from afresh.types import Fetched, Validators
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 CONTENT = frozenset({200, 203})  # the answers whose body is the page
+THREADS = 1  # that undo content codings: each has memory of its own, which it does not give back
 MOST_NOTED = 10_000  # hosts whose oddities are remembered as told
 
 _log = logging.getLogger("afresh.fetch")
@@ -54,17 +57,25 @@ class _Seen:
 
     url: str
     started: float
-    began: float = field(default_factory=time.monotonic)
+    clock: Callable[[], float]  # which stands still while we keep the answer waiting
+    began: float = 0.0  # by that clock, when the host was first asked
+    came: float | None = None  # and when the whole answer was there; None: it is not
+    real_began: float = field(default_factory=time.monotonic)
     status: int = 0
     received: int = 0
     hops: list[str] = field(default_factory=list)
     asked_again: bool = False
+    beginning: int = 0  # bytes of the body that are enough; 0: it must be whole
 
     def fetched(self, **more: Any) -> Fetched:
+        now = self.clock()
+        took = max((now if self.came is None else self.came) - self.began, 0.0)
+        read_late = 0.0 if self.came is None else max(now - self.came, 0.0)
         return Fetched(
             self.url,
             self.started,
-            time.monotonic() - self.began,
+            took,
+            waited=max(time.monotonic() - self.real_began - took - read_late, 0.0),
             status=self.status,
             received=self.received,
             hops=tuple(self.hops),
@@ -102,12 +113,18 @@ class Http:
         self.resolver = resolver
         self.clock = clock
         self._wire: Wire | None = None
+        self._threads: ThreadPoolExecutor | None = None
+        self.arriving = 0  # bytes of bodies in memory that are not whole yet
         self._deadlines = Deadlines(self.limits.seconds)
+        self._stalls = Stalls()
         self._noted: set[tuple[str, str]] = set()
 
-    async def fetch(self, url: str, known: Validators) -> Fetched:
-        """Get the page, or hear that it is still what we `known` it to be; redirects are followed wherever."""
-        return await self._fetch(url, known, lambda _: True)
+    async def fetch(self, url: str, known: Validators, *, beginning: int = 0) -> Fetched:
+        """Get the page, or hear that it is still what we `known` it to be; redirects are followed wherever.
+
+        `beginning`: so many bytes of it are enough, however many there are; 0: all of it, or nothing.
+        """
+        return await self._fetch(url, known, lambda _: True, beginning=beginning)
 
     async def fetch_while(self, url: str, known: Validators, may: Callable[[str], bool]) -> Fetched:
         """The same, but a redirect is followed only to where it `may`; any other is itself what came of the fetch.
@@ -117,9 +134,10 @@ class Http:
         return await self._fetch(url, known, may, as_it_is=True)
 
     async def _fetch(
-        self, url: str, known: Validators, may: Callable[[str], bool], *, as_it_is: bool = False
+        self, url: str, known: Validators, may: Callable[[str], bool], *, as_it_is: bool = False, beginning: int = 0
     ) -> Fetched:
-        seen = _Seen(url, self.clock())
+        self._stalls.begin()
+        seen = _Seen(url, self.clock(), self._stalls.now, self._stalls.now(), beginning=beginning)
         try:
             if as_it_is and str(target(url)) != url:
                 raise BadTarget("not as it is sent")
@@ -127,6 +145,8 @@ class Http:
                 return await self._ask(seen, known, may)
         except (OSError, ValueError, Spoiled) as error:
             return seen.fetched(reason=reason(error))
+        finally:
+            self._stalls.end()
 
     async def address(self, url: str) -> str:
         """The numeric address that the page's host is reached at, of several always the same one; "" if none."""
@@ -140,9 +160,13 @@ class Http:
     async def close(self) -> None:
         """Let go of all connections."""
         self._deadlines.close()
+        self._stalls.close()
         if self._wire is not None:
             await self._wire.close()
             self._wire = None
+        if self._threads is not None:
+            self._threads.shutdown(wait=False)
+            self._threads = None
 
     async def _ask(self, seen: _Seen, known: Validators, may: Callable[[str], bool]) -> Fetched:
         """Ask, follow where the answer points, ask again if it makes no sense, and read what comes."""
@@ -153,6 +177,9 @@ class Http:
                 asked["Cache-Control"] = "no-cache"
             self.guard.check_host(where.authority)
             wire, verified = self._open(), where.host not in self.unverified_hosts
+            queued = self._stalls.now()
+            await wire.place()
+            seen.began += self._stalls.now() - queued
             connection, answer = await wire.ask(where, asked, verified=verified)
             asked_at = where
             try:
@@ -195,10 +222,18 @@ class Http:
         """What an answer that is no detour brought."""
         body = b""
         if answer.status in CONTENT:  # of all others the status says what there is to say
+            counted = 0
+
+            def holds(size: int) -> None:
+                nonlocal counted
+                self.arriving += size - counted
+                counted = size
+
             try:
-                body = await read(answer, self.limits.body)
+                body = await read(answer, self.limits.body, self._threads, holds, seen.beginning)
             finally:
-                seen.received = answer.received
+                seen.received, seen.came = answer.received, answer.over_at
+                holds(0)
         # Validators of another address must not be sent to this one, so a page behind a redirect has none.
         kept = Validators() if seen.hops else headers.validators(answer.headers, self.clock())
         return seen.fetched(
@@ -221,9 +256,12 @@ class Http:
     def _open(self) -> Wire:
         """The connections; made at the first fetch, because they belong to the loop that runs then."""
         if self._wire is None:
+            self._threads = ThreadPoolExecutor(THREADS, "afresh-inflate")
             sent = {"User-Agent": self.user_agent, "Accept": "text/html,*/*;q=0.8", "Accept-Encoding": ACCEPTED}
             limits = self.limits
             names = Names(Lookup(self.resolver or SystemResolver(), self.guard, seconds=limits.lookup))
-            dialer = Dialer(names, self.guard, sent, seconds=limits.connect, most=limits.body, tls=self.tls)
+            dialer = Dialer(
+                names, self.guard, sent, seconds=limits.connect, most=limits.body, tls=self.tls, clock=self._stalls.now
+            )
             self._wire = Wire(dialer, most=limits.connections, most_idle=limits.idle, keep_alive=limits.keep_alive)
         return self._wire

@@ -6,12 +6,14 @@ the connection: no rule may depend on how bytes are packed.
 
 import asyncio
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import cast
 
 import httptools
 
 from afresh.fetch.answer import (
+    CHUNK_COST,
     LARGEST_HEAD,
     LONGEST_LINE,
     MOST_HEADERS,
@@ -38,13 +40,16 @@ class Http1(asyncio.BufferedProtocol):
     `most` is the largest body, as it arrives: chunks' sizes and extensions and what follows the last one included.
     """
 
-    def __init__(self, headers: bytes, buffer: memoryview, most: int) -> None:
+    def __init__(
+        self, headers: bytes, buffer: memoryview, most: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.closed = False
         self.used = 0
         self.idle_since = 0.0
         self._headers = headers
         self._buffer = buffer
         self._most = most
+        self._clock = clock
         self._answer: Answer | None = None
         self._paused = False
         self._loose = 0  # bytes since the parser last had something whole
@@ -111,7 +116,8 @@ class Http1(asyncio.BufferedProtocol):
             if isinstance(error, httptools.HttpParserCallbackError) and not isinstance(error.__context__, Spoiled):
                 raise
             if not self._whole:
-                self._end(Spoiled("bad_protocol"))
+                large = self._arrived > self._most + LARGEST_HEAD
+                self._end(Spoiled("too_large" if large else "bad_protocol"))
                 return
             self._last = True  # more than was asked for
         if self._whole:
@@ -173,6 +179,7 @@ class Http1(asyncio.BufferedProtocol):
         answer, self._answer = self._answer, None
         if answer is None:
             return
+        answer.over_at = self._clock()
         if error is None:
             answer.finish()
         elif isinstance(error, ConnectionError) and self.used > 1 and not self._arrived:
@@ -215,6 +222,12 @@ class Http1(asyncio.BufferedProtocol):
         if codings and [coding.strip().lower() for coding in codings] != ["chunked"]:
             raise Spoiled("bad_protocol")  # nobody said that we understand others, or this one twice
         answer.begin(status, headers, until_close=not codings and "Content-Length" not in headers)
+
+    def on_chunk_header(self) -> None:
+        """A chunk begins. What many small ones cost is the time that each of them takes, however they are packed."""
+        self._arrived += CHUNK_COST
+        if self._arrived > self._most + LARGEST_HEAD:
+            raise Spoiled("too_large")
 
     def on_body(self, piece: bytes) -> None:
         """Some of the body."""

@@ -1,7 +1,9 @@
 """Undoing content codings, in small steps and never beyond a limit.
 
 A body flows through one stage for each coding. No stage hands on more than a step at once, and none may make more than
-the limit in all: a bomb is found while it grows, also one that hides inside another.
+the limit in all: a bomb is found while it grows, also one that hides inside another. What one stage hands to the next
+is coded itself, hence hardly larger than what has arrived. More than that would be work for nothing: a few hundred
+bytes can become megabytes of empty blocks, which take seconds to undo.
 """
 
 import zlib
@@ -16,6 +18,7 @@ from afresh.fetch.zstd_frames import ZstdFrames
 STEP = 1 << 16
 BLOCK = 1 << 20
 MOST_STAGES = 4  # honest servers use one
+MOST_GROWTH = 2  # of what is handed from one coding to the next, against what has arrived
 MOST_MEMBERS = 1000  # gzip members in one body; each costs time even when it is empty
 LARGEST_WINDOW = 1 << 23  # what RFC 9659 allows zstd on the web
 ACCEPTED = "gzip, deflate, br, zstd"
@@ -180,6 +183,8 @@ class _Zstd:
 
     def feed(self, data: bytes) -> None:
         self._frames.feed(data)
+        if self._frames.too_many:
+            raise Spoiled("bad_coding")
         try:
             self._stream.write(data)
         except zstandard.ZstdError:
@@ -213,15 +218,32 @@ class Body:
         if any(coding not in _STAGES for coding in codings):
             raise Spoiled("unknown_coding")
         self._kept = _Kept()
+        self._arrived = 0
         self._stages: list[Stage] = []
         out: Out = _Counted(self._kept.write, limit).write
         for coding in codings:  # the last one applied is the first to be undone
+            if self._stages:
+                out = self._handed_on(out)
             self._stages.insert(0, _STAGES[coding](out, limit))
             out = self._stages[0].feed
         self._feed = out
 
+    def _handed_on(self, out: Out) -> Out:
+        """What hands coded bytes to the next stage, as many as may have come of those that arrived."""
+        handed = 0
+
+        def hand(piece: bytes) -> None:
+            nonlocal handed
+            handed += len(piece)
+            if handed > MOST_GROWTH * self._arrived + STEP:
+                raise Spoiled("bad_coding")
+            out(piece)
+
+        return hand
+
     def feed(self, data: bytes) -> None:
         """Take in bytes from the network; Spoiled if they make the body too large or cannot be understood."""
+        self._arrived += len(data)
         self._feed(data)
 
     @property

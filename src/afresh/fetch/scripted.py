@@ -18,7 +18,7 @@ class Scripted:
         self.answer = answer
         self.asked: list[str] = []
 
-    async def fetch(self, url: str, known: Validators) -> Fetched:
+    async def fetch(self, url: str, known: Validators, *, beginning: int = 0) -> Fetched:
         """Look the answer up."""
         self.asked.append(url)
         return self.answer(url, known)

@@ -33,9 +33,12 @@ class Wire:
         """The addresses that a connection to a host would be tried at."""
         return [str(each["host"]) for each in await self.dialer.names.find(host, port)]
 
-    async def ask(self, where: Target, headers: Mapping[str, str], *, verified: bool = True) -> tuple[Http1, Answer]:
-        """Ask for a page, and wait for the head of its answer. `release` must follow."""
+    async def place(self) -> None:
+        """Wait until one more may be asked; `ask` must follow."""
         await self._places.acquire()
+
+    async def ask(self, where: Target, headers: Mapping[str, str], *, verified: bool = True) -> tuple[Http1, Answer]:
+        """Ask for a page after `place`, and wait for the head of its answer. `release` must follow."""
         try:
             return await self._exchange(where, headers, verified)
         except BaseException:

@@ -18,11 +18,13 @@ from afresh.frontier.host_patterns import HostPatterns
 from afresh.frontier.hosts import Hosts, Politeness, Rest, Retries, host_failed, in_trouble, is_unreachable
 from afresh.frontier.links import Links, links
 from afresh.frontier.permission import Permission, RobotsState
+from afresh.frontier.purses import Purses
 from afresh.frontier.robots import Robots
 from afresh.frontier.scope import Admission, Refusal, Scope, Traps, site_of
 from afresh.frontier.seen import Seen, fingerprints
 from afresh.frontier.sites import SiteRule, SiteRules
 from afresh.frontier.split import Splitter, owner
+from afresh.frontier.turns import Turns
 from afresh.frontier.url import Resolver, Url, canonical, canonical_or_none, host_of, parse
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "Links",
     "Permission",
     "Politeness",
+    "Purses",
     "Refusal",
     "Resolver",
     "Rest",
@@ -49,6 +52,7 @@ __all__ = [
     "SiteRules",
     "Splitter",
     "Traps",
+    "Turns",
     "Url",
     "allowance",
     "canonical",

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from afresh.frontier.hosts import Rest
 from afresh.units import show_duration, show_rate
 
+FAILURES = "failures"  # what asks for the rest of a host that fails
+NOTICED = 0.05  # of a rest: a mean that differs by less is not said to be one
 ENOUGH = 0.95  # of the budget: a rate this close to it is worth no words
 
 
@@ -25,8 +27,10 @@ class Allowance:
     hosts: int
     sharing: int  # hosts on addresses that allow less than their hosts do
     addresses: int  # number of addresses
-    rest: float  # seconds that a host rests, the most usual one's
+    rest: float  # seconds that a host rests, the most usual one's of those that do not fail (of all, if all do)
     because: str  # what asks for that rest: a setting, "Crawl-delay" or "failures"
+    failing: int = 0  # hosts that rest longer because they fail
+    mean_rest: float | None = None  # seconds between two requests to a host that does not fail, on average
 
     def sentence(self, budget: float) -> str:
         """What to tell the owner of a budget; "" if all of it can be spent.
@@ -36,12 +40,30 @@ class Allowance:
         """
         if not self.hosts or self.rate >= ENOUGH * budget:
             return ""
-        said = f"politeness allows {show_rate(self.rate)} of your {show_rate(budget)}: "
+        reasons = [self._of_failures()] if self.failing else []
+        if self.failing < self.hosts:
+            reasons.append(self._of_others())
+        return f"politeness allows {show_rate(self.rate)} of your {show_rate(budget)}: {'; '.join(reasons)}"
+
+    def _of_failures(self) -> str:
+        if self.hosts == 1:
+            return "the only host fails and rests longer (see afresh hosts)"
+        how_many = f"all {self.hosts}" if self.failing == self.hosts else f"{self.failing} of {self.hosts}"
+        return (
+            f"{how_many} hosts {'fails and rests' if self.failing == 1 else 'fail and rest'} longer (see afresh hosts)"
+        )
+
+    def _of_others(self) -> str:
         if self.sharing and self.without_addresses > self.rate / ENOUGH:
             places = "one address" if self.addresses == 1 else f"{self.addresses} addresses"
-            return f"{said}{self.sharing} hosts share {places} (politeness.address_share)"
-        count = "one host" if self.hosts == 1 else f"{self.hosts} hosts"
-        return f"{said}{count}, asked once in {show_duration(self.rest)} each ({self.because})"
+            return f"{self.sharing} hosts share {places} (politeness.address_share)"
+        others = self.hosts - self.failing
+        others_are = "host" if others == 1 else f"{others} hosts"
+        count = f"the other {others_are}" if self.failing else "one host" if others == 1 else others_are
+        mean = self.rest if self.mean_rest is None else self.mean_rest
+        each = "on average" if abs(mean - self.rest) > NOTICED * self.rest else "each" if others > 1 else ""
+        asked = " ".join(part for part in (f"asked once in {show_duration(mean)}", each) if part)
+        return f"{count}, {asked} ({self.because})"
 
     def to_text(self) -> str:
         """All of it, for `from_text`."""
@@ -61,6 +83,8 @@ class Allowance:
                 addresses=int(found["addresses"]),
                 rest=_number(found["rest"]),
                 because=str(found["because"]),
+                failing=int(found.get("failing", 0)),
+                mean_rest=None if found.get("mean_rest") is None else float(found["mean_rest"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
@@ -76,20 +100,24 @@ def allowance(
     turns: Callable[[str], float] = lambda address: math.inf,
 ) -> Allowance:
     """What hosts with these rests allow, if each address allows this many requests a second ("": no limit)."""
-    free, hosts, usual = 0.0, 0, Counter[Rest]()
+    free, hosts, usual, healthy = 0.0, 0, Counter[Rest](), 0.0
     wanted: dict[str, float] = {}
     names = Counter[str]()
     for host, rest in rests:
         rate = 1.0 / rest.seconds if rest.seconds > 0 else math.inf
         hosts += 1
         usual[rest] += 1
+        fails = rest.because == FAILURES
+        healthy += 0.0 if fails else rate
         if address := address_of(host):
             wanted[address] = wanted.get(address, 0.0) + rate
-            names[address] += 1
+            names[address] += not fails
         else:
             free += rate
     short = [address for address, rate in wanted.items() if turns(address) < rate and names[address] > 1]
-    rest = usual.most_common(1)[0][0] if usual else Rest(0.0, "")
+    failing = sum(count for rest, count in usual.items() if rest.because == FAILURES)
+    others = Counter({rest: count for rest, count in usual.items() if rest.because != FAILURES}) or usual
+    rest = others.most_common(1)[0][0] if others else Rest(0.0, "")
     return Allowance(
         rate=free + sum(min(rate, turns(address)) for address, rate in wanted.items()),
         without_addresses=free + sum(wanted.values()),
@@ -98,4 +126,6 @@ def allowance(
         addresses=len(short),
         rest=rest.seconds,
         because=rest.because,
+        failing=failing,
+        mean_rest=(hosts - failing) / healthy if 0.0 < healthy < math.inf else None,
     )

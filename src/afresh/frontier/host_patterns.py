@@ -1,6 +1,7 @@
 """Sets of hosts by pattern: names, and whole domains as `*.name`."""
 
 from collections.abc import Iterable
+from ipaddress import IPv6Address
 
 from afresh.errors import ConfigError
 from afresh.frontier.url import canonical_or_none, host_of
@@ -16,6 +17,10 @@ class HostPatterns:
     [True, False, True]
     >>> ["example.net:8080" in hosts, "example.net" in hosts, "" in HostPatterns([])]
     [True, False, False]
+    >>> [host in HostPatterns(["*.example.net:81"]) for host in ("a.example.net:81", "example.net:81", "a.example.net")]
+    [True, True, False]
+    >>> ["[::ffff:7f00:9]:80" in HostPatterns(["127.0.0.9"]), "127.0.0.9" in HostPatterns(["[::ffff:127.0.0.9]"])]
+    [True, True]
     """
 
     __slots__ = ("_domains", "_hosts")
@@ -36,11 +41,23 @@ class HostPatterns:
         name, colon, port = host.rpartition(":")
         if not colon or not port.isdigit():
             name, port = host, ""
-        name = name.rstrip(".")
+        name = _as_ipv4(name.rstrip("."))
         if name in self._hosts or (port and f"{name}:{port}" in self._hosts):
             return True
         labels = name.split(".") if self._domains else []
-        return any(".".join(labels[nth:]) in self._domains for nth in range(len(labels)))
+        domains = [".".join(labels[nth:]) for nth in range(len(labels))]
+        return any(each in self._domains or (port and f"{each}:{port}" in self._domains) for each in domains)
+
+
+def _as_ipv4(name: str) -> str:
+    """An IPv4 address that is written as an IPv6 one, as itself: it leads to the same host."""
+    if not name.startswith("[::ffff:"):
+        return name
+    try:
+        mapped = IPv6Address(name.strip("[]")).ipv4_mapped
+    except ValueError:
+        return name
+    return name if mapped is None else str(mapped)
 
 
 def _name(pattern: str) -> str:
@@ -51,5 +68,6 @@ def _name(pattern: str) -> str:
     if url is None:
         raise ConfigError(f"{pattern!r} is not a host.", hint="Write a name such as example.org, or *.example.org.")
     host, colon, port = host_of(url).rpartition(":")
-    bare = f"{host.rstrip('.')}:{port}" if colon and port.isdigit() else host_of(url).rstrip(".")
-    return star + bare
+    if colon and port.isdigit():
+        return f"{star}{_as_ipv4(host.rstrip('.'))}:{port}"
+    return star + _as_ipv4(host_of(url).rstrip("."))

@@ -41,6 +41,9 @@ class Rest:
     because: str  # a setting, "Crawl-delay" or "failures"
 
 
+_NEWEST = 0.2  # what the last rest counts for in the average
+
+
 class Hosts:
     """A number for every host name, and what must be remembered of each."""
 
@@ -49,7 +52,7 @@ class Hosts:
         self._numbers: dict[str, int] = {}
         self._states: dict[str, HostState] = {}
         self._delays: dict[str, float] = {}
-        self._rests: dict[str, Rest] = {}  # after the last answer of each
+        self._rests: dict[str, Rest] = {}  # of each, the average over its last answers: some take longer than others
 
     def number(self, host: str) -> int:
         """The host's number, the same for the same name."""
@@ -77,19 +80,23 @@ class Hosts:
         failed: bool | None,
         now: float,
         took: float,
+        ended: float | None = None,
         retry_after: float | None = None,
         at_least: float = 0.0,
         reason: str = "",
     ) -> float:
-        """Note whether the host failed (None: it was not asked anything), and why; how long it must rest now.
+        """Note whether the host failed (None: it was not asked anything), and why; how long it must rest from now on.
 
+        `ended`: when its answer did, if that was before now. It has been resting since, while we were reading.
         `at_least`: for reasons of our own.
         """
         before = self.state(host)
         failures = before.failures if failed is None else before.failures + 1 if failed else 0
         delay = self._delays.get(host, 0.0)
         gap = max(self.politeness.gap(took, failures=failures, retry_after=retry_after), delay, at_least)
-        self._rests[host] = self._rest(gap, delay, failures)
+        self._rests[host] = self._rest(gap, delay, failures, self._rests.get(host))
+        if ended is not None:
+            gap = max(gap - max(now - ended, 0.0), at_least)
         after = replace(before, ready=now + gap, failures=failures)
         if failed is not None:
             asks, seconds = before.recent(now)
@@ -102,18 +109,23 @@ class Hosts:
         self._states[host] = after
         return gap
 
-    def _rest(self, gap: float, delay: float, failures: int) -> Rest:
+    def _rest(self, gap: float, delay: float, failures: int, before: Rest | None) -> Rest:
         if failures:
             return Rest(gap, "failures")
         if gap == delay:
             return Rest(gap, "Crawl-delay")
+        if before is not None and before.because.startswith("politeness."):
+            gap = before.seconds + _NEWEST * (gap - before.seconds)
         return Rest(gap, "politeness.shortest_gap" if gap <= self.politeness.shortest_gap else "politeness.factor")
 
     def rests(self) -> Iterator[tuple[str, Rest]]:
-        """How long each host is left alone between two fetches: as last time, or as after a quick first answer."""
-        first = Rest(self.politeness.gap(0.0), "politeness.shortest_gap")
+        """How long each host is left alone between two fetches: as of late, or as after a quick first answer."""
         for host in list(self._numbers):
-            yield host, self._rests.get(host, first)
+            yield host, self.rest(host)
+
+    def rest(self, host: str) -> Rest:
+        """How long a host is left alone between two fetches."""
+        return self._rests.get(host) or Rest(self.politeness.gap(0.0), "politeness.shortest_gap")
 
 
 FAILURES_IN_TROUBLE = 3  # in a row, of whatever kind

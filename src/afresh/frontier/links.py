@@ -16,8 +16,10 @@ import numpy as np
 from afresh.frontier.url import LONGEST, Resolver
 from afresh.reading import Document, Wanted, read
 
-MOST = 5_000  # links of a page that are kept
-LONGEST_KNOWN = 400  # bytes of a tag that is recognised when it comes again
+MOST = 5_000  # links of a page that are kept,
+MOST_BYTES = 512 << 10  # and bytes of them: what a link costs grows with its length
+LONGEST_KNOWN = 400  # bytes of a tag that is recognised when it comes again,
+MOST_IDLE = 4_096  # and how many such tags are remembered
 MOST_CANDIDATES = 100  # words of a srcset that are read
 
 _TO_PAGES = frozenset(
@@ -39,6 +41,7 @@ _TO_PAGES = frozenset(
 )
 _TO_FILES = frozenset(["stylesheet", "icon", "apple-touch-icon", "manifest", "preload", "modulepreload", "image_src"])
 _FEEDS = ("application/rss+xml", "application/atom+xml", "application/feed+json")
+_ROBOTS = frozenset(["robots", "afresh"])  # names under which a page's own `meta` speaks to all robots, and to this one
 # Which attribute of a tag holds a link to a page, and which to a part of this one.
 _PAGE_LINKS = {
     "a": ("href", "xlink:href"),
@@ -95,6 +98,7 @@ def links(
     files: bool = False,
     forms: bool = False,
     most: int = MOST,
+    most_bytes: int = MOST_BYTES,
     met: Container[bytes] = (),
 ) -> Links:
     """The links of an HTML page that was found at `url`; `robots_tag` is its X-Robots-Tag header.
@@ -110,7 +114,7 @@ def links(
     if not isinstance(page, Document):
         body = page.encode("utf-8", "replace") if isinstance(page, str) else page
         page = read(body, "charset=utf-8" if isinstance(page, str) else content_type, wanted=wanted(files, most))
-    found = _Collector(url, robots_tag, most=most, files=files, forms=forms)
+    found = _Collector(url, robots_tag, most=most, most_bytes=most_bytes, files=files, forms=forms)
     for tag, attributes in _tags(page, files=files):
         if isinstance(attributes, dict):
             found.take(tag, attributes)
@@ -122,9 +126,10 @@ def links(
 class _Collector:
     """Takes tags one by one and keeps what they link to."""
 
-    def __init__(self, url: str, robots_tag: str, *, most: int, files: bool, forms: bool) -> None:
+    def __init__(self, url: str, robots_tag: str, *, most: int, most_bytes: int, files: bool, forms: bool) -> None:
         self._resolve, self._own = Resolver(url), url
         self._most, self._want_files, self._forms = most, files, forms
+        self._bytes_left = most_bytes
         self._urls: dict[str, None] = {}
         self._files: dict[str, None] = {}
         self._feeds: dict[str, None] = {}
@@ -138,6 +143,9 @@ class _Collector:
     def plain(self, raw: bytes) -> None:
         """Keep a link of the commonest sort: `a` with nothing but an address."""
         if not raw or raw in self._written:
+            return
+        if self._bytes_left <= 0:
+            self._left_out += 1
             return
         link = raw.decode("utf-8", "replace")
         if "&" in link:
@@ -198,10 +206,12 @@ class _Collector:
         return self._keep(link, self._urls)
 
     def _keep(self, link: str, kept: dict[str, None]) -> str | None:
-        if not link or len(link) > 2 * LONGEST:
+        if not link or len(link) > 2 * LONGEST or self._bytes_left <= 0:
             self._left_out += bool(link)
             return None
         found = self._resolve(link)
+        # A short link may become a long address, and a long one nothing.
+        self._bytes_left -= max(len(link), len(found or ""))
         if found is None or (len(kept) >= self._most and found not in kept):
             self._left_out += 1
             return None
@@ -224,7 +234,7 @@ class _Collector:
 
     def _meta(self, attributes: dict[str, str]) -> None:
         content = attributes.get("content", "")
-        if attributes.get("name", "").strip().lower() == "robots":
+        if attributes.get("name", "").strip().lower() in _ROBOTS:
             self._robots(content)
         elif attributes.get("http-equiv", "").strip().lower() == "refresh":
             match = _REFRESH.match(content)
@@ -242,9 +252,10 @@ class _Collector:
 
     def _robots(self, directives: str) -> None:
         # `none` is both; a header may name the robot that it speaks to, and what is meant for others is not ours.
-        for word in directives.lower().split(","):
-            self._nofollow |= word.strip() in ("nofollow", "none")
-            self._noindex |= word.strip() in ("noindex", "none")
+        # Some write blanks instead of commas.
+        for word in directives.lower().replace(",", " ").split():
+            self._nofollow |= word in ("nofollow", "none")
+            self._noindex |= word in ("noindex", "none")
 
 
 @lru_cache(maxsize=64)
@@ -272,30 +283,33 @@ def _tags(page: Document, *, files: bool) -> Iterator[tuple[str, dict[str, str] 
         if kind == 0:
             yield "a", text[first:last]
             continue
-        begun = listed[first]
-        tag = names[begun[0]]
-        raw = tuple([(keys[key], text[start:end]) for _, key, start, end in listed[first + 1 : last]])
-        short = (tag == "meta" or tag == "link") and listed[last - 1][3] - begun[3] <= LONGEST_KNOWN
-        if short and not files and _says_nothing(tag, raw):
+        number, _, _, begun = listed[first]
+        tag, end = names[number], listed[last - 1][3]
+        written = b""
+        if not files and (tag == "meta" or tag == "link") and end - begun <= LONGEST_KNOWN:
+            written = text[begun - len(tag) : end]
+            if written in _IDLE:
+                continue
+        attributes: dict[str, str] = {}
+        for _, key, start, end in listed[first + 1 : last]:
+            attributes.setdefault(keys[key], _unescaped(text[start:end].decode("utf-8", "replace")))
+        if written and _says_nothing(tag, attributes):
+            if len(_IDLE) >= MOST_IDLE:
+                _IDLE.clear()
+            _IDLE.add(written)
             continue
-        yield tag, _attributes(raw)
+        yield tag, attributes
 
 
-def _attributes(raw: tuple[tuple[str, bytes], ...]) -> dict[str, str]:
-    """Attributes by name, the first of each."""
-    attributes: dict[str, str] = {}
-    for name, value in raw:
-        attributes.setdefault(name, _unescaped(value.decode("utf-8", "replace")))
-    return attributes
+# Tags as written that say nothing here: the same on every page of a site, and most of those that are no plain links.
+_IDLE: set[bytes] = set()
 
 
-@lru_cache(maxsize=4096)
-def _says_nothing(tag: str, raw: tuple[tuple[str, bytes], ...]) -> bool:
-    """Whether a `link` or `meta` is of no interest, as most are, and the same on every page of a site."""
-    attributes = _attributes(raw)
+def _says_nothing(tag: str, attributes: dict[str, str]) -> bool:
+    """Whether a `link` or `meta` is of no interest, as most are."""
     if tag == "meta":
         about, does = attributes.get("name", ""), attributes.get("http-equiv", "")
-        return about.strip().lower() != "robots" and does.strip().lower() != "refresh"
+        return about.strip().lower() not in _ROBOTS and does.strip().lower() != "refresh"
     relations = set(attributes.get("rel", "").lower().split())
     return "nofollow" in relations or not relations & _TO_PAGES
 

@@ -4,7 +4,8 @@ A URL on the wire writes some characters as escapes (`%20`), others as they are,
 the URL; the owner of a site writes rules as it comes. So both are unescaped, but for what has a meaning of its own in a
 URL (`/`, `?` and the like, RFC 3986's reserved characters): `%2F` is not `/`. Such an escape becomes a carriage return,
 which no line of a file and no URL holds, and another letter. A percent sign that begins no escape stands for itself.
-Backslashes in a path are slashes and tabs are nothing, as browsers read them.
+A backslash or a tab in a rule is meant in either of two ways, and both hold: as the character itself (`%5C`, `%09`), or
+as browsers read it in a path: a slash, and nothing.
 """
 
 import re
@@ -44,12 +45,14 @@ def path_form(url: str) -> bytes:
 def rule_forms(rules: list[bytes]) -> list[bytes]:
     """Rules, none of which holds a line end, all at once; only a dollar sign at the end of one is special.
 
+    Those with a backslash or a tab come twice, once as it is written and once as browsers read it.
+
     >>> rule_forms([b"/a%20b", b"/it's", b"/%7eme*$", b"/$x%2f"])
     [b'/a b', b"/it's", b'/~me*$', b'/\\rdx\\ro']
     """
-    joined = b"\n".join(rules).replace(b"\t", b"")
-    if b"\\" in joined:
-        joined = b"\n".join(map(_slashed, joined.split(b"\n")))
+    joined = b"\n".join(rules)
+    if b"\\" in joined or b"\t" in joined:
+        joined = b"\n".join([*rules, *(read for rule in rules if (read := _slashed(rule)) != rule)])
     joined = _unescaped(joined)
     if b"$" in joined:
         joined = _INNER_DOLLAR.sub(_DOLLAR, joined)
@@ -57,7 +60,7 @@ def rule_forms(rules: list[bytes]) -> list[bytes]:
 
 
 def _slashed(rule: bytes) -> bytes:
-    path, mark, query = rule.partition(b"?")
+    path, mark, query = rule.replace(b"\t", b"").partition(b"?")
     return path.replace(b"\\", b"/") + mark + query
 
 

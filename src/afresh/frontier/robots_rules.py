@@ -2,7 +2,8 @@
 
 A file of 500 KiB may hold 60,000 rules. As objects these would take 16 MB and 10 ms for each page; sorted and joined
 they take what the file takes, and a page costs some microseconds. Rules with stars are tried one by one, so there must
-not be too many of them: a host that has more than `MAX_STARS` is not crawled at all.
+not be too many of them: a host that has more than `MAX_STARS` is not crawled at all. Nor is a path that is so long, for
+such long rules, that comparing them could take longer than a few milliseconds (`MAX_COMPARED`).
 """
 
 from array import array
@@ -14,7 +15,8 @@ from typing import Any, Self
 from afresh.frontier.glob import Glob
 from afresh.frontier.robots_form import INDEX
 
-MAX_STARS = 2_500  # in all rules for one agent; they take 1 MB, and a page takes a millisecond
+MAX_STARS = 2_500  # in all rules for one agent; they take 1 MB
+MAX_COMPARED = 10_000_000  # characters of their longest pieces, times those of a path: some 4 ms where all are alike
 _PLAIN = bytes(range(0x21, 0x7F)).translate(None, b"\"'<>\\^`{|}")
 
 _NONE = (-1, True)  # the weight of a rule, and whether it allows: no rule at all allows
@@ -77,7 +79,7 @@ class Rules:
     [False, True, False, True, True]
     """
 
-    __slots__ = ("_beginnings", "_starred", "_stars", "_wholes")
+    __slots__ = ("_beginnings", "_starred", "_starred_length", "_stars", "_wholes")
 
     def __init__(self, beginnings: _Sorted, wholes: _Sorted, starred: list[str]) -> None:
         """Rules with stars begin with a plus or a minus sign, the longest come first."""
@@ -85,6 +87,8 @@ class Rules:
         self._wholes = wholes
         self._stars = sum(rule.count("*") for rule in starred)
         self._starred = [(rule[0] == "+", Glob(rule[1:])) for rule in starred if self._stars <= MAX_STARS]
+        # Of each, the longest piece after a star: it may nearly match at every place of a path.
+        self._starred_length = sum(max(map(len, rule.split("*")[1:])) for rule in starred)
 
     @classmethod
     def of(cls, allowed: list[bytes], disallowed: list[bytes]) -> Self:
@@ -108,7 +112,7 @@ class Rules:
 
     def allow(self, path: bytes) -> bool:
         """Whether a path is allowed."""
-        if self._stars > MAX_STARS:
+        if self._stars > MAX_STARS or self._starred_length * len(path) > MAX_COMPARED:
             return False
         return max(self._beginnings.beginning(path), self._wholes.equal(path), self._star(path))[1]
 

@@ -26,9 +26,10 @@ _SESSION = re.compile(
     re.IGNORECASE,
 )
 _DIGITS = re.compile(r"[0-9]+")
-_HEX = re.compile(r"(?=[0-9a-f-]*[0-9])[0-9a-f-]{16,}", re.IGNORECASE)
+# A run is taken whole and then looked at: were a digit looked for ahead from every place, time would be quadratic.
+_HEX = re.compile(r"[0-9A-Fa-f-]{16,}")
 # A year and a month, apart from each other and from other numbers.
-_MONTH = re.compile(r"(?:^|[^0-9])([1-9][0-9]{3})[-/._](0?[1-9]|1[0-2])(?![0-9])")
+_MONTH = re.compile(r"(?<![0-9])([1-9][0-9]{3})[-/._](0?[1-9]|1[0-2])(?![0-9])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,11 +275,16 @@ def _capped(host: str, path: str, query: str, traps: Traps) -> list[tuple[str, s
 @lru_cache(maxsize=1024)  # asked for several times while one URL is looked at
 def _pattern(path: str, query: str) -> str:
     """The address with `#` for numbers and long hexadecimal words, and parameters by name alone, in order."""
-    shape = _DIGITS.sub("#", _HEX.sub("#", path))
+    shape = _DIGITS.sub("#", _HEX.sub(_marked, path))
     if not query:
         return shape
     names = sorted({parameter.partition("=")[0] for parameter in query[1:].split("&")})
     return shape + "?" + "&".join(_DIGITS.sub("#", name) for name in names)
+
+
+def _marked(run: re.Match[str]) -> str:
+    """A long run of hexadecimal digits is a number in one of its many forms if any of them is a decimal one."""
+    return "#" if _DIGITS.search(run[0]) else run[0]
 
 
 def _path_pattern(pattern: str) -> Glob:

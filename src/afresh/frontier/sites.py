@@ -18,7 +18,7 @@ class SiteRule:
     shortest: float | None = None
     longest: float | None = None
     hours: str = ""
-    budget: float | None = None  # crawls per second of each host that it holds for
+    budget: float | None = None  # crawls per second of each host that it holds for, or of its path there
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class SiteRules:
             )
             for rule in self.rules
         ]
+        self._limit_paths = any(rule.path and rule.budget for rule in self.rules)
         self._rules = sorted(compiled, key=lambda each: each.rank, reverse=True)
 
     def __bool__(self) -> bool:
@@ -80,13 +81,20 @@ class SiteRules:
             yield each.rule
 
     def budget(self, host: str) -> float | None:
-        """Crawls per second that a host may have; None: nothing is said."""
-        return next((each.rule.budget for each in self._rules if each.rule.budget and host in each.hosts), None)
+        """Crawls per second that a whole host may have; None: nothing is said."""
+        whole = (each for each in self._rules if each.path is None and each.rule.budget)
+        return next((each.rule.budget for each in whole if host in each.hosts), None)
 
     @property
     def have_budgets(self) -> bool:
-        """Whether any rule has one."""
-        return any(each.rule.budget for each in self._rules)
+        """Whether any rule has one for whole hosts."""
+        return any(each.rule.budget and each.path is None for each in self._rules)
+
+    def path_budget(self, page: Page) -> SiteRule | None:
+        """The most specific rule that limits the crawls of a path that the page is on; None: none does."""
+        if not self._limit_paths:
+            return None
+        return next((rule for rule in self._matching(page) if rule.path and rule.budget), None)
 
 
 def _path_of(url: str) -> str:

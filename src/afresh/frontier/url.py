@@ -26,6 +26,9 @@ LONGEST = 2083  # what browsers and other crawlers take; longer ones are traps o
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _HEX = frozenset("0123456789ABCDEFabcdef")
+# Escapes, in either case, of characters that need none.
+_MEANT = {f"%{digits}": chr(code) for code in range(128) for digits in {f"{code:02x}", f"{code:02X}"}}
+_MEANT = {escape: character for escape, character in _MEANT.items() if character in _UNRESERVED}
 _LOOSE = re.compile(r"%[0-9A-Fa-f]?\Z")  # a percent sign that begins no escape, yet
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -106,12 +109,14 @@ def canonical_or_none(url: str, base: str | None = None) -> str | None:
 
 
 def _one_way(escape: re.Match[str]) -> str:
-    character = chr(int(escape[0][1:], 16))
-    if character not in _UNRESERVED:
-        return escape[0].upper()
-    start = escape.start()
-    if character in _HEX and _LOOSE.search(escape.string[max(start - 2, 0) : start]):
-        return escape[0]
+    written = escape[0]
+    character = _MEANT.get(written)
+    if character is None:
+        return written.upper()
+    if character in _HEX:
+        start = escape.start()
+        if "%" in escape.string[max(start - 2, 0) : start] and _LOOSE.search(escape.string[max(start - 2, 0) : start]):
+            return written
     return character
 
 

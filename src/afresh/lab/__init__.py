@@ -1,11 +1,11 @@
 """The lab: the published experiments, comparisons and replays, as data that the command line shows.
 
-One module a figure (`fig2` … `fig14`), each a few lines that say what is drawn and what is measured; worlds, policies
-and scores come from `afresh.sim`. `run` carries an experiment out, on as many cores as there are.
+`experiments` is the table of them: what is drawn and what is measured. Worlds, policies and scores come from
+`afresh.sim`. `run` carries an experiment out, on as many cores as there are.
 """
 
 from afresh.lab.base import Experiment, Result, Row
-from afresh.lab.registry import EXPERIMENTS, experiment
+from afresh.lab.experiments import EXPERIMENTS, experiment
 from afresh.lab.run import run
 
 __all__ = ["EXPERIMENTS", "Experiment", "Result", "Row", "experiment", "run"]

@@ -1,13 +1,13 @@
 """Policies side by side over one history, at equal budget, on as many cores as there are."""
 
-import multiprocessing
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from afresh.errors import ConfigError
+from afresh.lab.work import check_events, check_visits
+from afresh.lab.workers import workers
 from afresh.sim.history import SILENCE, Heard, History, draw_history, draw_signals
 from afresh.sim.replay import POLICIES, Replayed, replay
 
@@ -48,6 +48,15 @@ def ceiling(contest: Contest, lines: Sequence[Replayed]) -> float:
     return (known or _one(contest, "clairvoyant")).weighted
 
 
+def compile_ahead(policies: Sequence[str], *, signals: bool) -> None:
+    """Compile all that these policies need in this process, which can say so: others then find it on disk."""
+    rng = np.random.default_rng(0)
+    history = draw_history(rng, np.full(4, 1e-5), weight=np.ones(4), start=0.0, end=1e6)
+    heard = draw_signals(rng, history, recall=0.5, precision=0.5) if signals else SILENCE
+    for policy in policies:
+        replay(history, policy, budget=4e-5, score_from=2.5e5, heard=heard)
+
+
 def hold(
     contest: Contest, *, jobs: int = 1, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> list[Replayed]:
@@ -60,9 +69,8 @@ def hold(
             found.append(_one(contest, policy))
             progress(done, total)
         return found
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, total), mp_context=context) as pool:
-        futures = [pool.submit(_one, contest, policy) for policy in contest.policies]
+    with workers(min(jobs, total)) as submit:
+        futures = [submit(_one, contest, policy) for policy in contest.policies]
         for done, future in enumerate(futures, start=1):
             found.append(future.result())
             progress(done, total)
@@ -111,6 +119,11 @@ def draw_contest(
     options: WorldOptions, *, every: float, policies: tuple[str, ...], train: float = 0.25, early: bool = True
 ) -> Contest:
     """A synthetic history with `every` seconds between two visits to a page on average, scored after the training."""
+    check_visits(options.pages * options.days * DAY / every)
+    changes = options.pages * options.days / options.changes * float(np.exp(min(options.spread**2 / 2, 700.0)))
+    check_events(changes, "changes", "Give fewer --pages or --days, or more --changes days.")
+    if options.recall > 0:
+        check_events(changes * options.recall / options.precision, "signals", "Give --signals of a higher precision.")
     rng = np.random.default_rng([options.seed, options.pages])
     rates = np.exp(rng.normal(-np.log(options.changes * DAY), options.spread, options.pages))
     weight = rng.permutation(np.arange(1, options.pages + 1) ** -float(options.popularity))

@@ -1,15 +1,16 @@
 """Our schedule beside everybody else's, over many histories, budgets, weights and signals."""
 
-import multiprocessing
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import ConfigError
+from afresh.lab.workers import workers
 from afresh.schedule.peer_rules import RULES
 from afresh.sim.field import Field, close
 from afresh.sim.history import SILENCE, Heard, History, draw_signals
@@ -108,7 +109,7 @@ class Summary:
     """All settings in a few numbers."""
 
     settings: int
-    above: float  # share of settings above every peer
+    above: float  # share of settings above every peer; NaN: none ran
     plain: int  # settings with equal weights and no signals
     above_plain: float
     least_over_uniform: float
@@ -244,17 +245,20 @@ def _each(runs: Sequence[Run], jobs: int) -> Iterator[tuple[int, list[Row]]]:
         for number in order:
             yield number, carry_out(runs[number])
         return
-    # A fresh process for each worker: threads of this one (a progress bar) must not be copied.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(runs)), mp_context=context) as pool:
-        waiting = {pool.submit(carry_out, runs[number]): number for number in order}
+    with workers(min(jobs, len(runs))) as submit:
+        waiting = {submit(carry_out, runs[number]): number for number in order}
         for future in as_completed(waiting):
             yield waiting[future], future.result()
 
 
+def visits_of(run: Run) -> float:
+    """How many visits a run makes, from the start of its history on."""
+    history = run.subject.history
+    return history.pages * (history.end - history.start) / run.every
+
+
 def _work(run: Run) -> float:
-    visits = run.subject.history.pages * run.subject.span / run.every
-    return visits * (10.0 if run.policy in OURS else 1.0)
+    return visits_of(run) * (10.0 if run.policy in OURS else 1.0)
 
 
 def lines_of(rows: Sequence[Row]) -> list[Line]:
@@ -289,13 +293,17 @@ def lines_of(rows: Sequence[Row]) -> list[Line]:
 
 
 def summary_of(lines: Sequence[Line]) -> Summary:
-    """How often we are above every peer, how far below uniform at worst, and how true what we state is."""
+    """How often we are above every peer, how far below uniform at worst, and how true what we state is.
+
+    NaN where no peer, or not `uniform`, ran beside us.
+    """
+    compared = [line for line in lines if not math.isnan(line.margin)]
     plain = [line for line in lines if line.weights == "equal" and line.signals == "none"]
     return Summary(
         len(lines),
-        _mean(np.array([line.margin > 0 for line in lines])),
+        _mean(np.array([line.margin > 0 for line in compared])),
         len(plain),
-        _mean(np.array([line.margin > 0 for line in plain])),
+        _mean(np.array([line.margin > 0 for line in compared if line in plain])),
         float(np.min([line.afresh - line.uniform for line in lines])) if lines else float("nan"),
         _mean(np.array([abs(line.stated - line.afresh) for line in lines])),
     )

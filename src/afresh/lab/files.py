@@ -2,9 +2,10 @@
 
 import csv
 import gzip
-import io
 import math
 import zipfile
+import zlib
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,10 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import InputError
+from afresh.lab.work import MAX_EVENTS
 from afresh.sim.history import Floats, History, make_history
-from afresh.units import show_size
+from afresh.units import show_count, show_size
 
 CREATE, MODIFY, MOVE, DELETE = range(4)
+MAX_WEIGHT = 1e15  # of a page: sums and squares of weights stay finite
+MAX_LINE_CHARACTERS = 1 << 20
 MAX_UNPACKED_BYTES = 4 << 30  # of a .npz
 # Arrays of a .npz that say of a modification that it is none, and by which value.
 _NO_CHANGE = {"technical": 1, "text_changed": 0}
@@ -104,23 +108,30 @@ def _first_bad(values: NDArray[np.generic]) -> int:
     return int(np.flatnonzero(~np.isfinite(values.astype(np.float64)))[0])
 
 
-def _text(path: Path, hint: str) -> str:
-    """What a text file holds, plain or gzipped."""
+def _text_lines(path: Path, hint: str) -> Iterator[str]:
+    """The lines of a text file, plain or gzipped, one after another; none may be longer than anybody writes."""
     try:
-        raw = path.read_bytes()
-        return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="") as file:
+            while line := file.readline(MAX_LINE_CHARACTERS):
+                if len(line) == MAX_LINE_CHARACTERS:
+                    raise InputError(f"{path} has a line of more than {MAX_LINE_CHARACTERS:,} characters.", hint=hint)
+                yield line
     except FileNotFoundError:
         raise InputError(f"There is no file {path}.", hint="Check its name.") from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InputError(f"{path} cannot be read as text: {error}.", hint=hint) from None
 
 
 def _lines(path: Path, hint: str) -> Iterator[tuple[int, list[str]]]:
     """(line number, fields) of a CSV file, plain or gzipped."""
-    reader = csv.reader(io.StringIO(_text(path, hint)))
+    reader = csv.reader(_text_lines(path, hint))
+    rows = 0
     try:
         for fields in reader:
             if fields and not fields[0].startswith("#"):
+                rows += 1
+                if rows > MAX_EVENTS:
+                    raise InputError(f"{path} has more than {MAX_EVENTS:,} rows.", hint="Cut it in parts.")
                 yield reader.line_num, [field.strip() for field in fields]
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: {error}.", hint=hint) from None
@@ -145,11 +156,12 @@ def moment_of(text: str) -> float:
 
 def _from_csv(path: Path) -> Recorded:
     numbers: dict[str, int] = {}
-    pages, times = [], []
+    pages, times = array("q"), array("d")  # a tenth of the room that lists take
     for count, (line, fields) in enumerate(_lines(path, _HISTORY_HINT)):
         if len(fields) != 2:
             raise InputError(
-                f"{path}, line {line}: {len(fields)} fields, expected 2: page,timestamp.", hint=_HISTORY_HINT
+                f"{path}, line {line}: {show_count(len(fields), 'field')}, expected 2: page,timestamp.",
+                hint=_HISTORY_HINT,
             )
         time = moment_of(fields[1])
         if not math.isfinite(time):
@@ -202,12 +214,13 @@ def _request_row(path: Path, line: int, fields: list[str], columns: tuple[int, i
     if len(fields) != needed:
         expected = "page,weight" if time < 0 else "page, weight and snapshot time"
         raise InputError(
-            f"{path}, line {line}: {len(fields)} fields, expected {needed}: {expected}.", hint=_REQUESTS_HINT
+            f"{path}, line {line}: {show_count(len(fields), 'field')}, expected {needed}: {expected}.",
+            hint=_REQUESTS_HINT,
         )
     value, moment = moment_of(fields[weight]), 0.0 if time < 0 else moment_of(fields[time])
-    if not 0 <= value < math.inf:
+    if not 0 <= value <= MAX_WEIGHT:
         raise InputError(
-            f"{path}, line {line}: {fields[weight][:60]!r} is not a weight; expected a number of at least 0.",
+            f"{path}, line {line}: {fields[weight][:60]!r} is not a weight; expected 0 to {MAX_WEIGHT:g}.",
             hint=_REQUESTS_HINT,
         )
     if not math.isfinite(moment):
@@ -297,7 +310,7 @@ def _lives(recorded: Recorded) -> tuple[Floats, Floats]:
 def read_addresses(path: Path) -> dict[str, str]:
     """The address of each page: a text file of page, tab, address, one a line, plain or gzipped."""
     found = {}
-    for number, line in enumerate(_text(path, _ADDRESSES_HINT).splitlines(), start=1):
+    for number, line in enumerate(_text_lines(path, _ADDRESSES_HINT), start=1):
         page, tab, address = line.partition("\t")
         if not tab:
             raise InputError(f"{path}, line {number}: there is no tab.", hint=_ADDRESSES_HINT)
@@ -313,7 +326,6 @@ def read_names(history: Path) -> dict[str, str]:
     for kind in ("items", "pages"):
         path = history.with_name(f"{history.stem}.{kind}.txt.gz")
         if path.is_file():
-            lines = _text(path, _ADDRESSES_HINT).splitlines()
-            parts = [line.rpartition("\t") for line in lines]
+            parts = [line.rstrip("\r\n").rpartition("\t") for line in _text_lines(path, _ADDRESSES_HINT)]
             return {page.strip() or str(number): name.strip() for number, (page, _, name) in enumerate(parts)}
     return {}

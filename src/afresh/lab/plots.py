@@ -1,5 +1,6 @@
 """Pictures of results, as PNG or SVG; matplotlib is loaded when the first one is asked for."""
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ def check_picture(path: Path) -> None:
     """Say before the work that a picture cannot be drawn."""
     if path.suffix not in (".png", ".svg"):
         raise ConfigError(f"{path} is neither PNG nor SVG.", hint="Give a file that ends in .png or .svg.")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        missing = "" if path.parent.is_dir() else f": there is no folder {path.parent}"
+        raise ConfigError(f"{path} cannot be written{missing}.", hint="Choose another file.")
     _pyplot()
 
 

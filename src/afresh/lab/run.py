@@ -1,12 +1,12 @@
 """Carry an experiment out: repetitions on all cores, then means and standard errors."""
 
-import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 
 import numpy as np
 
 from afresh.lab.base import Experiment, Result, Row, Sample, Trial
+from afresh.lab.workers import workers
 
 Samples = dict[str, Sample]
 
@@ -45,10 +45,8 @@ def _carry_out(
         for pages, rep in tasks:
             yield (pages, rep), trial(pages, seed + rep)
         return
-    # A fresh process for each worker: threads of this one (a progress bar) must not be copied.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(tasks)), mp_context=context) as pool:
-        waiting = {pool.submit(trial, pages, seed + rep): (pages, rep) for pages, rep in tasks}
+    with workers(min(jobs, len(tasks))) as submit:
+        waiting = {submit(trial, pages, seed + rep): (pages, rep) for pages, rep in tasks}
         for future in as_completed(waiting):
             yield waiting[future], future.result()
 

@@ -49,13 +49,14 @@ class Document:
 
     def block(self, nth: int, most: int = MAX_BYTES) -> str:
         """The text of a block, or its first bytes up to a limit."""
-        start, end = self.spans[nth, :2]
-        return bytes(self.text[start : min(end, start + most)]).decode("utf-8", "replace")
+        start, end = self.spans[nth, :2].tolist()
+        return self.text[start : min(end, start + most)].tobytes().decode("utf-8", "replace")
 
     def place(self, nth: int) -> str:
         """Where a block stands, for people: its own tag, and the nearest around it that has an id or a class."""
-        own, named = (self._tag(int(at)) for at in self.spans[nth, 2:4])
-        return own if own == named or not named else f"{named} {own}"
+        at, around = self.spans[nth, 2:4].tolist()
+        own, named = self._tag(at), self._tag(around) if around != at else ""
+        return f"{named} {own}" if named and named != own else own
 
     def _tag(self, at: int) -> str:
         if at < 0:

@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.reading.inlined import inlined
+from afresh.reading.names import GOLDEN
 from afresh.reading.recode import REPLACEMENT, put
+from afresh.reading.time_words import SLOTS_BITS, time_words
 from afresh.reading.tokens import is_space, lower, mixed
 
 Bytes = NDArray[np.uint8]
@@ -14,7 +16,7 @@ Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 
 FNV, FNV_START = np.uint64(1_099_511_628_211), np.uint64(14_695_981_039_346_656_037)
-MASK = np.uint64(0x5851F42D4C957F2D)  # stands for a word with a digit
+MASK = np.uint64(0x5851F42D4C957F2D)  # stands for a word with a digit, and for one that tells the time
 
 # What the text that is being gathered is at: places in `at`, and marks in `so_far`.
 OUT, START, IN_WORD, DIGIT = 0, 1, 2, 3
@@ -81,12 +83,26 @@ def _reference(page: Bytes, at: int, end: int) -> tuple[int, int]:
     return point, at + 1 if at < end and page[at] == 59 else at
 
 
+_TIMES, _LIKELY = time_words(int(FNV_START), int(GOLDEN))
+_TO_SLOT, _TO_ROW, _LOW, _ONE = np.uint64(64 - SLOTS_BITS), np.uint64(6), np.uint64(63), np.uint64(1)
+
+
+@inlined
+def _tells_time(word: np.uint64) -> bool:
+    """Whether a word is the name of a day or a month, or a unit of time."""
+    slot = (word * GOLDEN) >> _TO_SLOT
+    if not _LIKELY[np.int64(slot >> _TO_ROW)] >> (slot & _LOW) & _ONE:
+        return False
+    place = np.searchsorted(_TIMES, word)
+    return bool(place < _TIMES.size and _TIMES[place] == word)
+
+
 @inlined
 def end_word(at: Numbers, so_far: Words) -> None:
-    """Add the word to the marks of its block: to one as it is, to the other masked if it has a digit."""
+    """Add the word to the marks of its block: to one as it is, to the other masked if it has a digit or tells time."""
     word = so_far[WORD]
     so_far[EXACT] = (so_far[EXACT] ^ word) * FNV
-    so_far[MASKED] = (so_far[MASKED] ^ (MASK if at[DIGIT] else word)) * FNV
+    so_far[MASKED] = (so_far[MASKED] ^ (MASK if at[DIGIT] or _tells_time(word) else word)) * FNV
     so_far[WORD] = FNV_START
     at[IN_WORD] = at[DIGIT] = 0
 

@@ -21,11 +21,15 @@ class Explanation:
 
     value: float  # what a crawl now would gain
     price: float  # what a crawl has to gain to be chosen
-    due: float  # when the value will reach the price; infinity: not by itself
+    due: float  # when it is crawled, or its value reaches the price; infinity: not by itself, or nobody can tell
     # "" or what keeps it back: "leased", "paused", "put off", "host busy", "host resting", "host budget",
-    # "host at its cap", "below the price".
+    # "path budget", "host at its cap", "below the price".
     held_by: str
     first_crawls: int = 0  # pages without a copy that go before this one, as far as anybody counts them
+    ahead: int = 0  # crawls of its host that go before it
+    turn: float = 0.0  # seconds from one crawl of its host to the next; 0: not known
+    spare: bool = False  # there is more budget than hosts take: what is worth anything goes when its host is ready
+    every: float = 0.0  # seconds between its crawls that its host has room for, where more are wanted; 0: not so
 
 
 class Schedules(Protocol):
@@ -106,6 +110,12 @@ class Schedules(Protocol):
         Its host rests for `gap` seconds, and the page itself is not handed out again for `put_off` seconds.
         """
 
+    def give_back(self, slot: int, until: float, now: float) -> None:
+        """The page that `next` has just handed out is not crawled before `until`: the budget's token is back."""
+
+    def put_off(self, slot: int, until: float, now: float) -> None:
+        """Do not hand the page out before `until`, whatever was said before; not for one that is leased."""
+
     def host_rests(self, host: int, until: float) -> None:
         """Hand out no page of this host before `until`."""
 
@@ -133,5 +143,5 @@ class Schedules(Protocol):
     def remove(self, slot: int) -> None:
         """Forget the page."""
 
-    def explain(self, slot: int, now: float) -> Explanation:
-        """Value, price, due time, and what holds the page back."""
+    def explain(self, slot: int, now: float, turn: float = ...) -> Explanation:
+        """Value, price, due time, and what holds the page back; `turn` is how long one turn with its host takes."""

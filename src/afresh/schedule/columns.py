@@ -8,7 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def _flat(name: str, given: ArrayLike, dtype: type) -> NDArray[Any]:
-    values: NDArray[Any] = np.ascontiguousarray(np.atleast_1d(np.asarray(given, dtype=dtype)))
+    try:
+        values: NDArray[Any] = np.ascontiguousarray(np.atleast_1d(np.asarray(given, dtype=dtype)))
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must be numbers, not {given!r:.40}") from None
     if values.ndim != 1:
         raise ValueError(f"{name} must be a number or a one-dimensional array")
     # Compiled functions are compiled once more for arrays that may not be written to.
@@ -16,37 +19,35 @@ def _flat(name: str, given: ArrayLike, dtype: type) -> NDArray[Any]:
 
 
 def column(
-    name: str, given: ArrayLike, *, most: float | None = None, positive: bool = False, infinite: bool = False
+    name: str, given: ArrayLike, *, least: float = 0.0, most: float = math.inf, infinite: bool = False
 ) -> NDArray[np.float64]:
-    """Numbers of at least 0 (more than 0 if `positive`), finite unless `infinite`, and at most `most`."""
-    if type(given) is float or type(given) is int:  # one page at a time: its number needs no array to be checked
-        values, low, high = np.array([float(given)]), float(given), float(given)
+    """Numbers of at least `least` and at most `most`, finite unless `infinite`."""
+    if type(given) is float:  # one page at a time: its number needs no array to be checked
+        values, low, high = np.array([given]), given, given
     else:
         values = _flat(name, given, float)
         if not values.size:
             return values
         low, high = float(values.min()), float(values.max())
-    good = low > 0 if positive else low >= 0
-    limit = math.inf if most is None else most
-    if not good or not (high <= limit) or (high == math.inf and not infinite):
-        wanted = ("more than 0" if positive else "at least 0") + (f" and at most {most:g}" if most is not None else "")
-        raise ValueError(f"{name} must be {wanted}{'' if infinite or most is not None else ' and finite'}")
+    if not low >= least or not high <= most or (high == math.inf and not infinite):
+        bound = f" and at most {most:g}" if most < math.inf else "" if infinite else " and finite"
+        raise ValueError(f"{name} must be at least {least:g}{bound}")
     return values
 
 
-def counts(name: str, given: ArrayLike, *, least: int = 0) -> NDArray[np.int64]:
-    """Whole numbers of at least `least`."""
-    if type(given) is int and -(1 << 62) < given < 1 << 62:
-        numbers = np.array([given])
-        if given < least:
-            raise ValueError(f"{name} must be at least {least}")
-        return numbers
-    values = np.asarray(given)
+def counts(name: str, given: ArrayLike, *, least: int = 0, most: int = 1 << 62) -> NDArray[np.int64]:
+    """Whole numbers from `least` to `most`."""
+    if type(given) is int and least <= given <= most:
+        return np.array([given])
+    try:
+        values = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        values = np.array([""])
     if values.dtype.kind not in "iu" and values.size:
         raise ValueError(f"{name} must be whole numbers")
     numbers = _flat(name, values, np.int64)
-    if numbers.size and int(numbers.min()) < least:
-        raise ValueError(f"{name} must be at least {least}")
+    if numbers.size and not (int(numbers.min()) >= least and int(numbers.max()) <= most):
+        raise ValueError(f"{name} must be at least {least}{f' and at most {most:,}' if most < 1 << 62 else ''}")
     return numbers
 
 

@@ -5,17 +5,22 @@ import math
 from afresh.schedule.base import Explanation
 from afresh.schedule.hosts import cap_of, ready_at
 from afresh.schedule.policies import seen, threshold_at
-from afresh.schedule.table import LEASED, PAUSED, URGENT, State
+from afresh.schedule.table import LEASED, PARKED, PAUSED, URGENT, State
 from afresh.schedule.worth import may_go_at, price_of, value_of
 from afresh.value.predictive import silent_time
 
 
-def explain(state: State, slot: int, now: float) -> Explanation:
-    """Value, price, due time, and what holds the page back."""
+def explain(state: State, slot: int, now: float, turn: float = 0.0) -> Explanation:
+    """Value, price, due time, and what holds the page back; `turn` is how long one turn with its host takes."""
     value = float(value_of(state.core, slot, now))
     page, control = state.pages[slot], state.control[0]
     price = float(price_of(state.core, page)) if not control["exact"] else float(control["price"])
-    return Explanation(value, price, _due(state, slot, value, price, now), _held_by(state, slot, value, price, now))
+    due, ahead = _due(state, slot, value, price, now), 0
+    if turn > 0.0 and value >= price and int(page["host"]) >= 0:
+        host = state.hosts[int(page["host"])]
+        ahead = max(int(host["parked"]) - int(page["place"] == PARKED), 0)
+        due = max(due, float(ready_at(host)), now) + ahead * turn
+    return Explanation(value, price, due, _held_by(state, slot, value, price, now), ahead=ahead, turn=turn)
 
 
 def _due(state: State, slot: int, value: float, price: float, now: float) -> float:

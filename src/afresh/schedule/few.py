@@ -13,19 +13,32 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh.checks import MAX_MOMENT, moment, number
+from afresh.schedule.arguments import (
+    check_beliefs,
+    check_page,
+    host_number,
+    later_moment,
+    seconds_to_rest,
+    signal_count,
+    slot_number,
+)
 from afresh.schedule.base import Explanation, Pick
 from afresh.schedule.greedy import Greedy
 from afresh.schedule.plain import PAGE
 from afresh.schedule.priced import PricedByPicks, left_alone_longest, require_seconds
+from afresh.schedule.queue import play
 from afresh.types import Wait
 from afresh.value.arguments import blame
 from afresh.value.crawl import value_of_pages
 from afresh.value.predictive import NO_COPY
+from afresh.value.resting import REST
 
 Floats = NDArray[np.float64]
 Slots = slice | NDArray[np.int64]
 
 _SOON = 0.2  # staleness up to which x²/2 is less than a seventh more than the value that it bounds
+_WANTED = 1e200  # more than any crawl gains: of pages that an operator wants
 _MARGIN = 1.0 + 1e-6  # on bounds: values grow, but the sums behind them are rounded
 
 
@@ -73,7 +86,7 @@ class Few(PricedByPicks):
 
     def __init__(self, *, budget: float, lease: float = 120.0, sweep: float = 0.0) -> None:
         super().__init__(budget, sweep)
-        self.lease = lease
+        self.lease = number("lease", lease, above=True, most=MAX_MOMENT)
         self._columns = _Columns.room(0)
         self._count = 0
         self._free: list[int] = []
@@ -106,6 +119,17 @@ class Few(PricedByPicks):
         shape: float = inf,
     ) -> int:
         """Take a page in and return its slot; `age` seconds since its copy was current (infinity: no copy yet)."""
+        check_page(
+            request_rate=request_rate,
+            change_rate=change_rate,
+            recall=recall,
+            false_rate=false_rate,
+            cost=cost,
+            age=age,
+            signals=signals,
+            shape=shape,
+        )
+        now, host = moment("now", now), host_number(host)
         if self._free:
             slot = self._free.pop()
         else:
@@ -154,6 +178,16 @@ class Few(PricedByPicks):
         signals: float | None = None,
     ) -> None:
         """Believe something else of the page from now on; what is not given stays."""
+        check_beliefs(
+            request_rate=request_rate,
+            change_rate=change_rate,
+            recall=recall,
+            false_rate=false_rate,
+            age=age,
+            signals=signals,
+            shape=shape,
+        )
+        slot, now = slot_number(slot, self._count), moment("now", now)
         kept = self._columns
         if age is not None:
             kept.current[slot] = now - age
@@ -171,15 +205,19 @@ class Few(PricedByPicks):
 
     def signal(self, slot: int, now: float, count: int = 1) -> None:
         """A hint arrived that the page changed."""
+        slot, count = slot_number(slot, self._count), signal_count(count)
+        moment("now", now)
         self._columns.signals[slot] += count
         self._touched.add(slot)
 
     def next(self, now: float) -> Pick | Wait:
         """The most valuable page that may be crawled now, if the budget has a token; or when to ask again."""
+        now = moment("now", now)
         if wait := self._pace.wait(now):
             return wait
         soonest = float(self._host_opens.min(initial=inf))
         if soonest > now:
+            self._waited = True
             return Wait(soonest, "hosts" if len(self) else "no pages")
         if (wanted := self._wanted(now)) is not None:
             self._pace.take(now, float(self._columns.cost[wanted]))
@@ -192,16 +230,19 @@ class Few(PricedByPicks):
         slot = int(bounds.argmax())
         best = float(bounds[slot])
         if best == -inf:
+            self._waited = True
             return Wait(float(opens.min()), "hosts")
         if kept.current[slot] > -inf:
             # Where rounding brought its value above its bound, the page is still among those that are compared.
             slot, best = self._best_above(bounds, min(self._worth_of(slot, now), best), now)
         if best <= 0:
             # Nothing is worth a crawl yet; values move with time, so look again at the next tick.
+            self._waited = True
             return Wait(now + 1.0 / self.budget, "nothing to gain")
         swept = (opens <= now) & (kept.request_rate[:count] > 0)
         if self._sweeps_now() and swept.any():
-            slot = left_alone_longest(np.flatnonzero(swept), kept.current, kept.request_rate, now)
+            slots, wanted_by = np.flatnonzero(swept), kept.request_rate
+            slot = left_alone_longest(slots, kept.current, wanted_by, now, by_requests=self._by_requests)
             best = self._worth_of(slot, now)
         elif kept.current[slot] > -inf:
             self._learn_price(best, len(self))
@@ -249,7 +290,7 @@ class Few(PricedByPicks):
         self._touched.clear()
 
     def _bound_quickly(self, slot: int) -> bool:
-        """Where a copy was crawled lately and no signal counts, V is at most Δ·elapsed²/2, for one rate or for many."""
+        """Where a copy was crawled lately and no signal counts, V and its stale time are at most Δ·elapsed²/2 each."""
         kept = self._columns
         current, change_rate = kept.current.item(slot), kept.change_rate.item(slot)
         if not current > -inf or kept.recall.item(slot) or kept.false_rate.item(slot):
@@ -257,7 +298,7 @@ class Few(PricedByPicks):
         x = change_rate * max(self._horizon - current, 0.0)
         if not 0.0 < x < _SOON:
             return False
-        most = x * x / (2.0 * change_rate)
+        most = (1.0 + REST) * x * x / (2.0 * change_rate)
         kept.bound[slot] = _MARGIN * kept.request_rate.item(slot) * most / kept.cost.item(slot)
         return True
 
@@ -265,13 +306,14 @@ class Few(PricedByPicks):
         bound = self._worth(which, self._horizon)
         self._columns.bound[which] = np.where(self._columns.current[which] > -inf, _MARGIN * bound, bound)
 
-    def _worth(self, which: Slots, now: float) -> Floats:
-        """V(elapsed, signals) / cost of some pages."""
+    def _worth(self, which: Slots, now: float, current: Floats | None = None, signals: Floats | None = None) -> Floats:
+        """V(elapsed, signals) / cost of some pages, with copies and signals as they are, unless others are given."""
         kept = self._columns
+        current = kept.current[which] if current is None else current
         with np.errstate(all="ignore"):  # 0·∞ and the like, where the limit is known
             value: Floats = value_of_pages(
-                np.minimum(np.maximum(now - kept.current[which], 0.0), NO_COPY),
-                kept.signals[which],
+                np.minimum(np.maximum(now - current, 0.0), NO_COPY),
+                kept.signals[which] if signals is None else signals,
                 kept.change_rate[which],
                 kept.recall[which],
                 kept.false_rate[which],
@@ -289,6 +331,7 @@ class Few(PricedByPicks):
 
     def _lease(self, slot: int, now: float, value: float | None) -> None:
         kept = self._columns
+        self._note_pick()
         kept.lease_ends[slot] = now + self.lease
         self._renew(slot)
         self._spend(int(kept.host[slot]), float(kept.cost[slot]), value, now)
@@ -300,9 +343,14 @@ class Few(PricedByPicks):
     def _renew(self, slot: int) -> None:
         """Find out again when the page itself may go."""
         kept = self._columns
-        limit = kept.crawled[slot] + kept.shortest[slot] if kept.shortest[slot] > 0 else -inf
-        free = max(kept.lease_ends[slot], kept.not_before[slot], limit)
+        free = max(kept.lease_ends[slot], self._limit(slot))
         kept.may_go[slot] = inf if kept.paused[slot] else free
+
+    def _limit(self, slot: int) -> float:
+        """Before when the page is not to be handed out, whatever it is worth."""
+        kept = self._columns
+        limit = kept.crawled[slot] + kept.shortest[slot] if kept.shortest[slot] > 0 else -inf
+        return float(max(kept.not_before[slot], limit))
 
     def finish(
         self,
@@ -315,6 +363,9 @@ class Few(PricedByPicks):
         put_off: float = 0.0,
     ) -> None:
         """The order is done: the copy is as of `crawled` (None: nothing was refreshed); its host rests for `gap`."""
+        slot, now = slot_number(slot, self._count), moment("now", now)
+        crawled = crawled if crawled is None else moment("crawled", crawled)
+        gap, put_off = seconds_to_rest("gap", gap), seconds_to_rest("put_off", put_off)
         kept = self._columns
         if crawled is not None:
             kept.current[slot] = kept.crawled[slot] = crawled
@@ -331,27 +382,45 @@ class Few(PricedByPicks):
         self._host_busy_until[host] = -inf
         self.host_rests(host, now + gap)
 
+    def give_back(self, slot: int, until: float, now: float) -> None:
+        """The page that `next` has just handed out is not crawled before `until`: the budget's token is back."""
+        slot, now, until = slot_number(slot, self._count), moment("now", now), max(moment("until", until), now)
+        self._pace.give_back(float(self._columns.cost[slot]))
+        self.finish(slot, now, crawled=None, put_off=until - now)
+
+    def put_off(self, slot: int, until: float, now: float) -> None:
+        """Do not hand the page out before `until`, whatever was said before; not for one that is leased."""
+        slot, until = slot_number(slot, self._count), later_moment("until", until)
+        moment("now", now)
+        self._columns.not_before[slot] = until
+        self._renew(slot)
+
     def pause(self, slot: int) -> None:
         """Keep the page out of play until `resume`."""
+        slot = slot_number(slot, self._count)
         self._columns.paused[slot] = 1.0
         self._renew(slot)
 
     def resume(self, slot: int, now: float) -> None:
         """Bring a paused page back into play."""
+        slot, now = slot_number(slot, self._count), moment("now", now)
         self._columns.paused[slot] = 0.0
         self._renew(slot)
 
     def crawl_now(self, slot: int, now: float) -> None:
         """Crawl the page before all others, as soon as the budget and its host allow it."""
+        slot, now = slot_number(slot, self._count), moment("now", now)
         self._urgent[slot] = None
 
     def not_more_often_than(self, slot: int, seconds: float, now: float) -> None:
         """Leave at least this many seconds between two crawls of the page; 0: no limit."""
+        slot, now = slot_number(slot, self._count), moment("now", now)
         self._columns.shortest[slot] = require_seconds(seconds, 0.0)
         self._renew(slot)
 
     def at_least_every(self, slot: int, seconds: float, now: float) -> None:
         """Crawl the page at least once in this many seconds, whatever it gains; infinity: no limit."""
+        slot, now = slot_number(slot, self._count), moment("now", now)
         self._longest.pop(slot, None)
         if require_seconds(seconds, 1e-9) < inf:
             self._longest[slot] = seconds
@@ -359,6 +428,9 @@ class Few(PricedByPicks):
 
     def set_host(self, host: int, *, gap: float | None = None, budget: float | None = None) -> None:
         """Give a host a budget of its own; the gap is given with every answer."""
+        host = host_number(host)
+        if gap is not None:
+            seconds_to_rest("gap", gap)
         self._reach_host(host)
         if budget is not None:
             self._set_purse(host, budget)
@@ -366,12 +438,14 @@ class Few(PricedByPicks):
 
     def host_rests(self, host: int, until: float) -> None:
         """Hand out no page of this host before `until`."""
+        host, until = host_number(host), later_moment("until", until)
         self._reach_host(host)
         self._host_rests_until[host] = max(self._host_rests_until[host], until)
         self._open_host(host)
 
     def remove(self, slot: int) -> None:
         """Forget the page."""
+        slot = slot_number(slot, self._count)
         kept, host = self._columns, int(self._columns.host[slot])
         # A lease that has ended does not free a host that another page keeps busy by now.
         if kept.lease_ends[slot] > -inf and kept.lease_ends[slot] == self._host_busy_until[host]:
@@ -385,12 +459,83 @@ class Few(PricedByPicks):
         self._limited = None
         self._free.append(slot)
 
-    def explain(self, slot: int, now: float) -> Explanation:
-        """Value, price, due time, and what holds the page back."""
-        value = self._worth_of(slot, now)
-        due = now if value >= self._price else self._due(slot, now)
-        first = self._first_crawls(slot, value, now)
-        return Explanation(value, self._price, self._after(first, due, now), self._held_by(slot, now, value), first)
+    def explain(self, slot: int, now: float, turn: float = 0.0) -> Explanation:
+        """Value, price, due time, and what holds the page back; `turn` is how long one turn with its host takes."""
+        slot, now = slot_number(slot, self._count), moment("now", now)
+        value, host = self._worth_of(slot, now), int(self._columns.host[slot])
+        first, ahead = self._first_crawls(slot, value, now), 0
+        if turn > 0.0:
+            turn = max(turn, self._step_of(host))
+        if turn > 0.0 and self.budget > 0.0 and not self._columns.lease_ends[slot] > now:
+            due, ahead = self._in_queue(slot, now, turn)
+        else:
+            due = max(now if value >= self._price else self._due(slot, now, self._price), self._limit(slot))
+            due = self._after(first, due, now)
+        return Explanation(
+            value,
+            self._price,
+            due,
+            self._held_by(slot, now, value),
+            first,
+            ahead=ahead,
+            turn=turn,
+            spare=self.spare,
+            every=self._every(slot, turn),
+        )
+
+    def _every(self, slot: int, turn: float) -> float:
+        """How often its host can serve the page, if that is less often than is wanted; else 0."""
+        host, wanted = self._columns.host, self._longest.get(slot, inf)
+        alike = [longest for other, longest in self._longest.items() if host[other] == host[slot]]
+        load = turn * sum(1.0 / longest for longest in alike)
+        return wanted * load if wanted < inf and load > 1.0 else 0.0
+
+    def _in_queue(self, slot: int, now: float, turn: float) -> tuple[float, int]:
+        """When the page goes, by what all pages gain; and how many crawls of its host go before it."""
+        kept, count = self._columns, self._count
+        active = kept.may_go[:count] < inf
+        active[slot] = True
+        slots = np.flatnonzero(active)
+        own = int(np.searchsorted(slots, slot))
+        hosts, host = np.unique(kept.host[slots], return_inverse=True)
+        turns = np.array([max(turn, self._step_of(each)) for each in hosts.tolist()])
+        if (limit := self._limit(slot)) > now + turn * int((host == host[own]).sum()):
+            return limit, 0  # a round of its host is over by then
+        leased = kept.lease_ends[slots] > now  # soon to be a fresh copy
+        began = np.where(leased, now, kept.current[slots])
+        crawled = np.where(leased | (kept.crawled[slots] == -inf), now, kept.crawled[slots])
+        heard = np.where(leased, 0.0, kept.signals[slots])
+        longest = np.array([self._longest.get(each, inf) for each in slots.tolist()])
+        urgent = np.array([each in self._urgent for each in slots.tolist()])
+        may_go = np.where(leased, kept.not_before[slots], kept.may_go[slots])
+        if kept.paused[slot]:
+            may_go[own] = -inf  # as if it were not: others say that it is
+        opens = np.array([max(self._host_rests_until[each], self._spent_until(each), now) for each in hosts.tolist()])
+        np.maximum.at(opens, host[leased], now + turns[host[leased]])
+
+        def value_at(when: float, current: Floats) -> Floats:
+            as_it_is = current == began
+            value = self._worth(slots, when, current, np.where(as_it_is, heard, 0.0))
+            overdue = (when - np.where(as_it_is, crawled, current)) / longest
+            value = np.where(overdue >= 1.0, _WANTED * overdue, value)
+            return np.where(urgent & as_it_is, inf, value)
+
+        told = play(
+            own,
+            value_at=value_at,
+            current=began,
+            may_go=may_go,
+            host=host,
+            opens=opens,
+            turn=turns,
+            budget=self.budget,
+            now=max(now, self._pace.ready_at()),
+        )
+        if told.when < inf:
+            return told.when, told.ahead
+        if told.crowded or told.price <= 0.0:
+            return (limit if limit > now else inf), told.ahead
+        return max(told.end, limit, self._due(slot, now, told.price)), 0
 
     def _first_crawls(self, slot: int, value: float, now: float) -> int:
         """Pages without a copy that may go, and gain more than this one."""
@@ -400,11 +545,11 @@ class Few(PricedByPicks):
         empty = np.flatnonzero((kept.current[:count] == -inf) & (kept.may_go[:count] <= now))
         return int((self._worth(empty, now) > value).sum()) if len(empty) else 0
 
-    def _due(self, slot: int, now: float) -> float:
+    def _due(self, slot: int, now: float, price: float) -> float:
         pages = np.zeros(1, PAGE)
         for name in ("request_rate", "change_rate", "recall", "false_rate", "shape", "cost", "current", "signals"):
             pages[name] = getattr(self._columns, name)[slot]
-        return Greedy().due(slot, pages[0], price=self._price, now=now)
+        return Greedy().due(slot, pages[0], price=price, now=now)
 
     def _held_by(self, slot: int, now: float, value: float) -> str:
         kept = self._columns

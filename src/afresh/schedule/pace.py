@@ -4,8 +4,10 @@ from collections import deque
 from math import ceil, inf, ulp
 
 from afresh.checks import number
+from afresh.errors import ConfigError
 from afresh.types import Wait
 
+MAX_BUDGET, MIN_BUDGET = 1e9, 1e-12  # crawls a second
 # Ticks missed by less than this (a timer that fires late) are caught up; longer gaps are lost, not saved up.
 CATCH_UP = 0.2
 
@@ -35,7 +37,11 @@ class Pace:
 
     @budget.setter
     def budget(self, budget: float) -> None:
-        self._budget = budget = number("budget", budget)
+        self._budget = budget = number("budget", budget, most=MAX_BUDGET)
+        if 0.0 < budget < MIN_BUDGET:
+            raise ConfigError(
+                f"budget must be 0 or at least {MIN_BUDGET:g} a second, not {budget!r}.", hint="0 crawls nothing."
+            )
         self._window = max(1, ceil(budget))
         while len(self._taken) > self._window:
             self._taken.popleft()
@@ -65,6 +71,11 @@ class Pace:
         self._taken.append(now)
         if len(self._taken) > self._window:
             self._taken.popleft()
+
+    def give_back(self, cost: float = 1.0) -> None:
+        """The token that was taken last was not spent: somebody else may have it."""
+        self._due -= cost / self._budget
+        self._taken.pop()
 
     def state(self) -> list[float]:
         """Everything that is to be remembered, as numbers."""

@@ -16,7 +16,7 @@ from afresh.schedule.memory import control_at, host_at, page_at
 from afresh.schedule.policies import LDS, seen
 from afresh.schedule.table import PARKED, PAUSED, READY, SHELVES, URGENT, WHEEL
 from afresh.schedule.worth import longest_of, may_go_at, worth
-from afresh.value.predictive import predictive_staleness, silent_time
+from afresh.value.predictive import predictive_staleness, silent_time, told
 
 _URGENT_SHELF = SHELVES - 1
 _SHELF_OF_HALF = 1022 << 5  # of the value 1/2: the bits of its exponent
@@ -25,16 +25,10 @@ NEARLY = 0.98
 
 
 @inlined
-def _by_time(threshold: float, signals: float, weight: float) -> float:
-    """The part of a threshold that signals have not reached."""
-    return threshold - weight * signals if signals > 0.0 and weight > 0.0 else threshold
-
-
-@inlined
 def due_by_time(core: int, page: Any) -> float:
     """When the page's staleness reaches its threshold with the signals that it has heard."""
     silent_rate, _, weight, shape = seen(page, control_at(core).policy)
-    rest = _by_time(np.float64(page.threshold), float(page.signals), weight)
+    rest = np.float64(page.threshold) - told(float(page.signals), weight, shape)
     return float(page.current + silent_time(rest, silent_rate, shape))
 
 

@@ -9,6 +9,16 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from afresh.checks import MAX_MOMENT, moment, number
+from afresh.schedule.arguments import (
+    check_beliefs,
+    check_page,
+    host_number,
+    later_moment,
+    seconds_to_rest,
+    signal_count,
+    slot_number,
+)
 from afresh.schedule.base import Explanation, Pick
 from afresh.schedule.priced import PricedByPicks, left_alone_longest, require_seconds
 from afresh.types import Wait
@@ -66,7 +76,7 @@ class Plain(PricedByPicks):
     def __init__(self, rule: Rule, *, budget: float, lease: float = 120.0, sweep: float = 0.0) -> None:
         self.rule = rule
         super().__init__(budget, sweep)
-        self.lease = lease
+        self.lease = number("lease", lease, above=True, most=MAX_MOMENT)
         self._pages = np.zeros(0, PAGE)
         self._count = 0
         self._free: list[int] = []
@@ -91,6 +101,17 @@ class Plain(PricedByPicks):
         shape: float = float("inf"),
     ) -> int:
         """Take a page in and return its slot; `age` seconds since its copy was current (infinity: no copy yet)."""
+        check_page(
+            request_rate=request_rate,
+            change_rate=change_rate,
+            recall=recall,
+            false_rate=false_rate,
+            cost=cost,
+            age=age,
+            signals=signals,
+            shape=shape,
+        )
+        now, host = moment("now", now), host_number(host)
         slot = self._free.pop() if self._free else self._grow()
         self._pages[slot] = (
             *(request_rate, change_rate, recall, false_rate, shape, cost, host, now, now - age, signals),
@@ -128,6 +149,16 @@ class Plain(PricedByPicks):
         signals: float | None = None,
     ) -> None:
         """Believe something else of the page from now on; what is not given stays."""
+        check_beliefs(
+            request_rate=request_rate,
+            change_rate=change_rate,
+            recall=recall,
+            false_rate=false_rate,
+            age=age,
+            signals=signals,
+            shape=shape,
+        )
+        slot, now = slot_number(slot, self._count), moment("now", now)
         page = self._pages[slot]
         if age is not None:
             page["current"] = now - age
@@ -145,10 +176,13 @@ class Plain(PricedByPicks):
 
     def signal(self, slot: int, now: float, count: int = 1) -> None:
         """A hint arrived that the page changed."""
+        slot, count = slot_number(slot, self._count), signal_count(count)
+        moment("now", now)
         self._pages[slot]["signals"] += count
 
     def next(self, now: float) -> Pick | Wait:
         """The most urgent page that may be crawled now, if the budget has a token; or when to ask again."""
+        now = moment("now", now)
         if wait := self._pace.wait(now):
             return wait
         pages = self._pages[: self._count]
@@ -169,7 +203,8 @@ class Plain(PricedByPicks):
             return Wait(now + 1.0 / self.budget, "nothing to gain")
         swept = may_go & (pages["request_rate"] > 0)
         if self._sweeps_now() and swept.any():
-            slot = left_alone_longest(np.flatnonzero(swept), pages["current"], pages["request_rate"], now)
+            current, wanted_by = pages["current"], pages["request_rate"]
+            slot = left_alone_longest(np.flatnonzero(swept), current, wanted_by, now, by_requests=self._by_requests)
             best = float(urgency[slot])
         elif pages[slot]["current"] > -np.inf:
             self._learn_price(best, len(self))
@@ -215,6 +250,9 @@ class Plain(PricedByPicks):
         put_off: float = 0.0,
     ) -> None:
         """The order is done: the copy is as of `crawled` (None: nothing was refreshed); its host rests for `gap`."""
+        slot, now = slot_number(slot, self._count), moment("now", now)
+        crawled = crawled if crawled is None else moment("crawled", crawled)
+        gap, put_off = seconds_to_rest("gap", gap), seconds_to_rest("put_off", put_off)
         page = self._pages[slot]
         if crawled is not None:
             self.rule.crawled(slot, page, now=crawled, changed=changed)
@@ -228,38 +266,60 @@ class Plain(PricedByPicks):
         self._host_busy_until[page["host"]] = -np.inf
         self.host_rests(int(page["host"]), now + gap)
 
+    def give_back(self, slot: int, until: float, now: float) -> None:
+        """The page that `next` has just handed out is not crawled before `until`: the budget's token is back."""
+        slot, now, until = slot_number(slot, self._count), moment("now", now), max(moment("until", until), now)
+        self._pace.give_back(float(self._pages[slot]["cost"]))
+        self.finish(slot, now, crawled=None, put_off=until - now)
+
+    def put_off(self, slot: int, until: float, now: float) -> None:
+        """Do not hand the page out before `until`, whatever was said before; not for one that is leased."""
+        slot, until = slot_number(slot, self._count), later_moment("until", until)
+        moment("now", now)
+        self._pages[slot]["not_before"] = until
+
     def pause(self, slot: int) -> None:
         """Keep the page out of play until `resume`."""
+        slot = slot_number(slot, self._count)
         self._pages[slot]["paused"] = True
 
     def resume(self, slot: int, now: float) -> None:
         """Bring a paused page back into play."""
+        slot, now = slot_number(slot, self._count), moment("now", now)
         self._pages[slot]["paused"] = False
 
     def crawl_now(self, slot: int, now: float) -> None:
         """Crawl the page before all others, as soon as the budget and its host allow it."""
+        slot, now = slot_number(slot, self._count), moment("now", now)
         self._pages[slot]["urgent"] = True
 
     def not_more_often_than(self, slot: int, seconds: float, now: float) -> None:
         """Leave at least this many seconds between two crawls of the page; 0: no limit."""
+        slot, now = slot_number(slot, self._count), moment("now", now)
         self._pages[slot]["shortest"] = require_seconds(seconds, 0.0)
 
     def at_least_every(self, slot: int, seconds: float, now: float) -> None:
         """Crawl the page at least once in this many seconds, whatever it gains; infinity: no limit."""
+        slot, now = slot_number(slot, self._count), moment("now", now)
         self._pages[slot]["longest"] = require_seconds(seconds, 1e-9)
 
     def set_host(self, host: int, *, gap: float | None = None, budget: float | None = None) -> None:
         """Give a host a budget of its own; the gap is given with every answer."""
+        host = host_number(host)
+        if gap is not None:
+            seconds_to_rest("gap", gap)
         if budget is not None:
             self._set_purse(host, budget)
 
     def host_rests(self, host: int, until: float) -> None:
         """Hand out no page of this host before `until`."""
+        host, until = host_number(host), later_moment("until", until)
         self._reach_host(host)
         self._host_rests_until[host] = max(self._host_rests_until[host], until)
 
     def remove(self, slot: int) -> None:
         """Forget the page."""
+        slot = slot_number(slot, self._count)
         page = self._pages[slot]
         # A lease that has ended does not free a host that another page keeps busy by now.
         if page["lease_ends"] > -np.inf and page["lease_ends"] == self._host_busy_until[page["host"]]:
@@ -269,13 +329,15 @@ class Plain(PricedByPicks):
             self._pages[slot][name] = value  # free slots are valued too
         self._free.append(slot)
 
-    def explain(self, slot: int, now: float) -> Explanation:
-        """Value, price, due time, and what holds the page back."""
+    def explain(self, slot: int, now: float, turn: float = 0.0) -> Explanation:
+        """Value, price, due time, and what holds the page back; the queue of its host is not counted."""
+        slot, now = slot_number(slot, self._count), moment("now", now)
         page = self._pages[slot]
         pages = self._pages[: self._count]
         urgency = self.rule.urgency(pages, now)
         value, first = float(urgency[slot]), 0
         due = now if value >= self._price else self.rule.due(slot, page, price=self._price, now=now)
+        due = max(due, _limit(page))
         if page["current"] > -np.inf:
             empty = (
                 pages["active"]
@@ -289,14 +351,19 @@ class Plain(PricedByPicks):
 
     def _held_by(self, page: np.void, now: float, value: float) -> str:
         host = page["host"]
-        limit = page["crawled"] + page["shortest"] if page["shortest"] > 0 else -np.inf
         reasons = {
             "leased": page["lease_ends"] > now,
             "paused": page["paused"],
-            "put off": max(page["not_before"], limit) > now,
+            "put off": _limit(page) > now,
             "host busy": self._host_busy_until[host] > now,
             "host resting": self._host_rests_until[host] > now,
             "host budget": self._spent_until(int(host)) > now,
             "below the price": value < self._price,
         }
         return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _limit(page: np.void) -> float:
+    """Before when a page is not to be handed out, whatever it is worth."""
+    limit = page["crawled"] + page["shortest"] if page["shortest"] > 0 else -np.inf
+    return float(max(page["not_before"], limit))

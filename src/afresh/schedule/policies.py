@@ -11,7 +11,7 @@ import numpy as np
 from afresh.schedule.inlined import inlined
 from afresh.value.compiled import compiled
 from afresh.value.kernels import page_interval, page_value_in_terms
-from afresh.value.predictive import predictive_curve, predictive_threshold_curve, predictive_value
+from afresh.value.resting import resting_curve, resting_threshold_curve, resting_value
 from afresh.value.sums import page_change_rate
 
 GREEDY, CIS, NCIS, CIS_PLUS, LDS, THRESHOLD = range(6)
@@ -68,7 +68,7 @@ def seen(page: Any, policy: int) -> tuple[float, float, float, float]:
 def value_at(x: float, silent_rate: float, signal_rate: float, weight: float, shape: float, terms: int) -> float:
     """Crawl value per unit of request rate at staleness x."""
     if terms == 0:
-        return predictive_value(x, silent_rate, signal_rate, weight, shape)
+        return resting_value(x, silent_rate, signal_rate, weight, shape)
     return page_value_in_terms(x, silent_rate, signal_rate, weight, terms)
 
 
@@ -86,9 +86,9 @@ def threshold_at(
         x = _threshold_in_terms(price, silent_rate, signal_rate, weight, terms)
         interval = page_interval(x, silent_rate, signal_rate, weight) if x < math.inf else math.inf
     else:
-        x, interval, _ = predictive_threshold_curve(price, silent_rate, signal_rate, weight, shape, start, tolerance)
+        x, interval, _ = resting_threshold_curve(price, silent_rate, signal_rate, weight, shape, start, tolerance)
         if weight == math.inf and page.weight < math.inf and x < math.inf:
-            interval = predictive_curve(x, silent_rate, np.float64(page.signal_rate), weight, shape)[1]
+            interval = resting_curve(x, silent_rate, np.float64(page.signal_rate), weight, shape)[1]
     if x == math.inf:
         # A page that time alone does not bring up may be worth a crawl after enough signals, but not at this price.
         return x, 0.0

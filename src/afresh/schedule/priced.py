@@ -10,9 +10,11 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh.checks import number
+from afresh.schedule.arguments import host_budget, host_number
 from afresh.schedule.pace import Pace
 
-DEFAULT_SWEEP = 0.1  # of the picks
+DEFAULT_SWEEP = 0.02  # of the picks
 MANY_PICKS = 1 << 40
 BURST = 3.0  # a host's budget is met on average; this many crawls may come early if others were late
 
@@ -24,19 +26,26 @@ def picks_between_sweeps(share: float) -> int:
     (10, 0)
     """
     if not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
-        raise ValueError(f"sweep must lie between 0 and 1, not {share!r}")
+        raise ValueError(f"sweep must lie between 0 and 1, not {share!r:.40}")
     return min(round(1.0 / max(share, 1e-18)), MANY_PICKS) if share > 0.0 else 0
 
 
 def left_alone_longest(
-    slots: NDArray[np.int64], current: NDArray[np.floating], request_rate: NDArray[np.floating], now: float
+    slots: NDArray[np.int64],
+    current: NDArray[np.floating],
+    request_rate: NDArray[np.floating],
+    now: float,
+    *,
+    by_requests: bool,
 ) -> int:
-    """The page that was left alone longest, measured in the interval that its request rate alone would give it.
+    """The page that was left alone longest, by the clock or in the interval that its request rate alone would give it.
 
     Among pages that change equally seldom the best interval goes with one over the square root of the request rate.
+    The two measures take turns: by the clock every page has its turn, however many requests another one is said to get.
     A page without a copy goes first. Otherwise it would never be crawled where its host is free only at such moments.
     """
-    return int(slots[np.argmax((now - current[slots]) * np.sqrt(request_rate[slots]))])
+    age = now - current[slots]
+    return int(slots[np.argmax(age * np.sqrt(request_rate[slots]) if by_requests else age)])
 
 
 @dataclass(slots=True)
@@ -66,8 +75,20 @@ class PricedByPicks:
         self._pace = Pace(budget)
         self._sweep_every = picks_between_sweeps(sweep)
         self._picks_to_sweep = self._sweep_every
+        self._by_requests = False  # whether the last sweep counted requests
         self._price = 0.0
         self._picks = 0
+        self._waited = False  # since the last pick: there was budget, and no host was ready
+        self._spare = 0.0  # share of the picks, lately, before which that was so
+
+    @property
+    def spare(self) -> bool:
+        """Whether there is more budget than hosts take: then a page need not gain the price to be picked."""
+        return self._spare > 0.5
+
+    def _note_pick(self) -> None:
+        self._spare += ((1.0 if self._waited else 0.0) - self._spare) / 20.0
+        self._waited = False
 
     @property
     def budget(self) -> float:
@@ -89,6 +110,7 @@ class PricedByPicks:
 
     def resume_price(self, price: float) -> None:
         """Go on with the price of before a restart: it was learned from very many picks."""
+        price = number("price", price)
         self._price, self._picks = price, MANY_PICKS
 
     def _after(self, first: int, due: float, now: float) -> float:
@@ -97,12 +119,12 @@ class PricedByPicks:
 
     def host_price(self, host: int) -> float:
         """What a crawl of a host with a budget of its own has lately had to gain; 0: the common price holds."""
+        host = host_number(host)
         purse = self._purses.get(host)
         return purse.price if purse is not None and purse.price > self._price else 0.0
 
     def _set_purse(self, host: int, budget: float) -> None:
-        if not budget > 0:
-            raise ValueError(f"budget must be more than 0, not {budget}")
+        budget = host_budget(budget)
         if budget == inf:
             self._purses.pop(host, None)
         elif host in self._purses:
@@ -113,6 +135,11 @@ class PricedByPicks:
     def _spent_until(self, host: int) -> float:
         purse = self._purses.get(host)
         return -inf if purse is None else purse.spent_until
+
+    def _step_of(self, host: int) -> float:
+        """Seconds from one crawl to the next that the host's own budget pays for; 0: it has none."""
+        purse = self._purses.get(host)
+        return 0.0 if purse is None else 1.0 / purse.budget
 
     def _spend(self, host: int, cost: float, value: float | None, now: float) -> None:
         if (purse := self._purses.get(host)) is not None:
@@ -126,6 +153,7 @@ class PricedByPicks:
         if self._picks_to_sweep > 0:
             return False
         self._picks_to_sweep = self._sweep_every
+        self._by_requests = not self._by_requests
         return True
 
     def _learn_price(self, value: float, pages: int) -> None:
@@ -136,6 +164,4 @@ class PricedByPicks:
 
 def require_seconds(seconds: float, least: float) -> float:
     """A limit on the time between two crawls, or what is wrong with it."""
-    if not seconds >= least or (least == 0.0 and seconds == inf):
-        raise ValueError(f"seconds must be at least {least:g}, not {seconds}")
-    return seconds
+    return number("seconds", seconds, least=least, infinite=least > 0.0)

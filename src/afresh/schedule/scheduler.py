@@ -6,13 +6,23 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from afresh.checks import MAX_MOMENT, moment, number
 from afresh.schedule import events, turn
+from afresh.schedule.arguments import (
+    BELIEFS,
+    MAX_HOSTS,
+    MAX_SIGNALS,
+    host_budget,
+    host_number,
+    later_moment,
+    seconds_to_rest,
+)
 from afresh.schedule.base import Explanation, Pick
 from afresh.schedule.columns import by_slot, column, counts, slot_numbers
 from afresh.schedule.explain import explain
 from afresh.schedule.hosts import touch_host
 from afresh.schedule.machine import Machine, Slots
-from afresh.schedule.pace import Pace
+from afresh.schedule.pace import MAX_BUDGET, Pace
 from afresh.schedule.policies import THRESHOLD, policy_numbers
 from afresh.schedule.priced import picks_between_sweeps
 from afresh.schedule.saved import read_state, write_state
@@ -47,10 +57,11 @@ class Scheduler(Machine):
         sweep: float = 0.0,
     ) -> None:
         super().__init__()
-        if lease is not None and not 0 < lease < math.inf:
-            raise ValueError(f"lease must be more than 0 seconds and finite, or None, not {lease}")
-        if not 0 <= floor < math.inf:
-            raise ValueError(f"floor must be a finite rate of at least 0, not {floor}")
+        if lease is not None:
+            number("lease", lease, above=True, most=MAX_MOMENT)
+        if delay is not None:
+            number("delay", delay, most=MAX_MOMENT)
+        number("floor", floor, most=MAX_BUDGET)
         control = self.state.control[0]
         control["policy"], control["terms"] = policy_numbers(policy)
         self.policy = policy
@@ -127,16 +138,16 @@ class Scheduler(Machine):
         `shape`: how surely the rate of silent changes is known (`Beliefs.shape`).
         """
         columns = [
-            column("request_rate", request_rate),
-            column("change_rate", change_rate),
-            column("recall", recall, most=1.0),
-            column("false_rate", false_rate),
-            column("cost", cost, positive=True),
-            column("age", age, infinite=True),
-            column("signals", signals),
-            column("shape", shape, positive=True, infinite=True),
+            _believed("request_rate", request_rate),
+            _believed("change_rate", change_rate),
+            _believed("recall", recall),
+            _believed("false_rate", false_rate),
+            _believed("cost", cost),
+            _believed("age", age),
+            _believed("signals", signals),
+            _believed("shape", shape),
         ]
-        hosts = counts("host", host, least=-1)
+        hosts = counts("host", host, least=-1, most=MAX_HOSTS)
         count = _common_length([*columns, hosts])
         self._begin(now)
         before = len(self)
@@ -205,19 +216,12 @@ class Scheduler(Machine):
             "shape": shape,
             "request_rate": request_rate,
         }
-        columns = [
-            np.full(1, math.nan)
-            if value is None
-            else column(
-                name, value, most=1.0 if name == "recall" else None, positive=name == "shape", infinite=name == "shape"
-            )
-            for name, value in given.items()
-        ]
+        columns = [np.full(1, math.nan) if value is None else _believed(name, value) for name, value in given.items()]
         state = {}  # of the copies
         if age is not None:
-            state["current"] = now - column("age", age, infinite=True)
+            state["current"] = moment("now", now) - _believed("age", age)
         if signals is not None:
-            state["signals"] = column("signals", signals)
+            state["signals"] = _believed("signals", signals)
         _common_length([*columns, numbers, *state.values()])
         self._begin(now)
         for name, values in state.items():
@@ -279,7 +283,7 @@ class Scheduler(Machine):
     def signal_many(self, slots: ArrayLike, now: float, count: ArrayLike = 1) -> None:
         """Hints arrived that the pages changed; a page may appear more than once."""
         self._begin(now)
-        numbers, heard = by_slot(self._known(slots), counts("count", count))
+        numbers, heard = by_slot(self._known(slots), counts("count", count, most=int(MAX_SIGNALS)))
         events.signal_all(self.state.core, numbers, now, heard)
 
     def signal(self, slot: int, now: float, count: int = 1) -> None:
@@ -337,11 +341,25 @@ class Scheduler(Machine):
         """The order is done: the copy is as of `crawled` (None: nothing was refreshed); its host rests for `gap`."""
         self._known(slot)
         self._begin(now)
+        gap, put_off = seconds_to_rest("gap", gap), seconds_to_rest("put_off", put_off)
+        crawled = crawled if crawled is None else moment("crawled", crawled)
         if put_off > 0 or self.state.pages[slot]["marks"] & SPECIAL:
             self._extra(slot)["not_before"] = now + put_off
         if crawled is None and put_off > 0:
             self.state.pages[slot]["marks"] &= ~URGENT & 255  # it was tried
         turn.hand_in(self.state.core, slot, now, math.nan if crawled is None else crawled, gap)
+
+    def give_back(self, slot: int, until: float, now: float) -> None:
+        """The page that `next` has just handed out is not crawled before `until`: the budget's token is back."""
+        self._known(slot)
+        until, now = max(moment("until", until), moment("now", now)), moment("now", now)
+        if self.state.control[0]["policy"] != THRESHOLD:
+            self._pace.give_back(float(self.state.pages[slot]["cost"]))
+        self.finish(slot, now, crawled=None, put_off=until - now)
+
+    def put_off(self, slot: int, until: float, now: float) -> None:
+        """Do not hand the page out before `until`, whatever was said before; not for one that is leased."""
+        self._limit(slot, "not_before", later_moment("until", until), now)
 
     def peek(self, now: float) -> int | None:
         """The slot that would be picked at this moment if the budget had a token; None: none."""
@@ -349,15 +367,15 @@ class Scheduler(Machine):
         slot = int(turn.look(self.state.core, now)) if len(self) else -1
         return slot if slot >= 0 else None
 
-    def explain(self, slot: int, now: float) -> Explanation:
-        """Value, price, due time, and what holds the page back."""
+    def explain(self, slot: int, now: float, turn: float = 0.0) -> Explanation:
+        """Value, price, due time, and what holds the page back; `turn` is how long one turn with its host takes."""
         self._known(slot)
-        return explain(self.state, slot, now)
+        return explain(self.state, int(slot), moment("now", now), turn)
 
     def value(self, slot: int, now: float) -> float:
         """What a crawl of the page would gain now, per cost."""
         self._known(slot)
-        return float(value_of(self.state.core, slot, now))
+        return float(value_of(self.state.core, slot, moment("now", now)))
 
     # --- what an operator may want ---
 
@@ -380,14 +398,12 @@ class Scheduler(Machine):
 
     def not_more_often_than(self, slot: int, seconds: float, now: float) -> None:
         """Leave at least this many seconds between two crawls of the page; 0: no limit."""
-        if not 0 <= seconds < math.inf:
-            raise ValueError(f"seconds must be at least 0 and finite, not {seconds}")
+        number("seconds", seconds)
         self._limit(slot, "shortest", seconds, now)
 
     def at_least_every(self, slot: int, seconds: float, now: float) -> None:
         """Crawl the page at least once in this many seconds, whatever it gains; infinity: no limit."""
-        if not seconds > 0:
-            raise ValueError(f"seconds must be more than 0, not {seconds}")
+        number("seconds", seconds, above=True, infinite=True)
         self._limit(slot, "longest", seconds, now)
 
     def _limit(self, slot: int, name: str, seconds: float, now: float) -> None:
@@ -398,22 +414,23 @@ class Scheduler(Machine):
 
     def set_host(self, host: int, *, gap: float | None = None, budget: float | None = None) -> None:
         """Give a host a least gap between two crawls, or a budget of its own (cost per second)."""
+        host = host_number(host)
         self._reach_host(host)
         record = self.state.hosts[host]
         if gap is not None:
-            record["gap"] = gap
+            record["gap"] = seconds_to_rest("gap", gap)
         if budget is not None:
-            if not budget > 0:
-                raise ValueError(f"budget must be more than 0, not {budget}")
-            record["budget"] = budget
+            record["budget"] = host_budget(budget)
         self.state.control[0]["changes"] += int(record["active"])
 
     def host_price(self, host: int) -> float:
         """What a crawl of a host that is at its cap has to gain; 0: the common price holds."""
+        host = host_number(host)
         return float(self.state.hosts[host]["price"]) if host < len(self.state.hosts) else 0.0
 
     def host_rests(self, host: int, until: float) -> None:
         """Hand out no page of this host before `until`."""
+        host, until = host_number(host), later_moment("until", until)
         self._reach_host(host)
         record = self.state.hosts[host]
         record["rests_until"] = max(record["rests_until"], until)
@@ -438,6 +455,8 @@ class Scheduler(Machine):
 
     def _begin(self, now: float) -> None:
         """Every operation that knows the time passes here: it never goes backwards."""
+        if type(now) is not float or not -MAX_MOMENT <= now <= MAX_MOMENT:
+            now = moment("now", now)
         if self._tick == -math.inf and self.budget > 0:
             self._tick = now + 1 / self.budget
         self._now = max(self._now, now)
@@ -452,6 +471,11 @@ class Scheduler(Machine):
         if (self.state.pages["place"][numbers] == FREE).any():
             raise ValueError("slot must be one that add returned and remove did not take back")
         return numbers
+
+
+def _believed(name: str, given: ArrayLike) -> NDArray[np.float64]:
+    least, most, infinite = BELIEFS[name]
+    return column(name, given, least=least, most=most, infinite=infinite)
 
 
 def _common_length(columns: list[NDArray[Any]]) -> int:

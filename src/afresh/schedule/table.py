@@ -129,6 +129,7 @@ CONTROL = np.dtype(
         ("oldest_every", "i8"),  # every n-th pick goes to a copy that was left alone for long; 0: none
         ("oldest_in", "i8"),  # picks until that
         ("oldest_hand", "i8"),  # the slot to be looked at next for that
+        ("oldest_by_clock", "i8"),  # 1: in this round requests do not count for that
         ("changes", "i8"),  # to the pages since the price was solved
     ]
 )

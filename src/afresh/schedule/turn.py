@@ -248,7 +248,8 @@ def _pick(core: int, now: float) -> int:
 def _pick_oldest(core: int, now: float) -> int:
     """At every n-th pick, the page among some neighbours that was `left_alone_longest`, taken out of its list; else −1.
 
-    The neighbours are others each time, so no page is left out for longer than it takes to go round.
+    The neighbours are others each time, so no page is left out for longer than it takes to go round. Every second
+    round measures by the clock alone, so that no number of requests keeps the neighbours out for good.
     """
     control = control_at(core)
     control.oldest_in -= 1
@@ -256,14 +257,20 @@ def _pick_oldest(core: int, now: float) -> int:
         return -1
     control.oldest_in = control.oldest_every
     found, longest = -1, 0.0
-    for _ in range(min(_WINDOW, control.used)):
-        slot = control.oldest_hand if control.oldest_hand < control.used else 0
-        control.oldest_hand = slot + 1
+    windows = (control.used + _WINDOW - 1) // _WINDOW  # of about the same size, and none reaches into the next round
+    end = min(control.oldest_hand + (control.used + windows - 1) // max(1, windows), control.used)
+    for slot in range(control.oldest_hand, end):
         page = page_at(core, slot)
         waits = (page.place == WHEEL or page.place == READY) and page.request_rate > 0.0
-        missed = (now - page.current) * math.sqrt(page.request_rate) if waits else 0.0
+        missed = now - page.current if waits else 0.0
+        if waits and not control.oldest_by_clock:
+            missed *= math.sqrt(page.request_rate)
         if missed > longest and may_go_at(core, page) <= now and host_is_ready(core, slot, now):
             found, longest = slot, missed
+    control.oldest_hand = end
+    if end >= control.used:
+        control.oldest_hand = 0
+        control.oldest_by_clock = 1 - control.oldest_by_clock
     if found >= 0:
         lift(core, found)
     return int(found)

@@ -4,8 +4,8 @@ A threshold costs a search, and a value the sums of the crawl value. Neither is 
 kept while the price is within half a percent of the one that it was found for, its anchor. And close to its threshold
 x₀ a page's value is known from what is kept of it: V(x₀) is the anchor, dV/dx = e^{−x}ψ(x), ψ(x₀) is the inverse of its
 rate, and ψ rises by about 1/(α + γb) per staleness, with the α that is expected at that age. That is exact without
-signals. Where a signal has carried a page far beyond its threshold, the closed form of many signals ranks it well
-enough.
+signals. What the chance of rest adds follows from ψ, too. Where a signal has carried a page far beyond its threshold,
+the closed form of many signals ranks it well enough.
 """
 
 import math
@@ -18,7 +18,8 @@ from afresh.schedule.memory import control_at, extra_of, host_at, page_at
 from afresh.schedule.policies import CIS, CIS_PLUS, seen, threshold_at, value_at
 from afresh.schedule.table import EPOCH_SHIFT, SPECIAL
 from afresh.value.compiled import compiled
-from afresh.value.predictive import NO_COPY, predictive_staleness
+from afresh.value.predictive import NO_COPY, STALEST_HEARD, is_silent, predictive_staleness, silent_time
+from afresh.value.resting import REST, with_rest
 from afresh.value.sums import closed_form
 
 _SAME_PRICE = 0.01  # thresholds are kept while the price moves by less than this share
@@ -81,10 +82,17 @@ def about(core: int, slot: int, now: float) -> float:
     x = predictive_staleness(now - page.current, float(page.signals), silent_rate, weight, shape)
     threshold = np.float64(page.threshold)
     past = x - threshold
+    uncertain = shape < math.inf
+    if uncertain and x > STALEST_HEARD and not is_silent(silent_rate, signal_rate, weight):
+        if threshold <= STALEST_HEARD:
+            return value_of(core, slot, now)
+        longer = silent_time(x - STALEST_HEARD, silent_rate, shape)  # from there on only time counts
+        longer -= silent_time(threshold - STALEST_HEARD, silent_rate, shape)
+        return np.float64(page.request_rate) / np.float64(page.cost) * (np.float64(page.anchor) + REST * longer)
     if past < -_NEAR * threshold or not x < _STALEST:
         return value_of(core, slot, now)
     if past > _NEAR * threshold and weight > 0.0:
-        if shape < math.inf:
+        if uncertain:
             silent_rate *= x / max(shape * math.expm1(x / shape), 1e-300)  # which takes as long to get there
         if x >= weight:
             value = _settled(x, silent_rate, signal_rate, weight)
@@ -100,8 +108,11 @@ def about(core: int, slot: int, now: float) -> float:
         decay = np.exp(-past)
         first, second = 1.0 - decay, 1.0 - decay * (1.0 + past)
     cost = np.float64(page.cost)
-    gain = cost / np.float64(page.rate) * first + second / (silent_rate * math.exp(-x / shape) + signal_rate * weight)
-    return np.float64(page.request_rate) / cost * (np.float64(page.anchor) + math.exp(-threshold) * gain)
+    interval, bend = cost / np.float64(page.rate), 1.0 / (silent_rate * math.exp(-x / shape) + signal_rate * weight)
+    gain = float(math.exp(-threshold) * (interval * first + second * bend))
+    if uncertain and is_silent(silent_rate, signal_rate, weight):
+        gain = with_rest(x, gain, interval + past * bend) - with_rest(threshold, 0.0, interval)
+    return np.float64(page.request_rate) / cost * (np.float64(page.anchor) + gain)
 
 
 @inlined

@@ -2,7 +2,7 @@
 
 A source is read by a pure function, bytes in and a value out (`sitemap`, on `markup` and `moments`). The caller
 makes pages from the addresses and `Signal`s from the moments: a hint that a page is newer than its copy. What such a
-hint is worth is learned, source by source, from what crawls find; nothing here is believed.
+hint is worth is learned, sender by sender, from what crawls find; nothing here is believed.
 """
 
 from afresh.signals.sitemap import Entry, Sitemap, read_sitemap

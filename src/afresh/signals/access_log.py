@@ -6,6 +6,7 @@ Logs hold strangers' bytes. A line of bounded length is looked at once, in linea
 import json
 import re
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
 from afresh.errors import SignalError
@@ -25,8 +26,17 @@ ASKING = frozenset({"GET", "HEAD"})
 FIRST_FAILURE = 400  # of the statuses: what failed was not served
 
 
-def request_of(line: str, *, site: str = "", time: float = 0.0) -> Request | None:
-    """What one line tells; None for one that is not about a page that was served. SignalError if it cannot be read.
+class Skipped(StrEnum):
+    """Lines that can be read, and tell of no page that was served."""
+
+    FAILED = "that failed"  # 404 and the like
+    NO_READING = "other than GET and HEAD"
+
+
+def request_of(line: str, *, site: str = "", time: float = 0.0) -> Request | Skipped | None:
+    """What one line tells: a request, or why it is none; None for headings and the like.
+
+    SignalError if it cannot be read.
 
     `site` is put before an address that is a path alone; `time` is used for a line that has none.
 
@@ -54,17 +64,19 @@ def request_of(line: str, *, site: str = "", time: float = 0.0) -> Request | Non
     return Request(_whole(page.strip('" '), "", site), time, _count(count))
 
 
-def _from_log(match: re.Match[str], site: str) -> Request | None:
+def _from_log(match: re.Match[str], site: str) -> Request | Skipped:
     first, second, _, _, moment, asked, status = match.groups()
     method, _, rest = asked.partition(" ")
-    if method not in ASKING or int(status) >= FIRST_FAILURE:
-        return None
+    if method not in ASKING:
+        return Skipped.NO_READING
+    if int(status) >= FIRST_FAILURE:
+        return Skipped.FAILED
     # Logs of several sites begin with the site: "example.org:443 1.2.3.4 - - [".
     host = first if second is not None else ""
     return Request(_whole(rest.rpartition(" ")[0] or rest, host, site), _moment(moment))
 
 
-def _from_json(text: str, site: str, time: float) -> Request | None:
+def _from_json(text: str, site: str, time: float) -> Request | Skipped:
     try:
         read = json.loads(text)
     except (ValueError, RecursionError):
@@ -72,8 +84,10 @@ def _from_json(text: str, site: str, time: float) -> Request | None:
     inner = read.get("request")
     fields = {**read, **inner} if isinstance(inner, dict) else read
     method, status = str(fields.get("method", "GET")), fields.get("status", 200)
-    if method not in ASKING or (str(status).isdecimal() and int(str(status)[:6]) >= FIRST_FAILURE):
-        return None
+    if method not in ASKING:
+        return Skipped.NO_READING
+    if str(status).isdecimal() and int(str(status)[:6]) >= FIRST_FAILURE:
+        return Skipped.FAILED
     url = next((str(fields[name]) for name in _URL_NAMES if fields.get(name)), "")
     host = next((str(fields[name]) for name in _HOST_NAMES if fields.get(name)), "")
     if not url:

@@ -1,14 +1,14 @@
-"""Signals of several sources, or late ones, in a replay: what has been heard of each page, and what it is worth."""
+"""Signals of several senders, or late ones, in a replay: what has been heard of each page, and what it is worth."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.estimate.sources import (
+from afresh.estimate.senders import (
     NOT_EARLY,
     OCTAVES,
-    Sources,
+    Senders,
     change_curve,
     credit_signals,
     octave,
@@ -20,50 +20,50 @@ from afresh.value.compiled import compiled
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_KINDS = OCTAVES + 1  # of each source: not early, and early by each octave
+_KINDS = OCTAVES + 1  # of each sender: not early, and early by each octave
 
 
 class Hearing(NamedTuple):
-    """What was heard of each page since its copy was current, by source and by how early after a change."""
+    """What was heard of each page since its copy was current, by sender and by how early after a change."""
 
     weighs: bool  # False: all signals are alike
-    sources: int
-    source: Integers  # of each signal
+    senders: int
+    sender: Integers  # of each signal
     waiting: NDArray[np.float32]  # (pages, kinds)
     found: NDArray[np.bool_]  # whether the last visit to each page found a change
     credit: Floats
     due: Floats
 
 
-def hearing_of(heard: Heard, pages: int, sources: Sources, *, learns: bool) -> Hearing:
-    """Nothing heard yet; what is learned of the sources, which are named by their numbers, goes to `sources`."""
-    weighs = learns and heard.source is not None and len(heard.time) > 0
-    source = heard.source if weighs and heard.source is not None else np.empty(0, np.int64)
-    count = int(source.max()) + 1 if weighs else 0
+def hearing_of(heard: Heard, pages: int, senders: Senders, *, learns: bool) -> Hearing:
+    """Nothing heard yet; what is learned of the senders, which are named by their numbers, goes to `senders`."""
+    weighs = learns and heard.sender is not None and len(heard.time) > 0
+    sender = heard.sender if weighs and heard.sender is not None else np.empty(0, np.int64)
+    count = int(sender.max()) + 1 if weighs else 0
     for number in range(count):
-        sources.number(str(number))
+        senders.number(str(number))
     waiting = np.zeros((pages if weighs else 0, count * _KINDS), np.float32)
-    return Hearing(weighs, count, source, waiting, np.zeros(pages, np.bool_), sources.credit, sources.due)
+    return Hearing(weighs, count, sender, waiting, np.zeros(pages, np.bool_), senders.credit, senders.due)
 
 
 @compiled
 def _weight(hearing: Hearing, kind: int) -> float:
-    source, early = kind // _KINDS, kind % _KINDS - 1
-    return float(signal_weight(hearing.credit, hearing.due, hearing.sources, source, 0, early))
+    sender, early = kind // _KINDS, kind % _KINDS - 1
+    return float(signal_weight(hearing.credit, hearing.due, hearing.senders, sender, 0, early))
 
 
 @compiled
 def hear(hearing: Hearing, nth: int, page: int, elapsed: float) -> float:
     """Take in a signal, `elapsed` after the last visit to its page; its weight."""
     early = octave(elapsed) if hearing.found[page] else NOT_EARLY
-    kind = hearing.source[nth] * _KINDS + early + 1
+    kind = hearing.sender[nth] * _KINDS + early + 1
     hearing.waiting[page, kind] += 1.0
     return _weight(hearing, kind)
 
 
 @compiled
 def counted(hearing: Hearing, page: int) -> float:
-    """What was heard of a page, as a number of the best source's signals."""
+    """What was heard of a page, as a number of the best sender's signals."""
     total = 0.0
     for kind in range(hearing.waiting.shape[1]):
         count = np.float64(hearing.waiting[page, kind])
@@ -73,7 +73,7 @@ def counted(hearing: Hearing, page: int) -> float:
 
 
 @compiled
-def learn_sources(hearing: Hearing, page: int, by_time: float, weight: float, changed: bool) -> None:
+def learn_senders(hearing: Hearing, page: int, by_time: float, weight: float, changed: bool) -> None:
     """A visit has shown whether what was heard of the page was true."""
     curve = change_curve(by_time + weight * counted(hearing, page), changed)
     weights = np.empty(hearing.waiting.shape[1])

@@ -59,7 +59,7 @@ class Heard:
 
     time: Floats
     page: Integers
-    source: Integers | None = None  # of each, from 0 on; None: all are taken to be alike, and never late
+    sender: Integers | None = None  # of each, from 0 on; None: all are taken to be alike, and never late
 
 
 SILENCE = Heard(np.empty(0), np.empty(0, np.int64))
@@ -113,7 +113,7 @@ def draw_history(
 def draw_signals(
     rng: np.random.Generator, history: History, *, recall: float, precision: float, delay: float = 0.0
 ) -> Heard:
-    """Signals as a source of this recall and precision would have sent them, `delay` seconds late on average."""
+    """Signals as a sender of this recall and precision would have sent them, `delay` seconds late on average."""
     if not 0 <= recall <= 1:
         raise ValueError(f"recall must lie between 0 and 1, not {recall}")
     if not 0 < precision <= 1:

@@ -19,19 +19,20 @@ from afresh.estimate.online import (
     new_table,
     posterior_of,
 )
-from afresh.estimate.sources import Sources
+from afresh.estimate.senders import Senders
 from afresh.schedule import DEFAULT_SWEEP, Scheduler
 from afresh.schedule.events import believe, remove, replace, resume, signal, urge
 from afresh.schedule.memory import page_at
 from afresh.schedule.turn import crawl, take
 from afresh.sim.field import Field, coming, is_gone, new_field, visit
-from afresh.sim.hearing import Hearing, counted, hear, heard_out, hearing_of, learn_sources
+from afresh.sim.hearing import Hearing, counted, hear, heard_out, hearing_of, learn_senders
 from afresh.sim.history import SILENCE, Heard, History
 from afresh.sim.siblings import Siblings, age_of, fresh_by_time, next_sibling, siblings_of, tell
 from afresh.value.compiled import compiled
 from afresh.value.predictive import predictive_staleness
 
 _LOOKS_PER_ROUND = 10  # how often what is stated is compared, in the time of a visit to every page
+_GOLDEN = 0.6180339887  # its multiples are spread evenly over the parts of one
 _NOT_KEPT = np.empty(0, np.int64)
 Known = tuple[NDArray[np.float64], NDArray[np.float64] | float, NDArray[np.float64] | float]  # Δ, recall, false rate
 
@@ -122,7 +123,7 @@ def _learn(table: Table, setting: Setting, page: int, current: float, now: float
         by_time = predictive_staleness(elapsed, 0.0, alpha, b, shape)
         if setting.hearing.weighs and setting.signals[page] > 0:
             stretched = predictive_staleness(age_of(setting.siblings, page, current, now), 0.0, alpha, b, shape)
-            learn_sources(setting.hearing, page, stretched, b, changed)
+            learn_senders(setting.hearing, page, stretched, b, changed)
         tell(setting.siblings, page, current, now, by_time, b * signals, changed)
     learn_crawl(table, page, elapsed, signals, changed)
 
@@ -220,7 +221,7 @@ def replay_learned(
     memory: float = DEFAULT_MEMORY,
     exact: bool = False,
     random_every: int = 0,
-    sources: Sources | None = None,
+    senders: Senders | None = None,
     certain: bool = False,
     sweep: float = DEFAULT_SWEEP,
     picks: NDArray[np.int64] = _NOT_KEPT,
@@ -228,7 +229,7 @@ def replay_learned(
 ) -> tuple[Field, float]:
     """Run one of our policies over a history; `known` are the rates that it knows, None: it learns them.
 
-    What it learns of the sources of signals, where they have any, goes to `sources`. `certain`: the mean rate is
+    What it learns of the senders of signals, where they have any, goes to `senders`. `certain`: the mean rate is
     used as if it were known exactly. The page that each tick went to is left in `picks`, −1: none, as
     far as there is room; the first tick is one step after the start.
 
@@ -257,7 +258,7 @@ def replay_learned(
         scheduler.budget = budget  # so that the price is that of the pages that are there
     signals = np.zeros(pages, np.int64)
     siblings = siblings_of(history.names if known is None else (), pages, pages * step)
-    hearing = hearing_of(heard, pages, sources or Sources(), learns=known is None and policy == "greedy-ncis")
+    hearing = hearing_of(heard, pages, senders or Senders(), learns=known is None and policy == "greedy-ncis")
     setting = Setting(
         known is None,
         certain,
@@ -278,10 +279,11 @@ def replay_learned(
     each = max(1, pages // _LOOKS_PER_ROUND)
     next_signal = 0
     stated = []
-    for first in range(1, ticks + 1, each):
+    for nth, first in enumerate(range(1, ticks + 1, each)):
         last = min(first + each - 1, ticks)
         next_signal = run_learning(scheduler.state.core, table, field, setting, first, last, next_signal)
-        now = history.start + last * step
+        # Somewhere between two visits: right after one the copy that was visited would always count as fresh.
+        now = history.start + (last + nth * _GOLDEN % 1.0) * step
         if setting.learns and score_from < now <= history.end:
             stated.append(stated_freshness(table, field, setting, now))
     fresh, asked = np.sum(stated, axis=0) if stated else (float("nan"), 1.0)

@@ -137,6 +137,7 @@ class Failing:
     outcome: Outcome
     reason: str
     pages: int
+    without_copy: int = 0  # of them
 
 
 class Store(Protocol):
@@ -146,6 +147,8 @@ class Store(Protocol):
     when its records are durable: what it acknowledged survives a kill at any moment, and a copy is whole or absent.
     Any method may be called from any thread. A store that is closed, damaged or full raises StoreError.
     """
+
+    max_bytes: int  # what it should not grow beyond; 0: no bound. May be set while it is in use
 
     def claim(self, *, brief: bool = False) -> None:
         """Become the one process that runs on this store; StoreLocked if there is another.

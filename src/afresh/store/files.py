@@ -185,6 +185,6 @@ def _locked_by(handle: int) -> str | None:
 
 def _taken(path: Path, pid: str) -> StoreLocked:
     return StoreLocked(
-        f"Another afresh (process {pid or 'unknown'}) is running on the store {path}.",
+        f"Another afresh (process {pid or 'unknown'}) runs on {path}.",
         hint=f"Stop it first (kill {pid}), or give this one a store of its own." if pid else "Try again in a moment.",
     )

@@ -263,12 +263,14 @@ class Memory:
         self._require_open()
         with self._lock:
             last = [
-                (kept.state.page.host, crawl.outcome, crawl.reason)
+                ((kept.state.page.host, crawl.outcome, crawl.reason), kept.state.fetched is None)
                 for kept in self._pages.values()
                 if kept.state.failures and kept.crawls
                 for _, crawl in [kept.crawls[-1]]
             ]
-        return [Failing(*alike, pages) for alike, pages in sorted(Counter(last).items())]
+        without = Counter(alike for alike, has_none in last if has_none)
+        counts = Counter(alike for alike, _ in last)
+        return [Failing(*alike, pages, without[alike]) for alike, pages in sorted(counts.items())]
 
     def pages_by_host(self) -> Iterator[tuple[str, int, int]]:
         """Every host that has pages, in the order of their names: how many, and how many of them have a copy."""

@@ -24,7 +24,7 @@ MAX_COUNT = 1e12  # requests in one line
 
 def of_signals(signals: Iterable[Signal], received: float, key: str = "") -> list[Entry]:
     """Signals as entries."""
-    return packed("signals", ([each.url, each.time, each.source] for each in signals), received, key)
+    return packed("signals", ([each.url, each.time, each.sender] for each in signals), received, key)
 
 
 def of_requests(requests: Iterable[Request], received: float, key: str = "") -> list[Entry]:

@@ -65,7 +65,8 @@ PAGES_BY_HOST = "SELECT host, count(*), count(fetched) FROM pages GROUP BY host 
 HOSTS_FROM = f"SELECT {HOST_COLUMNS} FROM hosts WHERE host >= ? ORDER BY host LIMIT ?"  # noqa: S608
 HOST_OF = f"SELECT {HOST_COLUMNS} FROM hosts WHERE host = ?"  # noqa: S608
 # By the last crawl of each page that fails.
-FAILING = """SELECT host, outcome, reason, count(*) FROM pages JOIN crawls ON page = number AND nth = written
+FAILING = """SELECT host, outcome, reason, count(*), count(*) - count(fetched)
+  FROM pages JOIN crawls ON page = number AND nth = written
   WHERE failures > 0 GROUP BY host, outcome, reason ORDER BY host, outcome, reason"""
 SET_NAMED = "INSERT OR REPLACE INTO named (name, value) VALUES (?, ?)"
 GET_NAMED = "SELECT value FROM named WHERE name = ?"
@@ -224,8 +225,8 @@ def counted_from(row: Row) -> tuple[str, int, int]:
 
 def failing_from(row: Row) -> Failing:
     """How many pages of a host fail alike, from a row of `FAILING`."""
-    host, outcome, reason, pages = row
-    return Failing(untext(host), Outcome(outcome), untext(reason), pages)
+    host, outcome, reason, pages, without_copy = row
+    return Failing(untext(host), Outcome(outcome), untext(reason), pages, without_copy)
 
 
 def totals_from(row: Row) -> Totals:

@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 
 from afresh.errors import StoreError
-from afresh.store.faults import damaged, translated
+from afresh.store.faults import damaged, explain, translated
 from afresh.store.files import Claim, is_alive, require_store
 
 STEP_PAGES = 2_000  # copied before progress is told
@@ -78,6 +78,8 @@ def _copy(path: Path, unfinished: Path, told: Told) -> None:
         # Nobody runs on the copy; and its journal must not be needed to read it.
         copy.execute("DELETE FROM named WHERE name = 'alive'")
         copy.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except (apsw.CorruptError, apsw.FormatError, apsw.NotADBError) as error:
+        raise explain(path, error) from error  # the copy is new, so what is damaged is the store
     finally:
         copy.close()
         source.close()

@@ -127,12 +127,14 @@ class StoreModel:
             if (urls := [url for url, state in self.states.items() if state.page.host == host])
         ]
         require_same("pages_by_host()", list(store.pages_by_host()), counts)
-        last = Counter(
-            (state.page.host, self.history[url][-1][1].outcome, self.history[url][-1][1].reason)
+        last = [
+            (state.page.host, self.history[url][-1][1].outcome, self.history[url][-1][1].reason, self.copy(url) is None)
             for url, state in self.states.items()
             if state.failures and url in self.history
-        )
-        require_same("failing()", store.failing(), [Failing(*alike, pages) for alike, pages in sorted(last.items())])
+        ]
+        alike = sorted(Counter(each[:3] for each in last).items())
+        failing = [Failing(*each, pages, last.count((*each, True))) for each, pages in alike]
+        require_same("failing()", store.failing(), failing)
         for name, host in self.hosts.items():
             require_same(f"host({name!r})", store.host(name), host)
         require_same("hosts()", {host.host: host for host in store.hosts()}, self.hosts)

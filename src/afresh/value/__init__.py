@@ -16,7 +16,7 @@ from afresh.value.interval import crawl_interval, crawl_rate, fresh_share, fresh
 from afresh.value.optimum import Optimum, optimum
 from afresh.value.plan import Plan, budget_for, plan
 from afresh.value.probabilities import expected_freshness, refresh_probabilities
-from afresh.value.sources import combined_crawl_value, combined_freshness, combined_staleness
+from afresh.value.senders import combined_crawl_value, combined_freshness, combined_staleness
 
 __all__ = [
     "Optimum",

@@ -23,7 +23,7 @@ def numbers(name: str, given: Any) -> Floats:
     """What is given as an array of numbers; ConfigError if it is something else."""
     try:
         return np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ConfigError(
             f"{name} must be numbers, not {given!r:.60}.", hint='Rates are per second: afresh.units.rate("2/s") is 2.0.'
         ) from None
@@ -51,4 +51,6 @@ def evaluate(function: Callable[..., Any], named: dict[str, ArrayLike]) -> Any:
         answer = function(*values)
     if np.isnan(answer).any():
         blame(named)
+        names = ", ".join(named)
+        raise ValueError(f"{names} must be of a size that can be reckoned with together")
     return float(answer) if np.ndim(answer) == 0 else answer

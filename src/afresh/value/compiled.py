@@ -29,9 +29,12 @@ def compiled(function: Function, **options: Any) -> Function:
     """Compile a function of numbers or arrays; `options` are numba's.
 
     The numpy error model gives 1/0 = inf instead of an exception; no fastmath, because inf and NaN mean something.
+    Whether a function is forced into its callers is always stated: else numba takes it from the first caller, and what
+    an inlined function calls would be copied, and optimised, in every place that this one is.
     """
+    stated = {"nogil": True, "error_model": "numpy", "forceinline": False, **options}
     with _kept_apart(function.__module__):
-        return cast(Function, njit(cache=_can_keep(), nogil=True, error_model="numpy", **options)(function))
+        return cast(Function, njit(cache=_can_keep(), **stated)(function))
 
 
 def elementwise(function: Callable[..., float]) -> Callable[..., Any]:

@@ -6,12 +6,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from afresh.value.arguments import blame, evaluate
+from afresh.value.arguments import blame, evaluate, numbers
 from afresh.value.compiled import elementwise
 from afresh.value.freshness import make_sense
 from afresh.value.kernels import page_rates, page_staleness, page_value_in_terms
 from afresh.value.poisson import two_or_more
-from afresh.value.predictive import predictive_staleness, predictive_value
+from afresh.value.predictive import NO_COPY, predictive_staleness
+from afresh.value.resting import resting_value
+
+_MOST_CHANGES = 1e100  # since the last crawl, that a value is averaged over
 
 Assumption = Literal["none", "perfect", "noisy"]
 
@@ -32,7 +35,7 @@ def value_of_pages(
         return math.nan
     silent_rate, signal_rate, weight = page_rates(change_rate, recall, false_rate)
     x = predictive_staleness(elapsed, signals, silent_rate, weight, shape)
-    return request_rate * predictive_value(x, silent_rate, signal_rate, weight, shape)
+    return request_rate * resting_value(x, silent_rate, signal_rate, weight, shape)
 
 
 @elementwise
@@ -76,23 +79,24 @@ def crawl_value(
 ) -> Any:
     """What a crawl gains `elapsed` seconds and `signals` signals after the last one: V = μ·(w − e^{−x}ψ).
 
-    Floats in, float out; arrays in, array out. `terms` takes only this many terms of both sums. `assume` says how to
-    treat signals: "none" ignores them (GREEDY), "perfect" believes each of them (GREEDY-CIS), "noisy" weighs
-    them (GREEDY-NCIS). `shape` says how surely the rate of silent changes is known: V is averaged over a Gamma
-    distribution of this shape round it; infinity: it is known exactly, and `terms` are only for that.
+    Floats in, float out; arrays in, array out. From 1e300 s on, `elapsed` means that there is no copy yet. `terms`
+    takes only this many terms of both sums. `assume` says how to treat signals: "none" ignores them (GREEDY), "perfect"
+    believes each of them (GREEDY-CIS), "noisy" weighs them (GREEDY-NCIS). `shape` says how surely the rate of silent
+    changes is known: V is averaged over a Gamma distribution of this shape round it, and the page may come to rest
+    (`resting`); infinity: the rate is known exactly and lasts, and `terms` are only for that.
 
     >>> round(crawl_value(5.0, 0, change_rate=0.5), 5)
     1.42541
     >>> round(crawl_value(5.0, 0, change_rate=0.5, recall=0.5, false_rate=0.3), 5)  # silence is reassuring
     0.80989
-    >>> round(crawl_value(5.0, 0, change_rate=0.5, shape=1.0), 5)  # it may as well be a page that hardly ever changes
-    1.07695
+    >>> round(crawl_value(5.0, 0, change_rate=0.5, shape=1.0), 5)  # it may hardly ever change, or come to rest
+    1.3264
     """
     if assume not in ("none", "perfect", "noisy"):
-        raise ValueError(f'assume must be "none", "perfect" or "noisy", but is {assume!r}')
-    if terms is not None and (isinstance(terms, bool) or terms != int(terms) or terms < 1):
-        raise ValueError(f"terms must be a whole number of at least 1, but is {terms}")
-    if not np.all(np.asarray(shape) > 0):
+        raise ValueError(f'assume must be "none", "perfect" or "noisy", but is {assume!r:.40}')
+    if terms is not None and (isinstance(terms, bool) or not isinstance(terms, int | np.integer) or terms < 1):
+        raise ValueError(f"terms must be a whole number of at least 1, but is {terms!r:.40}")
+    if not np.all(numbers("shape", shape) > 0):
         raise ValueError("shape must be more than 0")
     named = {"elapsed": elapsed, "signals": signals, "change_rate": change_rate}
     if assume != "noisy" or np.ndim(false_rate) == 0:
@@ -105,6 +109,9 @@ def crawl_value(
         named["false_rate"] = 0.0
     elif assume == "none":
         named |= {"recall": 0.0, "false_rate": 0.0}
+    if not known:  # beyond that, sums are no longer exact: an age that nothing has is worth as much as this one
+        since, rate = numbers("elapsed", elapsed), np.maximum(numbers("change_rate", change_rate), 1.0)
+        named["elapsed"] = np.where(since < NO_COPY, np.minimum(since, _MOST_CHANGES / rate), since)
     if terms is None or not known:
         return evaluate(value_of_pages, named | {"shape": shape, "request_rate": request_rate})
     return evaluate(_value_in_terms, named | {"request_rate": request_rate, "terms": terms})

@@ -7,8 +7,9 @@ from typing import TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from afresh.checks import number
 from afresh.errors import SolverError
-from afresh.value.arguments import Floats
+from afresh.value.arguments import Floats, blame, numbers
 from afresh.value.optimum import HostBudgets, Optimum, optimum
 
 
@@ -41,9 +42,9 @@ def plan(budgets: ArrayLike | None = None, **pages: Unpack[PageArguments]) -> Pl
     [0.9063, 0.9516]
     """
     if budgets is None:
-        changes = np.asarray(pages["change_rate"], dtype=np.float64) * np.asarray(pages.get("cost", 1.0))
+        changes = numbers("change_rate", pages["change_rate"]) * numbers("cost", pages.get("cost", 1.0))
         budgets = float(np.broadcast_to(changes, _pages_count(pages)).sum()) * 2.0 ** np.arange(-6.0, 4.5, 0.5)
-    wanted = np.atleast_1d(np.asarray(budgets, dtype=np.float64))
+    wanted = np.atleast_1d(numbers("budgets", budgets))
     answers = [optimum(budget=float(budget), **pages) for budget in wanted]
     return Plan(
         budgets=wanted,
@@ -59,8 +60,7 @@ def budget_for(freshness: float, **pages: Unpack[PageArguments]) -> Optimum:
     >>> round(best.cost, 3), round(best.freshness, 6)
     (1.933, 0.95)
     """
-    if not 0 <= freshness <= 1:
-        raise ValueError(f"freshness must be at least 0 and at most 1, but is {freshness}")
+    freshness = number("freshness", freshness, most=1.0)
     total = _total(pages)
     low = _floor_cost(pages)
     best = optimum(budget=low, **pages)
@@ -99,10 +99,11 @@ def _pages_count(pages: PageArguments) -> int:
 
 
 def _total(pages: PageArguments) -> float:
-    rates = np.asarray(pages["request_rate"], dtype=np.float64)
+    rates = numbers("request_rate", pages["request_rate"])
     return float(np.broadcast_to(rates, _pages_count(pages)).sum())
 
 
 def _floor_cost(pages: PageArguments) -> float:
-    least = np.asarray(pages.get("floor", 0.0), dtype=np.float64) * np.asarray(pages.get("cost", 1.0))
+    blame({name: pages.get(name, 1.0) for name in ("cost", "floor")})
+    least = numbers("floor", pages.get("floor", 0.0)) * numbers("cost", pages.get("cost", 1.0))
     return float(np.broadcast_to(least, _pages_count(pages)).sum())

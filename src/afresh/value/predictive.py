@@ -13,6 +13,7 @@ expected time between crawls, and the value of a crawl, are
 
 which is `kernels`' V where A is infinite. The mean is ruled by rates that are not excluded yet, so V has a long tail:
 for A ≤ 1 it grows without bound: a page about which little is known is worth a crawl in the end, whatever the price.
+`resting` adds what a crawl gains because no rate lasts for ever; that is what the schedule uses.
 
 Without signals all of it has a closed form. With signals V is a sum over Gauss's nodes: within a few thousandths where
 signals are about as frequent as silent changes, and a few hundredths where they are far more so.
@@ -23,24 +24,30 @@ import math
 import numpy as np
 
 from afresh.value.compiled import compiled
-from afresh.value.kernels import page_curve, page_threshold_curve, page_value
+from afresh.value.kernels import page_curve
 
 NO_COPY = 1e300  # seconds; the age of what has no copy yet: finite, so that rates times ages never become 0·∞
 NO_COPY_AGE = 1e3  # its age where the rate is uncertain, in units of A/α: V may have no limit, and must have a value
-STALEST = 40.0  # staleness at which all that a crawl can gain is gained; e^(−40) is effectively zero
-MAX_GROWTH = 700.0  # of an exponent: beyond, e^x overflows
-_NEARLY_EXACT = 1e7  # a shape from which on the rate counts as known
+MAX_GROWTH = 300.0  # of an exponent: its square and a few factors beyond must not overflow
+NEARLY_EXACT = 1e7  # a shape from which on the rate counts as known
 _INAUDIBLE = 1e-9  # signals that are so much rarer than silent changes do not move V
 _MAX_TERMS = 12  # signals below a threshold, if each says little; more of them act like a drift
 _SAYS_LITTLE = 0.2  # a weight up to which that is so
-_STALEST_HEARD = 12.0  # staleness beyond which V counts as reached where signals are heard
+STALEST_HEARD = 12.0  # staleness that signals add at most, and beyond which V counts as reached where they are heard
 _LEAST_PANEL, _MOST_PANEL = 0.5, 2.0  # staleness up to which the first panel of nodes reaches
 _TINY = 1e-3
-_SMALL_STEP = 0.2  # from one threshold to a better one, as a share of it: V moves by what a few nodes tell
 _X, _W = np.polynomial.legendre.leggauss(8)
 _NODES, _WEIGHTS = 0.5 * (_X + 1.0), 0.5 * _W  # on the interval from 0 to 1
 _X, _W = np.polynomial.legendre.leggauss(2)
 _FEW_NODES, _FEW_WEIGHTS = 0.5 * (_X + 1.0), 0.5 * _W
+
+
+@compiled
+def told(signals: float, weight: float, shape: float) -> float:
+    """What signals add to the staleness. Where the rate is uncertain, more of them say nothing once it is stale."""
+    if not (signals > 0.0 and weight > 0.0):
+        return 0.0
+    return weight * signals if not shape < NEARLY_EXACT else min(weight * signals, STALEST_HEARD)
 
 
 @compiled
@@ -49,11 +56,9 @@ def predictive_staleness(elapsed: float, signals: float, silent_rate: float, wei
     x = 0.0
     if silent_rate > 0.0:
         x = silent_rate * elapsed
-        if shape < _NEARLY_EXACT:
+        if shape < NEARLY_EXACT:
             x = shape * math.log1p(x / shape if elapsed < NO_COPY else NO_COPY_AGE)
-    if signals > 0.0 and weight > 0.0:
-        x += weight * signals
-    return x
+    return x + told(signals, weight, shape)
 
 
 @compiled
@@ -63,9 +68,21 @@ def silent_time(x: float, silent_rate: float, shape: float) -> float:
         return 0.0
     if silent_rate <= 0.0:
         return math.inf
-    if shape < _NEARLY_EXACT:
+    if shape < NEARLY_EXACT:
         return shape / silent_rate * math.expm1(min(x / shape, MAX_GROWTH))
     return x / silent_rate
+
+
+@compiled
+def is_silent(silent_rate: float, signal_rate: float, weight: float) -> bool:
+    """Whether a page sends no signal that counts."""
+    return bool(weight <= 0.0 or signal_rate <= _INAUDIBLE * silent_rate)
+
+
+@compiled
+def climbs_stairs(x: float, weight: float) -> bool:
+    """Whether signals are counted one by one on the way to this threshold; else they act like a drift."""
+    return bool(x <= _MAX_TERMS * weight or weight >= _SAYS_LITTLE)
 
 
 @compiled
@@ -85,7 +102,7 @@ def _silent_curve(x: float, silent_rate: float, shape: float) -> tuple[float, fl
 
 
 @compiled
-def _stairs(u: float, silent_rate: float, signal_rate: float, weight: float, shape: float) -> tuple[float, float]:
+def stairs(u: float, silent_rate: float, signal_rate: float, weight: float, shape: float) -> tuple[float, float]:
     """(ψ, dψ/dx) at a threshold that at most a few signals reach."""
     scale = shape / silent_rate
     grown = math.exp(min(u / shape, MAX_GROWTH))
@@ -155,14 +172,14 @@ def _drifting_curve(
 
 
 @compiled
-def _gained_between(
+def gained_between(
     begin: float, end: float, silent_rate: float, signal_rate: float, weight: float, shape: float
 ) -> float:
     """How much more V is at one threshold than at another nearby, with signals."""
     gained = 0.0
     for k in range(_FEW_NODES.size):
         u = begin + (end - begin) * _FEW_NODES[k]
-        gained += _FEW_WEIGHTS[k] * math.exp(-u) * _stairs(u, silent_rate, signal_rate, weight, shape)[0]
+        gained += _FEW_WEIGHTS[k] * math.exp(-u) * stairs(u, silent_rate, signal_rate, weight, shape)[0]
     return gained * (end - begin)
 
 
@@ -170,81 +187,22 @@ def _gained_between(
 def predictive_curve(
     x: float, silent_rate: float, signal_rate: float, weight: float, shape: float
 ) -> tuple[float, float, float]:
-    """(V, ψ, dψ/dx) at threshold x; dV/dx = e^(−x)·ψ."""
-    if x <= 0.0 or silent_rate <= 0.0 or not shape < _NEARLY_EXACT:
+    """(V, ψ, dψ/dx) at threshold x; dV/dx = e^(−x)·ψ. With signals, all of it is that at `STALEST_HEARD` beyond it."""
+    if x <= 0.0 or silent_rate <= 0.0 or not shape < NEARLY_EXACT:
         return page_curve(x, silent_rate, signal_rate, weight)
-    x = min(x, STALEST)
-    if weight <= 0.0 or signal_rate <= _INAUDIBLE * silent_rate:
+    if is_silent(silent_rate, signal_rate, weight):
         return _silent_curve(x, silent_rate, shape)
-    x = min(x, _STALEST_HEARD)
-    if x > _MAX_TERMS * weight and weight < _SAYS_LITTLE:
+    x = min(x, STALEST_HEARD)
+    if not climbs_stairs(x, weight):
         return _drifting_curve(x, silent_rate, signal_rate, weight, shape)
     # ψ bends where one signal more is needed, so the first panel ends where one is enough.
     value, begin, end = 0.0, 0.0, min(x, max(_LEAST_PANEL, min(weight, _MOST_PANEL)))
     while True:
         for k in range(_NODES.size):
             u = begin + (end - begin) * _NODES[k]
-            value += (end - begin) * _WEIGHTS[k] * math.exp(-u) * _stairs(u, silent_rate, signal_rate, weight, shape)[0]
+            value += (end - begin) * _WEIGHTS[k] * math.exp(-u) * stairs(u, silent_rate, signal_rate, weight, shape)[0]
         if end >= x:
             break
         begin, end = end, min(x, 4.0 * end)
-    interval, bend = _stairs(x, silent_rate, signal_rate, weight, shape)
+    interval, bend = stairs(x, silent_rate, signal_rate, weight, shape)
     return value, interval, bend
-
-
-@compiled
-def predictive_value(x: float, silent_rate: float, signal_rate: float, weight: float, shape: float) -> float:
-    """V: what a crawl at staleness x gains, per unit of request rate."""
-    if not shape < _NEARLY_EXACT or silent_rate <= 0.0:
-        return page_value(x, silent_rate, signal_rate, weight)
-    return predictive_curve(x, silent_rate, signal_rate, weight, shape)[0]
-
-
-@compiled
-def _first_guess(price: float, silent_rate: float, shape: float) -> float:
-    """A threshold to begin with: V is about x²/2α where x is small."""
-    return min(math.sqrt(2.0 * price * silent_rate), max(1.0, shape))
-
-
-@compiled
-def predictive_threshold_curve(
-    price: float, silent_rate: float, signal_rate: float, weight: float, shape: float, start: float, tolerance: float
-) -> tuple[float, float, float]:
-    """(x, ψ, dψ/dx) at the threshold x where V reaches the price, found to about the square of `tolerance`.
-
-    `start` is a guess, such as the page's last threshold; 0 or infinity: none.
-    """
-    if not shape < _NEARLY_EXACT or silent_rate <= 0.0:
-        return page_threshold_curve(price, silent_rate, signal_rate, weight, start, tolerance)
-    if price <= 0.0:
-        return 0.0, 0.0, 0.0
-    silent = weight <= 0.0 or signal_rate <= _INAUDIBLE * silent_rate
-    if silent and shape > 1.0 and price * silent_rate * (shape - 1.0) >= shape:
-        return math.inf, math.inf, 0.0
-    x = start if 0.0 < start < STALEST else _first_guess(price, silent_rate, shape)
-    low, high = 0.0, math.inf
-    value, interval, bend = predictive_curve(x, silent_rate, signal_rate, weight, shape)
-    for _ in range(100):
-        if value < price:
-            low = x
-            if x >= (STALEST if silent else _STALEST_HEARD):
-                return math.inf, math.inf, 0.0
-        else:
-            high = x
-        # In logarithms V runs from a parabola to a line or a plateau: Newton's steps there, within the bracket.
-        slope = math.exp(-x) * interval
-        better = x * math.exp(min(max((math.log(price) - math.log(value)) * value / (slope * x), -3.0), 3.0))
-        if abs(value - price) <= tolerance * price and abs(better - x) <= 0.1 * x:
-            return better, max(interval + bend * (better - x), 1e-300), bend
-        if high < math.inf and high - low <= 1e-9 * high:
-            return x, interval, bend
-        if not low < better < high:
-            better = 2.0 * low if high == math.inf else 0.5 * (low + high)
-        before, x = x, min(better, STALEST)
-        by_steps = not silent and x <= _STALEST_HEARD and not (x > _MAX_TERMS * weight and weight < _SAYS_LITTLE)
-        if by_steps and abs(x - before) <= _SMALL_STEP * before:
-            value += _gained_between(before, x, silent_rate, signal_rate, weight, shape)
-            interval, bend = _stairs(x, silent_rate, signal_rate, weight, shape)
-        else:
-            value, interval, bend = predictive_curve(x, silent_rate, signal_rate, weight, shape)
-    return x, interval, bend

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from afresh.value.arguments import Floats
+from afresh.value.arguments import Floats, blame, numbers
 from afresh.value.compiled import compiled
 
 _SAMPLE = 5_000
@@ -68,7 +68,7 @@ def expected_freshness(weight: ArrayLike, change_probability: ArrayLike, probabi
 
 
 def _checked(weight: ArrayLike, change_probability: ArrayLike, budget: float, increments: int) -> tuple[Floats, Floats]:
-    u, c = np.asarray(weight, dtype=np.float64), np.asarray(change_probability, dtype=np.float64)
+    u, c = numbers("weight", weight), numbers("change_probability", change_probability)
     if u.ndim > 1 or c.ndim > 1:
         raise ValueError("weight and change_probability must be numbers or one-dimensional arrays")
     # Comparisons with NaN are false, and min and max of an array that holds NaN are NaN.
@@ -76,8 +76,7 @@ def _checked(weight: ArrayLike, change_probability: ArrayLike, budget: float, in
         raise ValueError("weight must be at least 0 and finite")
     if c.size and not (c.min() >= 0 and c.max() <= 1):
         raise ValueError("change_probability must be at least 0 and at most 1")
-    if not 0 <= budget < math.inf:
-        raise ValueError(f"budget must be at least 0 and finite, but is {budget}")
+    blame({"budget": budget})
     if increments < 1 or increments != int(increments):
         raise ValueError(f"increments must be a whole number of at least 1, but is {increments}")
     if u.shape != c.shape or not u.ndim:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from afresh.units import show_count
+
 if TYPE_CHECKING:
     from afresh.sim.web.server import Server
 
@@ -70,7 +72,7 @@ def _area(server: Server, area: str) -> Any:
 
 def _index(server: Server) -> str:
     rows = "\n".join(
-        f'<li><a href="{escape(row["url"])}">{escape(row["host"])}</a>, {row["pages"]} pages</li>'
+        f'<li><a href="{escape(row["url"])}">{escape(row["host"])}</a>, {show_count(row["pages"], "page")}</li>'
         for row in _area(server, "hosts")
     )
     areas = ", ".join(f'<a href="/_site/{area}">{area}</a>' for area in AREAS)

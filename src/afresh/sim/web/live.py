@@ -12,7 +12,7 @@ from afresh.sim.web.pings import Pinger
 from afresh.sim.web.readers import Readers
 from afresh.sim.web.server import Server
 from afresh.sim.web.site import Site
-from afresh.units import show_duration
+from afresh.units import show_count, show_duration
 
 Status = Callable[[str], None]
 
@@ -28,7 +28,8 @@ def _printable(name: str) -> str:
 
 def status_lines(ledger: Ledger, t: float, pinger: Pinger | None = None) -> list[str]:
     """How things stand: one line for the site, one for each client."""
-    lines = [f"{show_duration(t)} on, {ledger.asked} requests by readers, {len(ledger.clients)} clients"]
+    clients = show_count(len(ledger.clients), "client")
+    lines = [f"{show_duration(t)} on, {show_count(ledger.asked, 'request')} by readers, {clients}"]
     if pinger is not None:
         lost = f", {pinger.lost} lost (last: {_printable(pinger.problem)[:100]})" if pinger.lost else ""
         lines.append(f"  pings: {pinger.sent} sent{lost}")
@@ -36,8 +37,8 @@ def status_lines(ledger: Ledger, t: float, pinger: Pinger | None = None) -> list
         fresh = row["readers_fresh"] if row["readers_fresh"] is not None else row["time_fresh"]
         share = "no score yet" if fresh is None else f"{fresh:.1%} of requests served fresh"
         lines.append(
-            f"  {_printable(name)}: {share}; {row['requests']} requests, {row['not_modified']} not modified, "
-            f"{row['errors']} errors, {row['broken']} broken"
+            f"  {_printable(name)}: {share}; {show_count(row['requests'] or 0, 'request')}, "
+            f"{row['not_modified']} not modified, {row['errors']} errors, {row['broken']} broken"
         )
     return lines
 
@@ -65,7 +66,9 @@ async def serve_forever(
     pinger = Pinger(server, ping_url, style=ping_style) if ping_url else None
     await server.start()
     stop = stop or asyncio.Event()
-    status(f"{options.pages} pages on {options.hosts} host names at http://localhost:{server.port}/")
+    status(
+        f"{show_count(options.pages, 'page')} on {show_count(options.hosts, 'host name')} at http://localhost:{server.port}/"
+    )
     status(f"For example {server.url(0)}; counts are at http://localhost:{server.port}/_site/clients")
     try:
         async with asyncio.TaskGroup() as group:

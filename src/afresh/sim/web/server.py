@@ -5,6 +5,8 @@ the same socket. The bare host (localhost, or the address itself) answers the co
 """
 
 import asyncio
+import errno
+import os
 import time
 from collections.abc import Awaitable, Callable
 
@@ -72,8 +74,8 @@ class Server:
         except OSError as error:
             await self._runner.cleanup()
             raise ConfigError(
-                f"Cannot listen on {self.host} port {self.port}: {error.strerror or error}.",
-                hint="Choose another port, or 0 for any free one.",
+                f"Port {self.port} of {self.host} cannot be listened on: {_reason(error)}.",
+                hint="Choose another port.",
             ) from error
         self.port = self._pages.port = self.documents.port = int(self._runner.addresses[0][1])
 
@@ -142,3 +144,9 @@ class Server:
         if found is None:
             return web.Response(status=404, text="There is no such page.\n")
         return web.Response(text=found[1], content_type=found[0], charset="utf-8")
+
+
+def _reason(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "another program does"
+    return os.strerror(error.errno).lower() if error.errno else "no such port"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from afresh.lab.base import Experiment, Sample
+from afresh.lab.base import Sample
 from afresh.value.compiled import compiled
 from afresh.value.kernels import page_rates, page_value, page_value_in_terms
 
@@ -24,7 +24,7 @@ def _curve(ages: np.ndarray, terms: int) -> np.ndarray:
     return values
 
 
-def trial(pages: int, seed: int) -> dict[str, Sample]:
+def value_curve_trial(pages: int, seed: int) -> dict[str, Sample]:
     """The exact value over the effective age, and 1, 2, 3 terms of it; nothing is random here."""
     ages = np.linspace(0.0, LONGEST, 241)
     exact = _curve(ages, 0)
@@ -36,16 +36,3 @@ def trial(pages: int, seed: int) -> dict[str, Sample]:
         name = f"{terms} term{'s' if terms > 1 else ''}"
         found[name] = Sample(share, 1.0, 0.0, curves={"x": ages, "y": cut})
     return found
-
-
-FIGURE = Experiment(
-    name="fig6",
-    title="The crawl value and its approximations",
-    claim="each further term follows the exact value further",
-    sizes=(1,),
-    trial=trial,
-    reps=1,
-    full_reps=1,
-    measure="mean share of the exact value",
-    picture="lines",
-)

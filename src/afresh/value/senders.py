@@ -1,9 +1,9 @@
-"""Several sources of signals for one page: a sitemap, a feed, a ping service, each with its own recall and precision.
+"""Several senders of signals for one page: a sitemap, a feed, a ping service, each with its own recall and precision.
 
-Evidence adds up: x = α·elapsed + Σ_s b_s·n_s. The sources' signals are independent Poisson streams, so each change is
-reported by one source at most, and a source's recall is the share of changes that it is the first to report; together
+Evidence adds up: x = α·elapsed + Σ_s b_s·n_s. The senders' signals are independent Poisson streams, so each change is
+reported by one sender at most, and a sender's recall is the share of changes that it is the first to report; together
 the recalls are at most 1, and α = (1 − Σ λ_s)Δ. In all functions the last axis of `signals`, `recall` and `false_rate`
-runs over the sources.
+runs over the senders.
 """
 
 import math
@@ -50,10 +50,10 @@ def combined_crawl_value(
     false_rate: ArrayLike,
     request_rate: ArrayLike = 1.0,
 ) -> Any:
-    """V = ∫₀ˣ e^{−u}ψ(u) du times the request rate, where ψ is the mean time that all sources together take to u.
+    """V = ∫₀ˣ e^{−u}ψ(u) du times the request rate, where ψ is the mean time that all senders together take to u.
 
     >>> both = combined_crawl_value(5.0, [0, 0], change_rate=0.5, recall=[0.25, 0.25], false_rate=[0.15, 0.15])
-    >>> round(both, 5)  # two halves of a source are as good as the whole
+    >>> round(both, 5)  # two halves of a sender are as good as the whole
     0.80989
     """
     return _each_page(True, elapsed, signals, change_rate, recall, false_rate, request_rate)
@@ -64,7 +64,7 @@ def _each_page(value: bool, *given: ArrayLike) -> Any:
     blame(dict(zip(names, given, strict=True)))
     elapsed, signals, change_rate, recall, false_rate, request_rate = (np.asarray(v, dtype=np.float64) for v in given)
     if (recall.sum(axis=-1) > 1 + 1e-12).any():
-        raise ValueError("recall must sum to at most 1 over the sources: a change counts for the first to report it")
+        raise ValueError("recall must sum to at most 1 over the senders: a change counts for the first to report it")
     signals, recall, false_rate = np.broadcast_arrays(*map(np.atleast_1d, (signals, recall, false_rate)))
     shape = np.broadcast_shapes(elapsed.shape, change_rate.shape, request_rate.shape, signals.shape[:-1])
     several = (*shape, signals.shape[-1])
@@ -95,7 +95,7 @@ def _fill(value: bool, flat: Floats, wide: Floats, answer: Floats) -> None:
 
 @compiled
 def combined_value(x: float, silent_rate: float, signal_rates: Floats, weights: Floats) -> float:
-    """V at staleness x, per unit of request rate, of a page with these sources."""
+    """V at staleness x, per unit of request rate, of a page with these senders."""
     change_rate = silent_rate - float((signal_rates * np.expm1(-weights)).sum())
     if x <= 0.0 or change_rate == 0.0:
         return 0.0
@@ -113,7 +113,7 @@ def combined_value(x: float, silent_rate: float, signal_rates: Floats, weights: 
 
 @compiled
 def _closed_form(x: float, silent_rate: float, signal_rates: Floats, weights: Floats) -> float:
-    """V where signals are many, as for one source: only the moments of the steps matter."""
+    """V where signals are many, as for one sender: only the moments of the steps matter."""
     drift, half, second, third, change_rate = silent_rate, 0.0, 0.0, 0.0, silent_rate
     for rate, weight in zip(signal_rates, weights):  # noqa: B905
         drift += rate * weight

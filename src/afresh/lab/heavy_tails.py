@@ -6,7 +6,7 @@ about a quarter of the weight, bad signals elsewhere, and importance and change 
 
 import numpy as np
 
-from afresh.lab.base import Experiment, Sample
+from afresh.lab.base import Sample
 from afresh.lab.trials import contest
 from afresh.sim.world import World, make_world
 
@@ -33,7 +33,7 @@ def heavy_tailed_world(rng: np.random.Generator, pages: int) -> tuple[World, np.
     return world, precision, recall
 
 
-def trial(pages: int, seed: int) -> dict[str, Sample]:
+def heavy_tailed_trial(pages: int, seed: int) -> dict[str, Sample]:
     """Three policies under three degrees of wrong beliefs."""
     rng = np.random.default_rng([seed, pages])
     world, precision, recall = heavy_tailed_world(rng, pages)
@@ -56,15 +56,3 @@ def trial(pages: int, seed: int) -> dict[str, Sample]:
         )
         found |= {f"{policy} p={share:g}" if policy != "greedy" else policy: each for policy, each in samples.items()}
     return found
-
-
-FIGURE = Experiment(
-    name="fig5",
-    title="A heavy-tailed collection with corrupted beliefs about signals",
-    claim="GREEDY-NCIS degrades gracefully; GREEDY-CIS+ is close at p = 0 and loses with p",
-    sizes=(100_000,),
-    trial=trial,
-    reps=2,
-    full_reps=10,
-    picture="bars",
-)

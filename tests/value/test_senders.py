@@ -11,7 +11,7 @@ rates = st.floats(-1, 1).map(lambda power: 10.0**power)
 
 
 @given(st.floats(0, 20), st.integers(0, 5), st.integers(0, 5), rates, st.floats(0.01, 1), rates, st.floats(0.05, 0.95))
-def test_a_source_cut_in_two_is_worth_the_whole(
+def test_a_sender_cut_in_two_is_worth_the_whole(
     elapsed: float, one: int, two: int, change_rate: float, recall: float, false_rate: float, part: float
 ) -> None:
     shares = np.array([part, 1 - part, 0.0])  # and a third that says nothing
@@ -25,7 +25,7 @@ def test_a_source_cut_in_two_is_worth_the_whole(
     )
 
 
-def test_value_of_two_unlike_sources_agrees_with_a_simulation() -> None:
+def test_value_of_two_unlike_senders_agrees_with_a_simulation() -> None:
     rng = np.random.default_rng(5)
     change_rate, recall, false_rate = 1.2, np.array([0.3, 0.4]), np.array([0.1, 0.7])
     silent_rate = 0.3 * change_rate
@@ -40,8 +40,8 @@ def test_value_of_two_unlike_sources_agrees_with_a_simulation() -> None:
         fresh_time[alive] += np.exp(-x[alive]) * -np.expm1(-silent_rate * step) / silent_rate
         time[alive] += step
         x[alive] += silent_rate * step
-        source = rng.choice(2, alive.size, p=signal_rate / signal_rate.sum())
-        x[alive] += np.where(step == gap, weight[source], 0.0)
+        sender = rng.choice(2, alive.size, p=signal_rate / signal_rate.sum())
+        x[alive] += np.where(step == gap, weight[sender], 0.0)
         alive = alive[(step == gap) & (x[alive] < goal)]
     gains = fresh_time - math.exp(-goal) * time
     value = combined_crawl_value(4.0, [1, 1], change_rate=change_rate, recall=recall, false_rate=false_rate)
@@ -57,12 +57,12 @@ def test_many_light_signals_meet_the_closed_form() -> None:
     assert below / above == pytest.approx(whole[0] / whole[1], rel=0.05)
 
 
-def test_pages_broadcast_over_sources() -> None:
+def test_pages_broadcast_over_senders() -> None:
     values = combined_crawl_value(
         np.array([1.0, 2.0]), [[0, 1], [2, 0]], change_rate=0.5, recall=[0.2, 0.3], false_rate=[0.1, 0.0]
     )
     assert values.shape == (2,)
-    assert values[0] == pytest.approx(2.0)  # the second source is never wrong
+    assert values[0] == pytest.approx(2.0)  # the second sender is never wrong
     assert combined_staleness(1.0, [0, 0], change_rate=0.5, recall=[0.5, 0.5], false_rate=0.1) == 0
     assert combined_crawl_value(1.0, [5, 5], change_rate=0.0, recall=[0.5, 0.5], false_rate=0.1) == 0
 

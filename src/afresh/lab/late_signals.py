@@ -7,7 +7,7 @@ row "dated" is the most that can be won back.
 
 import numpy as np
 
-from afresh.lab.base import Experiment, Sample
+from afresh.lab.base import Sample
 from afresh.lab.trials import BUDGET, HORIZON, WARM_UP, contest
 from afresh.sim.world import paper_world
 
@@ -15,7 +15,7 @@ DELAY = 6.0  # ticks
 DATED = "greedy-ncis, dated"
 
 
-def trial(pages: int, seed: int) -> dict[str, Sample]:
+def late_trial(pages: int, seed: int) -> dict[str, Sample]:
     """The policies under delay, and what they would do if signals told when they were sent."""
     world = paper_world(np.random.default_rng([seed, pages]), pages, signals="noisy", signal_delay=DELAY)
     setting = {"budget": BUDGET, "horizon": HORIZON, "warm_up": WARM_UP}
@@ -26,13 +26,3 @@ def trial(pages: int, seed: int) -> dict[str, Sample]:
         DATED: dated["greedy-ncis"],
         "baseline": Sample(reference.baseline, reference.ceiling, reference.baseline),
     }
-
-
-FIGURE = Experiment(
-    name="fig8",
-    title="Noisy signals that arrive late: six ticks on average",
-    claim="GREEDY-NCIS drops where bandwidth is ample; GREEDY-NCIS-D wins most of it back (of what dates could)",
-    sizes=(100, 200, 500, 750, 1000),
-    trial=trial,
-    reps=8,
-)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from afresh.lab.base import Experiment, Sample
+from afresh.lab.base import Sample
 from afresh.sim.history import Floats
 from afresh.sim.simulate import simulate
 from afresh.sim.world import paper_world
@@ -14,7 +14,7 @@ BINS = 2000  # of time, 20 or 30 crawls each
 WINDOW = 1000  # crawls over which the accuracy is averaged, as in the paper
 
 
-def trial(pages: int, seed: int) -> dict[str, Sample]:
+def bandwidth_trial(pages: int, seed: int) -> dict[str, Sample]:
     """The accuracy of GREEDY over the last crawls, at every moment; each phase is scored in its second half."""
     world = paper_world(np.random.default_rng([seed, pages]), pages)
     steps = [(THIRD * (k + 1), budget) for k, (_, budget) in enumerate(PHASES)]
@@ -41,14 +41,3 @@ def over_last_crawls(moments: Floats, asked: Floats, hits: Floats) -> Floats:
     all_asked, all_hits = (np.concatenate([[0.0], np.cumsum(each)]) for each in (asked, hits))
     requests = all_asked[1:] - np.interp(since, edges, all_asked)
     return np.asarray((all_hits[1:] - np.interp(since, edges, all_hits)) / np.maximum(requests, 1e-300))
-
-
-FIGURE = Experiment(
-    name="fig9",
-    title="Bandwidth 100, then 150, then 100 again",
-    claim="the accuracy rises to the new optimum and falls back by itself",
-    sizes=(1000,),
-    trial=trial,
-    reps=10,
-    picture="steps",
-)
