@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from afresh.schedule import Scheduler
-from afresh.schedule.columns import column, counts
+from afresh.schedule.wheel.columns import column, counts
 
 NUMBERS = st.one_of(st.floats(), st.integers(-3, 3), st.integers(-(1 << 70), 1 << 70), st.booleans())
 

@@ -9,7 +9,7 @@ from afresh.errors import ConfigError
 from afresh.schedule import Pick, Plain
 from afresh.schedule.peer_rules import DAY, HOUR, RULES
 from afresh.schedule.peers import ByInterval, RefreshProbabilities
-from afresh.schedule.policies import POLICIES
+from afresh.schedule.wheel.policies import POLICIES
 
 
 @pytest.mark.parametrize("name", config.POLICIES)

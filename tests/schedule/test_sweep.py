@@ -8,7 +8,7 @@ import pytest
 
 from afresh.config import CrawlSettings
 from afresh.schedule import DEFAULT_SWEEP, Few, Greedy, Pick, Plain, Scheduler
-from afresh.schedule.turn import _WINDOW
+from afresh.schedule.wheel.turn import _WINDOW
 from afresh.types import Wait
 from checks import check
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from afresh.schedule import Scheduler
-from afresh.schedule.worth import about, set_threshold, value_of
+from afresh.schedule.wheel.worth import about, set_threshold, value_of
 
 rates = st.floats(-2, 1).map(lambda power: 10.0**power)
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from afresh.schedule import Scheduler
-from afresh.schedule.hosts import ready_at
-from afresh.schedule.lists import BUCKETS
-from afresh.schedule.table import FREE, LEASED, PARKED, PAUSED, READY, SHELVES, WHEEL
+from afresh.schedule.wheel.hosts import ready_at
+from afresh.schedule.wheel.lists import BUCKETS
+from afresh.schedule.wheel.table import FREE, LEASED, PARKED, PAUSED, READY, SHELVES, WHEEL
 
 
 def walk(machine: Scheduler, number: int, first: int) -> list[int]:

@@ -10,10 +10,10 @@ import numpy as np
 from numba import njit
 
 from afresh.schedule import Scheduler
-from afresh.schedule.events import signal
-from afresh.schedule.memory import control_at
-from afresh.schedule.policies import THRESHOLD
-from afresh.schedule.turn import crawl, take
+from afresh.schedule.wheel.events import signal
+from afresh.schedule.wheel.memory import control_at
+from afresh.schedule.wheel.policies import THRESHOLD
+from afresh.schedule.wheel.turn import crawl, take
 from afresh.value import optimum
 
 

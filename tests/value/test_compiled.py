@@ -61,8 +61,8 @@ def test_what_is_said_to_be_compiled_is_compiled_and_only_once() -> None:
 
 CALLED = """
 from numba import from_dtype, int64
-from afresh.schedule.policies import seen
-from afresh.schedule.table import PAGE
+from afresh.schedule.wheel.policies import seen
+from afresh.schedule.wheel.table import PAGE
 from afresh.value.sums import page_change_rate
 seen.compile((from_dtype(PAGE), int64))
 for function in (seen, page_change_rate):

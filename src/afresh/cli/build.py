@@ -22,7 +22,7 @@ from afresh.frontier.links import wanted
 from afresh.schedule import Few, Plain, Rule, Scheduler, Schedules
 from afresh.schedule.peer_rules import RULES
 from afresh.schedule.peers import ByInterval, RefreshProbabilities
-from afresh.schedule.policies import POLICIES
+from afresh.schedule.wheel.policies import POLICIES
 from afresh.store import Store
 
 # Up to this many pages the scheduler of few is fast enough, and needs no compiling.

@@ -3,7 +3,7 @@
 A page is added with what is believed of it, and gets a slot. From then on it ages; a signal makes it look older. At
 every tick of the budget (`pace`) the most urgent page among the hosts that are ready is handed out and leased; when its
 crawl is finished, its age starts again and its host rests. `plain` does this by looking at every page, and is the
-specification of every faster way: `few` for some thousands of pages, `scheduler` for any number. How urgent a page is,
+specification of every faster way: `few` for some thousands of pages, `wheel` for any number. How urgent a page is,
 is a rule: the crawl value (`greedy`), or what others do (`peers`).
 """
 
@@ -14,8 +14,8 @@ from afresh.schedule.pace import Pace
 from afresh.schedule.peers import NutchAdaptive, Uniform
 from afresh.schedule.plain import Plain, Rule
 from afresh.schedule.priced import DEFAULT_SWEEP
-from afresh.schedule.scheduler import Scheduler
 from afresh.schedule.shards import share_budget
+from afresh.schedule.wheel.scheduler import Scheduler
 
 __all__ = [
     "DEFAULT_SWEEP",

@@ -21,9 +21,9 @@ from afresh.estimate.online import (
 )
 from afresh.estimate.senders import Senders
 from afresh.schedule import DEFAULT_SWEEP, Scheduler
-from afresh.schedule.events import believe, remove, replace, resume, signal, urge
-from afresh.schedule.memory import page_at
-from afresh.schedule.turn import crawl, take
+from afresh.schedule.wheel.events import believe, remove, replace, resume, signal, urge
+from afresh.schedule.wheel.memory import page_at
+from afresh.schedule.wheel.turn import crawl, take
 from afresh.sim.field import Field, coming, is_gone, new_field, visit
 from afresh.sim.hearing import Hearing, counted, hear, heard_out, hearing_of, learn_senders
 from afresh.sim.history import SILENCE, Heard, History

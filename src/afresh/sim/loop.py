@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.schedule.events import signal
-from afresh.schedule.memory import control_at
-from afresh.schedule.policies import THRESHOLD
-from afresh.schedule.turn import crawl, take
+from afresh.schedule.wheel.events import signal
+from afresh.schedule.wheel.memory import control_at
+from afresh.schedule.wheel.policies import THRESHOLD
+from afresh.schedule.wheel.turn import crawl, take
 from afresh.sim.alias import draw
 from afresh.value.compiled import compiled
 

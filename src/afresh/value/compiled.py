@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -101,12 +102,20 @@ def heard(on_function: Callable[[str], None]) -> Iterator[None]:
 
 @cache
 def _digest(package: str) -> bytes:
-    """A digest of all sources of a package; empty for a module that is not one."""
+    """A digest of all sources of a package and the packages in it; empty for a module that is not one."""
     digest = blake2b(digest_size=8)
     try:
-        sources = sorted((each for each in files(package).iterdir() if each.name.endswith(".py")), key=lambda x: x.name)
+        sources = sorted(_sources(files(package), ""))
     except (TypeError, ModuleNotFoundError, NotADirectoryError):
         return b""
-    for each in sources:
-        digest.update(each.name.encode() + each.read_bytes())
+    for name, text in sources:
+        digest.update(name.encode() + text)
     return digest.digest()
+
+
+def _sources(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+    for each in folder.iterdir():
+        if each.name.endswith(".py"):
+            yield prefix + each.name, each.read_bytes()
+        elif each.is_dir() and each.name != "__pycache__":
+            yield from _sources(each, f"{prefix}{each.name}/")

@@ -12,8 +12,8 @@ import numpy as np
 from numba import from_dtype, types
 from numba.extending import intrinsic
 
-from afresh.schedule.inlined import inlined
-from afresh.schedule.table import CONTROL, EXTRA, HOST, LEASE, PAGE, QUEUE, WAKING
+from afresh.schedule.wheel.inlined import inlined
+from afresh.schedule.wheel.table import CONTROL, EXTRA, HOST, LEASE, PAGE, QUEUE, WAKING
 
 
 def _records(dtype: np.dtype[Any]) -> Any:

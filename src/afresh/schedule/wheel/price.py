@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from afresh.schedule.inlined import inlined
-from afresh.schedule.memory import control_at
-from afresh.schedule.policies import LDS, THRESHOLD, threshold_at
-from afresh.schedule.table import Records
+from afresh.schedule.wheel.inlined import inlined
+from afresh.schedule.wheel.memory import control_at
+from afresh.schedule.wheel.policies import LDS, THRESHOLD, threshold_at
+from afresh.schedule.wheel.table import Records
 from afresh.value.compiled import compiled
 
 SAMPLE = 20_000

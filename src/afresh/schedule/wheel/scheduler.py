@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from afresh.checks import MAX_MOMENT, moment, number
-from afresh.schedule import events, turn
 from afresh.schedule.arguments import (
     BELIEFS,
     MAX_HOSTS,
@@ -18,17 +17,18 @@ from afresh.schedule.arguments import (
     seconds_to_rest,
 )
 from afresh.schedule.base import Explanation, Pick
-from afresh.schedule.columns import by_slot, column, counts, slot_numbers
-from afresh.schedule.explain import explain
-from afresh.schedule.hosts import touch_host
-from afresh.schedule.machine import Machine, Slots
 from afresh.schedule.pace import MAX_BUDGET, Pace
-from afresh.schedule.policies import THRESHOLD, policy_numbers
 from afresh.schedule.priced import picks_between_sweeps
-from afresh.schedule.saved import read_state, write_state
-from afresh.schedule.table import FREE, SPECIAL, URGENT
-from afresh.schedule.ticks import next_chance, run_thresholds, run_ticks
-from afresh.schedule.worth import value_of
+from afresh.schedule.wheel import events, turn
+from afresh.schedule.wheel.columns import by_slot, column, counts, slot_numbers
+from afresh.schedule.wheel.explain import explain
+from afresh.schedule.wheel.hosts import touch_host
+from afresh.schedule.wheel.machine import Machine, Slots
+from afresh.schedule.wheel.policies import THRESHOLD, policy_numbers
+from afresh.schedule.wheel.saved import read_state, write_state
+from afresh.schedule.wheel.table import FREE, SPECIAL, URGENT
+from afresh.schedule.wheel.ticks import next_chance, run_thresholds, run_ticks
+from afresh.schedule.wheel.worth import value_of
 from afresh.types import Wait
 
 

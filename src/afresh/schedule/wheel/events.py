@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from afresh.schedule.hosts import touch_host
-from afresh.schedule.inlined import inlined
-from afresh.schedule.memory import control_at, extra_index, extra_of, host_at, page_at
-from afresh.schedule.place import NEARLY, due_by_time, lift, settle, to_shelf, to_wheel
-from afresh.schedule.policies import seen
-from afresh.schedule.table import (
+from afresh.schedule.wheel.hosts import touch_host
+from afresh.schedule.wheel.inlined import inlined
+from afresh.schedule.wheel.memory import control_at, extra_index, extra_of, host_at, page_at
+from afresh.schedule.wheel.place import NEARLY, due_by_time, lift, settle, to_shelf, to_wheel
+from afresh.schedule.wheel.policies import seen
+from afresh.schedule.wheel.table import (
     EPOCH_SHIFT,
     FREE,
     LEASED,
@@ -25,7 +25,7 @@ from afresh.schedule.table import (
     URGENT,
     WHEEL,
 )
-from afresh.schedule.worth import forget_anchor, price_of, set_rate, set_threshold, worth
+from afresh.schedule.wheel.worth import forget_anchor, price_of, set_rate, set_threshold, worth
 from afresh.value.compiled import compiled
 from afresh.value.kernels import page_rates
 from afresh.value.sums import page_change_rate

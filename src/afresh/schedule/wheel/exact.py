@@ -9,11 +9,11 @@ import math
 
 import numpy as np
 
-from afresh.schedule.hosts import host_is_ready, touch_host
-from afresh.schedule.memory import control_at, page_at, shelf_at
-from afresh.schedule.place import lift, settle, to_host
-from afresh.schedule.table import PARKED, READY, SHELVES, URGENT, WHEEL
-from afresh.schedule.worth import may_go_at, set_threshold, worth
+from afresh.schedule.wheel.hosts import host_is_ready, touch_host
+from afresh.schedule.wheel.memory import control_at, page_at, shelf_at
+from afresh.schedule.wheel.place import lift, settle, to_host
+from afresh.schedule.wheel.table import PARKED, READY, SHELVES, URGENT, WHEEL
+from afresh.schedule.wheel.worth import may_go_at, set_threshold, worth
 from afresh.value.compiled import compiled
 
 

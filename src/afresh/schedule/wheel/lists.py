@@ -6,9 +6,9 @@ without knowing which it is in. All lists are queues: of two pages that are equa
 first.
 """
 
-from afresh.schedule.inlined import inlined
-from afresh.schedule.memory import bucket_at, host_at, page_at, shelf_at
-from afresh.schedule.table import SHELVES
+from afresh.schedule.wheel.inlined import inlined
+from afresh.schedule.wheel.memory import bucket_at, host_at, page_at, shelf_at
+from afresh.schedule.wheel.table import SHELVES
 
 BUCKETS = 1 << 30
 

@@ -9,16 +9,26 @@ import math
 
 import numpy as np
 
-from afresh.schedule.exact import exact_pick
-from afresh.schedule.hosts import host_is_ready, served, spend, steer_host, touch_host, wake_hosts
-from afresh.schedule.inlined import inlined
-from afresh.schedule.lists import take_out
-from afresh.schedule.memory import bucket_at, control_at, lease_at, page_at, shelf_at
-from afresh.schedule.place import NEARLY, lift, set_due, settle, shelf_of, to_host, to_shelf, to_wheel, wait_for_value
-from afresh.schedule.policies import LDS, THRESHOLD, seen
-from afresh.schedule.price import steer
-from afresh.schedule.table import EPOCH_SHIFT, LEASED, PAUSED, READY, SHELVES, TO_PAUSE, URGENT, WHEEL
-from afresh.schedule.worth import about, alike, longest_of, may_go_at, price_of, set_rate, set_threshold, worth
+from afresh.schedule.wheel.exact import exact_pick
+from afresh.schedule.wheel.hosts import host_is_ready, served, spend, steer_host, touch_host, wake_hosts
+from afresh.schedule.wheel.inlined import inlined
+from afresh.schedule.wheel.lists import take_out
+from afresh.schedule.wheel.memory import bucket_at, control_at, lease_at, page_at, shelf_at
+from afresh.schedule.wheel.place import (
+    NEARLY,
+    lift,
+    set_due,
+    settle,
+    shelf_of,
+    to_host,
+    to_shelf,
+    to_wheel,
+    wait_for_value,
+)
+from afresh.schedule.wheel.policies import LDS, THRESHOLD, seen
+from afresh.schedule.wheel.price import steer
+from afresh.schedule.wheel.table import EPOCH_SHIFT, LEASED, PAUSED, READY, SHELVES, TO_PAUSE, URGENT, WHEEL
+from afresh.schedule.wheel.worth import about, alike, longest_of, may_go_at, price_of, set_rate, set_threshold, worth
 from afresh.value.compiled import compiled
 from afresh.value.predictive import silent_time
 

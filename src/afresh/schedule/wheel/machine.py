@@ -5,12 +5,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.schedule.events import place_all, rebuild, reshelve
-from afresh.schedule.hosts import cap_of
-from afresh.schedule.place import lift
-from afresh.schedule.policies import LDS
-from afresh.schedule.price import SAMPLE, solve_on
-from afresh.schedule.table import (
+from afresh.schedule.wheel.events import place_all, rebuild, reshelve
+from afresh.schedule.wheel.hosts import cap_of
+from afresh.schedule.wheel.place import lift
+from afresh.schedule.wheel.policies import LDS
+from afresh.schedule.wheel.price import SAMPLE, solve_on
+from afresh.schedule.wheel.table import (
     EXTRA,
     FREE,
     LEASE,

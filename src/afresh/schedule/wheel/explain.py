@@ -3,10 +3,10 @@
 import math
 
 from afresh.schedule.base import Explanation
-from afresh.schedule.hosts import cap_of, ready_at
-from afresh.schedule.policies import seen, threshold_at
-from afresh.schedule.table import LEASED, PARKED, PAUSED, URGENT, State
-from afresh.schedule.worth import may_go_at, price_of, value_of
+from afresh.schedule.wheel.hosts import cap_of, ready_at
+from afresh.schedule.wheel.policies import seen, threshold_at
+from afresh.schedule.wheel.table import LEASED, PARKED, PAUSED, URGENT, State
+from afresh.schedule.wheel.worth import may_go_at, price_of, value_of
 from afresh.value.predictive import silent_time
 
 

@@ -3,11 +3,11 @@
 import math
 from typing import Any
 
-from afresh.schedule.hosts import ready_at
-from afresh.schedule.memory import control_at, host_at, page_at
-from afresh.schedule.table import FREE, LEASED, PAUSED
-from afresh.schedule.turn import crawl, take
-from afresh.schedule.worth import may_go_at
+from afresh.schedule.wheel.hosts import ready_at
+from afresh.schedule.wheel.memory import control_at, host_at, page_at
+from afresh.schedule.wheel.table import FREE, LEASED, PAUSED
+from afresh.schedule.wheel.turn import crawl, take
+from afresh.schedule.wheel.worth import may_go_at
 from afresh.value.compiled import compiled
 
 NO_PAGES, HOSTS, NOTHING_TO_GAIN = range(3)

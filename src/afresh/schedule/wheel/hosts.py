@@ -9,11 +9,11 @@ budget that it cannot take flows elsewhere.
 import math
 from typing import Any
 
-from afresh.schedule.inlined import inlined
-from afresh.schedule.memory import control_at, host_at, page_at, waking_at
-from afresh.schedule.place import NEARLY, lift, settle, to_shelf
-from afresh.schedule.table import URGENT
-from afresh.schedule.worth import price_of, set_threshold, worth
+from afresh.schedule.wheel.inlined import inlined
+from afresh.schedule.wheel.memory import control_at, host_at, page_at, waking_at
+from afresh.schedule.wheel.place import NEARLY, lift, settle, to_shelf
+from afresh.schedule.wheel.table import URGENT
+from afresh.schedule.wheel.worth import price_of, set_threshold, worth
 from afresh.value.compiled import compiled
 
 # A host's budget is met on average; this many crawls may come early if others were late.

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from afresh.schedule.inlined import inlined
-from afresh.schedule.memory import control_at, extra_of, host_at, page_at
-from afresh.schedule.policies import CIS, CIS_PLUS, seen, threshold_at, value_at
-from afresh.schedule.table import EPOCH_SHIFT, SPECIAL
+from afresh.schedule.wheel.inlined import inlined
+from afresh.schedule.wheel.memory import control_at, extra_of, host_at, page_at
+from afresh.schedule.wheel.policies import CIS, CIS_PLUS, seen, threshold_at, value_at
+from afresh.schedule.wheel.table import EPOCH_SHIFT, SPECIAL
 from afresh.value.compiled import compiled
 from afresh.value.predictive import NO_COPY, STALEST_HEARD, is_silent, predictive_staleness, silent_time
 from afresh.value.resting import REST, with_rest

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from afresh.schedule.inlined import inlined
+from afresh.schedule.wheel.inlined import inlined
 from afresh.value.compiled import compiled
 from afresh.value.kernels import page_interval, page_value_in_terms
 from afresh.value.resting import resting_curve, resting_threshold_curve, resting_value

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from afresh.schedule.inlined import inlined
-from afresh.schedule.lists import BUCKETS, put_last, take_out
-from afresh.schedule.memory import control_at, host_at, page_at
-from afresh.schedule.policies import LDS, seen
-from afresh.schedule.table import PARKED, PAUSED, READY, SHELVES, URGENT, WHEEL
-from afresh.schedule.worth import longest_of, may_go_at, worth
+from afresh.schedule.wheel.inlined import inlined
+from afresh.schedule.wheel.lists import BUCKETS, put_last, take_out
+from afresh.schedule.wheel.memory import control_at, host_at, page_at
+from afresh.schedule.wheel.policies import LDS, seen
+from afresh.schedule.wheel.table import PARKED, PAUSED, READY, SHELVES, URGENT, WHEEL
+from afresh.schedule.wheel.worth import longest_of, may_go_at, worth
 from afresh.value.predictive import predictive_staleness, silent_time, told
 
 _URGENT_SHELF = SHELVES - 1

@@ -7,7 +7,7 @@ import numpy as np
 
 from afresh.errors import StoreError
 from afresh.schedule.pace import Pace
-from afresh.schedule.table import PAGE, State, aligned_records
+from afresh.schedule.wheel.table import PAGE, State, aligned_records
 
 _MAGIC = b"afresh-schedule-5\n"
 _SMALL = ("control", "wheel", "shelves", "hosts", "heap", "extra", "leases")
