@@ -93,6 +93,7 @@ class Activity:
         self.found = np.zeros((16, SLICES))
         self.expected = np.zeros((16, SLICES))
         self.newest = np.zeros(16, np.int64)  # the slice up to which each branch is kept
+        self.wider = np.full(16, -1)  # the branch that each is on; −1: it is a host
         self.odds = np.zeros(16)  # log odds that pages change together, beside the first; of hosts only
         self.folder_odds = np.zeros(16)  # log odds that folders foretell more, beside the first; of hosts only
         self.tone = np.zeros(16)  # logarithm of what is found over what was said
@@ -110,6 +111,7 @@ class Activity:
                 if len(self._numbers) >= MOST_BRANCHES:
                     break  # what happens on the wider branch has to do
                 number = self._new_branch(name)
+            self.wider[number] = numbers[-1] if numbers else -1
             numbers.append(number)
         if not numbers:  # sites that found no room are one: what they have in common is little, and that is learned
             shared = self._numbers.get(NO_ROOM)
@@ -314,7 +316,7 @@ class Activity:
     def _new_branch(self, name: str) -> int:
         number = self._numbers[name] = len(self._numbers)
         if number >= len(self.newest):
-            for each in ("found", "expected", "newest", *LEVELS):
+            for each in ("found", "expected", "newest", "wider", *LEVELS):
                 old = getattr(self, each)
                 setattr(self, each, np.concatenate([old, np.zeros_like(old)]))
         return number

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.checks import moment, number, require_kinds, whole
-from afresh.estimate.base import BY_LEARNER, MAX_RATE, amount, bounded, check_wanted, checked_rate
+from afresh.estimate.base import BY_LEARNER, amount, bounded, check_wanted, checked_rate
 from afresh.estimate.online import (
+    CRAWL_MEMORY,
     DEFAULT_MEMORY,
     GLANCES,
     GROUP,
@@ -22,11 +23,11 @@ from afresh.estimate.online import (
     sweep,
 )
 from afresh.estimate.popularity import Popularity
-from afresh.estimate.requests import MEMORY, Memory, faded, ordinary_share, request_rate
+from afresh.estimate.requests import MEMORY, Memory, faded
+from afresh.estimate.wanted import Asking, ask, asked_at, counted_from, nothing_said, request_rate_of
 from afresh.types import Beliefs, Importance
 
 MOST_GROUPS = 65_536
-MAX_REQUESTS = 1e15  # in one piece of evidence; more would not fit into what is kept of a page
 MAX_SIGNALS = 1e9
 MAX_WATCHED = 1e15  # seconds that a page was watched: no moment is later, whatever a sender says
 MIN_MEMORY = 1e-6  # typical intervals
@@ -51,20 +52,25 @@ class Learner:
         typical_rate: float = 1 / 86400,
         memory: float = DEFAULT_MEMORY,
         requests: Memory = MEMORY,
+        crawl_memory: float = CRAWL_MEMORY,
+        glances: int = 2,
     ) -> None:
         self.typical_rate = typical_rate = checked_rate(typical_rate)
         memory = number("memory", memory, least=MIN_MEMORY, infinite=True)
-        self.table = new_table(0, typical_rate=typical_rate, now=0.0, memory=memory)
+        self.table = new_table(
+            0, typical_rate=typical_rate, now=0.0, memory=memory, crawl_memory=crawl_memory, glances=glances
+        )
         self._groups: dict[str, int] = {}
         self._room = self.table.groups  # for more groups than there are
-        self._given: dict[int, Importance] = {}  # by the operator
-        self._reported: dict[int, float] = {}  # popularity, by others
         self._live = np.zeros(0, np.bool_)
         self._pages = 0
         self._memory = requests
         self._popularity = Popularity(requests.slow)
-        self._counted_since = np.inf  # where logs reach further back than pages are watched
-        self._groups_of_requests: list[int] = [0]  # the group in `_popularity` of each group
+        # What is known of requests, with room for more groups than there are; logs may reach further back than pages
+        # are watched.
+        self.asking = Asking(
+            nothing_said(0), self._popularity.groups, np.zeros(16, np.int64), requests, np.full(1, np.inf)
+        )
         self._restored = 0  # pages read back since the priors were last learned from all of them
 
     def add(
@@ -96,24 +102,18 @@ class Learner:
         self.table.pages[slot] = record[0]
         self._pages += not self._live[slot]
         self._live[slot] = True
-        requests = float(record["requests"][0])
-        self._popularity.add(
-            self._popular(slot),
-            now,
-            since=self._since(slot),
-            requests=faded(requests, now - self._asked(slot), self._memory.slow),
-        )
+        requests = faded(float(record["requests"][0]), now - asked_at(self.table, slot), self._memory.slow)
+        self._popularity.add(self._popular(slot), now, since=self._since(slot), requests=requests)
         self.told(slot, importance=importance, popularity=popularity)
 
     def told(self, slot: int, *, importance: Importance | None, popularity: float | None) -> None:
         """The operator says something else of the page from now on."""
         check_wanted(importance, popularity)
-        self._given.pop(slot, None)
-        self._reported.pop(slot, None)
-        if importance is not None:
-            self._given[slot] = importance
-        if popularity is not None:
-            self._reported[slot] = popularity
+        self.asking.wanted[slot] = (
+            np.nan if importance is None else importance.value,
+            1.0 if popularity is None else popularity,
+            importance is not None and importance.times,
+        )
 
     def crawled(self, slot: int, *, elapsed: float, signals: float, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
@@ -135,33 +135,23 @@ class Learner:
     def requested(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
         """Somebody asked for the page."""
         slot, count, now = self._known(slot), amount("count", count), None if now is None else bounded("now", now)
-        record = self.table.pages[slot]
-        late, count = 0.0, min(count, MAX_REQUESTS) if count > 0.0 else 0.0
-        if now is not None:
-            self._fade(slot, now)
-            late = max(self._asked(slot) - now, 0.0)  # what came before others that are counted has faded since
-        record["burst"] += faded(count, late, self._memory.fast)
-        count = faded(count, late, self._memory.slow)
-        watched = self._asked(slot) - self._since(slot)
-        count *= ordinary_share(float(record["requests"]), float(record["burst"]), watched, self._memory)
-        record["requests"] += count
-        self._popularity.ask(self._popular(slot), count, self._asked(slot))
+        ask(self.table, self.asking, slot, float(count), np.nan if now is None else now)
 
     def requests_since(self, moment: float) -> None:
         """Requests are counted since this moment, also those of pages that were added later."""
         moment = bounded("moment", moment)
-        if moment >= self._counted_since:
+        if moment >= self.asking.counted_since[0]:
             return
-        self._counted_since = moment
+        self.asking.counted_since[0] = moment
         for slot in np.flatnonzero(self._live).tolist():  # their groups were watched for longer, too
-            since, asked = float(self.table.pages["since"][slot]), self._asked(slot)
+            since, asked = float(self.table.pages["since"][slot]), asked_at(self.table, slot)
             requests = float(self.table.pages["requests"][slot])
             self._popularity.remove(self._popular(slot), asked, since=since, requests=requests)
             self._popularity.add(self._popular(slot), asked, since=self._since(slot), requests=requests)
 
     def _since(self, slot: int) -> float:
         """Since when requests for the page are counted."""
-        return min(float(self.table.pages["since"][slot]), self._counted_since)
+        return counted_from(self.table, self.asking, slot)
 
     def beliefs(self, slot: int, now: float) -> Beliefs:
         """What is believed of the page now."""
@@ -169,7 +159,7 @@ class Learner:
         slot, now = self._known(slot), bounded("now", now)  # a whole number would be compiled for anew
         change_rate, recall, false_rate, shape = beliefs_of(self.table, slot, now)
         return Beliefs(
-            request_rate=self._request_rate(slot, now),
+            request_rate=request_rate_of(self.table, self.asking, slot, now),
             change_rate=change_rate,
             recall=recall,
             false_rate=false_rate,
@@ -193,7 +183,8 @@ class Learner:
         """Forget the page."""
         record = self.table.pages[slot]
         requests = float(record["requests"])
-        self._popularity.remove(self._popular(slot), self._asked(slot), since=self._since(slot), requests=requests)
+        asked = asked_at(self.table, slot)
+        self._popularity.remove(self._popular(slot), asked, since=self._since(slot), requests=requests)
         self.table.pages[slot] = np.zeros((), PAGE)
         self._pages -= bool(self._live[slot])
         self._live[slot] = False
@@ -211,6 +202,9 @@ class Learner:
             more[: len(pages)] = pages
             self.table = self.table._replace(pages=more)
             self._live = np.concatenate([self._live, np.zeros(len(more) - len(self._live), np.bool_)])
+            wanted = nothing_said(len(more))
+            wanted[: len(pages)] = self.asking.wanted
+            self.asking = self.asking._replace(wanted=wanted)
         self.table.control[USED] = max(self.table.control[USED], slot + 1)
 
     def _group(self, kin: tuple[str, ...]) -> int:
@@ -222,7 +216,7 @@ class Learner:
                 if len(self.table.groups) >= MOST_GROUPS:
                     return number
                 known = self._new_group(name, number)
-                self._groups_of_requests.append(self._popularity.group(kin[: nth + 1]))
+                self._note_requests_of(known, kin[: nth + 1])
             number = known
         return number
 
@@ -242,44 +236,22 @@ class Learner:
         self._groups[name] = count
         return count
 
+    def _note_requests_of(self, group: int, kin: tuple[str, ...]) -> None:
+        """Requests for pages of a new group are counted in one of their own."""
+        group_of = self.asking.group_of
+        if group >= len(group_of):
+            group_of = np.concatenate([group_of, np.zeros_like(group_of)])
+        group_of[group] = self._popularity.group(kin)
+        self.asking = self.asking._replace(group_of=group_of, groups=self._popularity.groups)
+
     def _popular(self, slot: int) -> int:
-        return self._groups_of_requests[int(self.table.pages["group"][slot])]
+        return int(self.asking.group_of[self.table.pages["group"][slot]])
 
     def _learn_from_restored(self) -> None:
         """Priors are not kept on disk: they follow from the pages, and are learned again when many were read back."""
         if self._restored * 8 >= max(self._pages, 1):
             self._restored = 0
             sweep(self.table, 5)
-
-    def _asked(self, slot: int) -> float:
-        """When the page's counts of requests were last brought up to date."""
-        record = self.table.pages[slot]
-        return float(record["since"]) + float(record["asked"])
-
-    def _fade(self, slot: int, now: float) -> None:
-        record = self.table.pages[slot]
-        asked = np.float32(now - record["since"])  # to a few seconds, after years: the same seconds must not fade twice
-        elapsed = float(asked) - float(record["asked"])
-        if elapsed > 0:
-            record["requests"] = faded(float(record["requests"]), elapsed, self._memory.slow)
-            record["burst"] = faded(float(record["burst"]), elapsed, self._memory.fast)
-            record["asked"] = asked
-
-    def _request_rate(self, slot: int, now: float) -> float:
-        given = self._given.get(slot)
-        if given is not None and not given.times:
-            return given.value
-        record = self.table.pages[slot]
-        elapsed = max(0.0, now - self._asked(slot))
-        rate = request_rate(
-            faded(float(record["requests"]), elapsed, self._memory.slow),
-            faded(float(record["burst"]), elapsed, self._memory.fast),
-            now - self._since(slot),
-            self._popularity.average(self._popular(slot), now),
-            self._memory,
-            self._reported.get(slot, 1.0),
-        )
-        return min(rate if given is None else given.of(rate), MAX_RATE)
 
 
 def _makes_sense(record: NDArray[np.void]) -> bool:

@@ -2,10 +2,14 @@
 
 The slow one is the page's ordinary rate. A burst of interest (news) lifts the fast one above it at once; it stays as
 long as the interest does, and falls back within a day afterwards, so that the page is worth what it is worth now.
+
+The arithmetic runs in the interpreter and, called from compiled code, compiled.
 """
 
 import math
 from typing import NamedTuple
+
+from numba.extending import register_jitable
 
 
 class Memory(NamedTuple):
@@ -20,11 +24,13 @@ _SURE = 2.0  # standard deviations by which a burst must stand out
 _LEAST_SHARE = 0.1
 
 
+@register_jitable
 def faded(count: float, elapsed: float, memory: float) -> float:
     """A count after some time without requests."""
     return count * math.exp(-max(elapsed, 0.0) / memory)
 
 
+@register_jitable
 def exposure(watched: float, memory: float) -> float:
     """Seconds that a fading count stands for: all of the time at first, the memory in the long run.
 
@@ -34,6 +40,7 @@ def exposure(watched: float, memory: float) -> float:
     return -memory * math.expm1(-max(watched, 0.0) / memory)
 
 
+@register_jitable
 def ordinary_share(slow: float, fast: float, watched: float, memory: Memory = MEMORY) -> float:
     """How much of a request belongs to the page's ordinary rate: all of it, but in a burst only about twice that rate.
 
@@ -50,6 +57,7 @@ def ordinary_share(slow: float, fast: float, watched: float, memory: Memory = ME
     return max(2.0 * ordinary / burst, math.exp(-max(watched, 0.0) / memory.slow), _LEAST_SHARE)
 
 
+@register_jitable
 def request_rate(
     slow: float, fast: float, watched: float, average: float, memory: Memory = MEMORY, popularity: float = 1.0
 ) -> float:

@@ -1,0 +1,104 @@
+"""How much each page is wanted, for many pages: compiled, from requests, what operators say, and what others report.
+
+The counts of a page's requests are in its record (`online.PAGE`), those of its group in `popularity`.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.estimate.base import MAX_RATE
+from afresh.estimate.online import Table
+from afresh.estimate.popularity import average_of, count_in
+from afresh.estimate.requests import Memory, faded, ordinary_share, request_rate
+from afresh.value.compiled import compiled
+
+Records = NDArray[Any]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MAX_REQUESTS = 1e15  # in one piece of evidence; more would not fit into what is kept of a page
+
+WANTED = np.dtype(
+    [
+        ("importance", "f8"),  # as an operator says; NaN: nothing was said
+        ("popularity", "f4"),  # by reports of others, in times the average page
+        ("times", "u4"),  # 1: the importance multiplies what is learned
+    ]
+)
+
+
+class Asking(NamedTuple):
+    """What is known of requests, beside the records of pages."""
+
+    wanted: Records  # by page
+    groups: Floats  # of `Popularity`
+    group_of: Integers  # the group there of each group of the estimator
+    memory: Memory
+    counted_since: Floats  # one moment: logs reach back so far
+
+
+def nothing_said(pages: int) -> Records:
+    """Records of pages of which nobody says how much they are wanted."""
+    wanted = np.zeros(pages, WANTED)
+    wanted["importance"], wanted["popularity"] = math.nan, 1.0
+    return wanted
+
+
+@compiled
+def asked_at(table: Table, page: int) -> float:
+    """When the page's counts of requests were last brought up to date."""
+    record = table.pages[page]
+    return float(record.since) + float(record.asked)
+
+
+@compiled
+def counted_from(table: Table, asking: Asking, page: int) -> float:
+    """Since when requests for the page are counted."""
+    return min(float(table.pages[page].since), float(asking.counted_since[0]))
+
+
+@compiled
+def ask(table: Table, asking: Asking, page: int, count: float, now: float) -> None:
+    """Somebody asked for a page; NaN: at about the moment when somebody last did."""
+    record, memory = table.pages[page], asking.memory
+    late = 0.0
+    count = min(count, MAX_REQUESTS) if count > 0.0 else 0.0
+    if not math.isnan(now):
+        # To a few seconds, after years: the same seconds must not fade twice.
+        asked = np.float32(now - record.since)
+        elapsed = np.float64(asked) - np.float64(record.asked)
+        if elapsed > 0.0:
+            record.requests = faded(float(record.requests), elapsed, memory.slow)
+            record.burst = faded(float(record.burst), elapsed, memory.fast)
+            record.asked = asked
+        late = max(asked_at(table, page) - now, 0.0)  # what came before others that are counted has faded since
+    record.burst += faded(count, late, memory.fast)
+    count = faded(count, late, memory.slow)
+    at = asked_at(table, page)
+    watched = at - counted_from(table, asking, page)
+    count *= ordinary_share(float(record.requests), float(record.burst), watched, memory)
+    record.requests += count
+    count_in(asking.groups, memory.slow, asking.group_of[record.group], at, 0.0, count, 0.0)
+
+
+@compiled
+def request_rate_of(table: Table, asking: Asking, page: int, now: float) -> float:
+    """Requests a second for a page, as far as is known, or as its operator says."""
+    record, said, memory = table.pages[page], asking.wanted[page], asking.memory
+    given = not math.isnan(said.importance)
+    if given and said.times == 0:
+        return float(said.importance)
+    elapsed = max(0.0, now - asked_at(table, page))
+    average = average_of(asking.groups, memory.slow, asking.group_of[record.group], now)
+    rate = request_rate(
+        faded(float(record.requests), elapsed, memory.slow),
+        faded(float(record.burst), elapsed, memory.fast),
+        now - counted_from(table, asking, page),
+        average,
+        memory,
+        float(said.popularity),
+    )
+    return float(min(rate * said.importance if given else rate, MAX_RATE))
