@@ -147,7 +147,6 @@ def engine_calls(learner: bool) -> dict[str, Act]:
     calls["tell now"] = lambda v: told(learner, lambda made, _: made.tell(Page(URL, HOST, popularity=2.0), v))
     calls["tell popularity"] = lambda v: told(learner, lambda made, _: made.tell(Page(URL, HOST, popularity=v), 6.0))
     calls["tell shortest"] = lambda v: told(learner, lambda made, _: made.tell(Page(URL, HOST, shortest=v), 6.0))
-    calls["look round"] = lambda v: told(learner, lambda made, _: made.look_round(v, 2))
     return {f"{name}: {each}": act for each, act in calls.items()}
 
 

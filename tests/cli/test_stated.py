@@ -113,6 +113,7 @@ def test_a_page_of_a_large_store_is_taken_to_be_like_those_of_its_host() -> None
             engine.add(page, 0.0, current=0.0)
             for _ in range(1 if number == 0 else 10):
                 learner.crawled(len(pages) - 1, elapsed=DAY, signals=0.0, changed=host % 2 > 0)
+                learner.glance()
     store.add(pages)
     store.write([written(engine, page.url, page) for page in pages])
     store.put({"budget": repr(hosts * each / DAY)})

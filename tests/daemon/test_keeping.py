@@ -48,7 +48,7 @@ class Scene:
         fetched = Fetched(page.url, self.now, 0.1, status=200, body=b"%d" % self.now, content_type="text/plain")
         verdict = compare(before.validators, fetched)
         slot = self.engine._slots[page.url]
-        order = self.engine._tracked[slot].order = Order(slot, page.url, page.host, self.now)
+        order = self.engine._out[slot] = Order(slot, page.url, page.host, self.now)
         crawl = self.engine.finish(order, fetched, verdict, self.now)
         self.keeper.keep(before, crawl, fetched, verdict)
         copy = self.keeper.copy(page.url)

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -30,6 +27,7 @@ def test_the_battery_sees_an_estimator_that_cannot_learn() -> None:
 def crawl(learner: Estimator, rng: np.random.Generator, slot: int, rate: float, count: int, every: float) -> None:
     for _ in range(count):
         learner.crawled(slot, elapsed=every, signals=0, changed=bool(rng.random() < -np.expm1(-rate * every)))
+        learner.glance()
 
 
 def test_a_new_page_starts_from_its_kin() -> None:
@@ -116,47 +114,6 @@ def test_a_new_path_pattern_starts_from_its_host() -> None:
     often, seldom = (learner.fresh_probability(slot, DAY, 0) for slot in (60, 61))
     assert often < 0.15  # e^(−4) is 0.02
     assert seldom > 0.65  # e^(−0.1) is 0.9
-
-
-LIVE = """
-from numba.core.dispatcher import Dispatcher
-
-from afresh.engine import Engine
-from afresh.estimate import Activity, Learner, online
-from afresh.estimate.learner import compile_ahead
-from afresh.schedule import Few
-from afresh.types import Fetched, Outcome, Page, Request, Signal, Verdict, Wait
-
-
-def compiled():
-    return {name: len(each.signatures) for name, each in vars(online).items() if isinstance(each, Dispatcher)}
-
-
-compile_ahead()
-before, learned = compiled(), b""
-assert before["beliefs_of"] and before["learn_crawl"] and before["sweep"]
-for _ in range(2):
-    engine = Engine(scheduler=Few(budget=1.0), estimator=Learner(), activity=Activity(width=1.0))
-    for number in range(3):
-        engine.add(Page(f"http://h{number}/", f"h{number}"), 0.0, current=0.0 if learned else None, learned=learned)
-    for now in range(1, 20):
-        order = engine.next(float(now))
-        if not isinstance(order, Wait):
-            outcome = (Outcome.NEW, Outcome.CHANGED, Outcome.UNCHANGED)[min(now // 4, 2)]
-            engine.finish(order, Fetched(order.url, started=float(now), took=0.0, status=200), Verdict(outcome), now)
-        engine.observe(Signal("http://h1/", now, "feed"))
-        engine.observe(Request("http://h1/", now, 2))
-        engine.look_round(now, 2)
-        engine.fresh_probability("http://h1/", now)
-    learned = engine.learned("http://h1/")
-assert compiled() == before, (before, compiled())
-"""
-
-
-def test_a_live_engine_has_nothing_left_to_compile() -> None:
-    # In a process of its own: here other tests have compiled all there is.
-    done = subprocess.run([sys.executable, "-c", LIVE], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_page_that_fell_silent_is_not_expected_to_signal_as_before() -> None:

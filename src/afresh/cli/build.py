@@ -118,13 +118,13 @@ def compile_all(begins: Callable[[], object] = lambda: None) -> None:
     It says so if anything really is compiled, and calls `begins`.
     """
     from afresh.detect.compare import compile_ahead as compile_reading
+    from afresh.engine.ahead import compile_ahead as compile_heart
     from afresh.estimate.learner import compile_ahead as compile_estimator
-    from afresh.estimate.survey import compile_ahead as compile_survey
     from afresh.frontier.ahead import compile_ahead as compile_frontier
 
     with shown_compiling(begins):
         compile_estimator()
-        compile_survey()
+        compile_heart()
         compile_reading(wanted())
         compile_frontier()
         _explain_once()

@@ -28,7 +28,6 @@ KEEP_LEARNED = 30.0  # seconds, for what is learned of whole sites; and at the e
 MOST_LET_IN = 8  # pages that wait, while nothing else is due, in one go
 PLACES = 1 << 20
 MOST_DAMAGED = 100_000
-LOOKS = 64  # pages a second that are looked at for the sake of what their siblings have taught
 MAX_UNWRITTEN = 256 << 20  # bytes of bodies, if nothing else is said
 RECENT = 16_384  # durable states that are remembered, of about a kilobyte each
 
@@ -292,7 +291,6 @@ class Keeper:
 
     def _signs(self, now: float) -> dict[str, str]:
         values = {"budget": repr(self.engine.scheduler.budget), "alive": repr(now)}
-        self.engine.look_round(self.clock(), LOOKS)
         values |= self.overview()
         if self.engine.scheduler.price > 0:
             values["price"] = repr(self.engine.scheduler.price)

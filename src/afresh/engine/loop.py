@@ -7,19 +7,16 @@
 """
 
 import math
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 
 from afresh.checks import MAX_MOMENT, later, moment, number, require, require_kinds, require_text, whole
 from afresh.engine.arguments import check_crawl, check_page
+from afresh.engine.columns import GONE, MOST_FAILURES, OUTDATED
 from afresh.engine.statements import Statements
-from afresh.engine.tracked import NOTHING, Tracked, heard_since
 from afresh.estimate import Activity, Calibration, Estimator, Senders, branches_of, kin_of
-from afresh.estimate.activity import TOLD_OF_A_CHANGE
 from afresh.estimate.base import bounded
-from afresh.estimate.senders import NOT_EARLY, octave
 from afresh.frontier import Hosts, Purses, Retries, SiteRules, Turns, host_failed
 from afresh.schedule import Explanation, Schedules
 from afresh.types import (
@@ -38,8 +35,8 @@ from afresh.types import (
 
 REST_AFTER_REMOVAL = 10.0  # seconds, of a host one of whose pages is removed while it is fetched
 MOST_SENT_AWAY = 100  # pages whose paths have spent their budget, in one go
+NO_LIMITS = (0.0, math.inf)
 UNKNOWN = "unknown"  # the sender of signals that were heard before a restart
-ABOUT = 0.1  # an age that is off by less is right enough
 
 
 class Engine(Statements):
@@ -64,8 +61,7 @@ class Engine(Statements):
     ) -> None:
         require(scheduler, "scheduler", ("next", "finish", "explain"), "Few(budget=2.0) of afresh.schedule")
         require(estimator, "estimator", ("beliefs", "crawled", "learned"), "Learner() of afresh.estimate")
-        super().__init__(estimator=estimator, activity=activity, senders=senders)
-        self.scheduler = scheduler
+        super().__init__(scheduler=scheduler, estimator=estimator, activity=activity, senders=senders)
         self._now = -math.inf  # when it was last asked for an order
         self.importance = importance or {}  # of the pages of a host, unless they have one of their own
         self.rules = rules or SiteRules()  # what operators want of whole sites
@@ -74,6 +70,8 @@ class Engine(Statements):
         self.calibration = Calibration()  # of what is said about copies, checked by every crawl
         self.purses = Purses()  # of paths that have a budget
         self.turns = Turns()  # of hosts
+        self._limits: dict[int, tuple[float, float]] = {}  # seconds between two crawls, at least and at most
+        self._out: dict[int, Order] = {}  # orders that are neither finished nor taken back
         self._wanted: set[int] = set()  # pages that an operator wants now
         self._without_room: set[int] = set()  # pages that are put off because the store was full
 
@@ -108,17 +106,15 @@ class Engine(Statements):
         )
         self._slots[page.url] = slot
         self._highest = max(self._highest, slot)
-        tracked = self._tracked[slot] = Tracked(page, current, signals, failures=failures)
+        self._pages[slot] = page
+        flags, branches = 0, tuple[int, ...]()
         if last is not None:
-            tracked.outdated, tracked.gone = last.leaves_outdated, last.outcome is Outcome.GONE
-        if signals:
-            # Nobody knows any more who said it.
-            tracked.heard = {(self.senders.number(UNKNOWN), NOT_EARLY): signals}
+            flags = OUTDATED * last.leaves_outdated | GONE * (last.outcome is Outcome.GONE)
         if self.activity is not None:
             if self.scheduler.budget > 0:
                 self.activity.follow(len(self._slots) / self.scheduler.budget)
-            tracked.branches = self.activity.branches(branches_of(page.url, page.host))
-            self._siblings.setdefault(tracked.branches[-1], deque()).append(slot)
+            branches = self.activity.branches(branches_of(page.url, page.host))
+        self.heart.enter(slot, host=host, branches=branches, current=current, failures=failures, flags=flags)
         wanted = self.rules.applied(page)
         self.estimator.add(
             slot,
@@ -128,8 +124,11 @@ class Engine(Statements):
             learned=learned,
             kin=kin_of(page.url, page.host),
         )
+        if signals:  # nobody knows any more who said it
+            sender = self.senders.number(UNKNOWN)
+            self.heart.recall(slot, sender, self.senders.row(page.host, sender), signals)
         self._limit(slot, wanted, now)
-        self._believe(slot, now)
+        self.heart.believe(slot, now)
         if last is not None:
             self._note_room(slot, last.reason)
             not_before = last.time + self.retries.put_off(last.outcome, failures, last.reason)
@@ -152,11 +151,11 @@ class Engine(Statements):
 
         Without `first_copies`, those that have no copy yet stay put off.
         """
-        found = (slot for slot in self._without_room if first_copies or self._tracked[slot].current is not None)
+        found = (slot for slot in self._without_room if first_copies or self.heart.current(slot) is not None)
         some = list(islice(found, most))
         for slot in some:
             self._without_room.discard(slot)
-            if self._tracked[slot].order is None:
+            if slot not in self._out:
                 self.scheduler.put_off(slot, now, now)
         return len(some) == most
 
@@ -164,28 +163,26 @@ class Engine(Statements):
         """Forget a page."""
         slot = self._slot(url)
         del self._slots[url]
-        tracked = self._tracked.pop(slot)
+        page, order = self._pages.pop(slot), self._out.pop(slot, None)
+        self._limits.pop(slot, None)
         self._without_room.discard(slot)
         self._wanted.discard(slot)
         self.purses.forget(slot)
-        branches = tracked.branches
-        if branches:
-            self._siblings[branches[-1]].remove(slot)
+        self.heart.forget(slot)
         self.scheduler.remove(slot)
-        if tracked.order is not None:
+        if order is not None:
             # Its host is being asked, and will be free for the next page only when that is over.
-            host = self.hosts.number(tracked.page.host)
-            self.scheduler.host_rests(host, tracked.order.time + REST_AFTER_REMOVAL)
+            self.scheduler.host_rests(self.hosts.number(page.host), order.time + REST_AFTER_REMOVAL)
         self.estimator.remove(slot)
 
     def tell(self, page: Page, now: float) -> None:
         """The operator says something else of a page from now on."""
         check_page(page)
         slot, now, wanted = self._slot(page.url), moment("now", now), self.rules.applied(page)
-        self._tracked[slot].page = page
+        self._pages[slot] = page
         self.estimator.told(slot, importance=self._importance(wanted), popularity=page.popularity)
         self._limit(slot, wanted, now)
-        self._believe(slot, now)
+        self.heart.believe(slot, now)
 
     def _importance(self, wanted: Page) -> Importance | None:
         return self.importance.get(wanted.host) if wanted.importance is None else wanted.importance
@@ -193,9 +190,8 @@ class Engine(Statements):
     def _limit(self, slot: int, wanted: Page, now: float) -> None:
         """Tell the scheduler how often at least and at most, if that is anything new."""
         limits = wanted.shortest or 0.0, wanted.longest or math.inf
-        tracked = self._tracked[slot]
-        if limits != tracked.limits:
-            tracked.limits = limits
+        if limits != self._limits.get(slot, NO_LIMITS):
+            self._limits[slot] = limits
             self.scheduler.not_more_often_than(slot, limits[0], now)
             self.scheduler.at_least_every(slot, limits[1], now)
 
@@ -203,16 +199,16 @@ class Engine(Statements):
         """Other rules of sites hold from now on; `tell` says so of each page."""
         self.rules = rules
         for slot in self.purses.clear():
-            if self._tracked[slot].order is None:
+            if slot not in self._out:
                 self.scheduler.put_off(slot, now, now)
 
     def page(self, url: str) -> Page:
         """A page with all that its operator and the rules of its site say of it."""
-        return self.rules.applied(self._tracked[self._slot(url)].page)
+        return self.rules.applied(self._pages[self._slot(url)])
 
     def pages(self) -> list[Page]:
         """All pages, as their operator speaks of them."""
-        return [tracked.page for tracked in self._tracked.values()]
+        return list(self._pages.values())
 
     def pause(self, url: str) -> None:
         """Keep a page out of play until `resume`."""
@@ -234,7 +230,11 @@ class Engine(Statements):
         if not self.hear(evidence):
             return False
         heard = bounded("evidence.time", evidence.time)
-        self.believe(evidence.url, heard if now is None else max(now, heard))
+        slot, now = self._slots[evidence.url], heard if now is None else max(now, heard)
+        if isinstance(evidence, Signal):
+            self.heart.heard(slot, now)
+        else:
+            self.heart.believe(slot, now)
         return True
 
     def hear(self, evidence: Signal | Request) -> bool:
@@ -246,23 +246,15 @@ class Engine(Statements):
         time = bounded("evidence.time", evidence.time)
         if isinstance(evidence, Signal):
             require_text(evidence.sender, "evidence.sender")
-            self._hear(slot, evidence, time)
+            sender = self.senders.number(evidence.sender)
+            self.heart.hear(slot, sender, self.senders.row(self._pages[slot].host, sender), time)
         else:
             self.estimator.requested(slot, number("count", evidence.count), time)
         return True
 
     def believe(self, url: str, now: float) -> None:
         """Tell the schedule what is believed of a page since something was heard of it."""
-        self._believe(self._slot(url), moment("now", now))
-
-    def _hear(self, slot: int, signal: Signal, time: float) -> None:
-        tracked = self._tracked[slot]
-        late = tracked.found and tracked.current is not None  # it may be about the change that was fetched
-        early = octave(time - (tracked.current or 0.0)) if late else NOT_EARLY
-        sender = self.senders.number(signal.sender)
-        tracked.signals += 1
-        tracked.heard = {**tracked.heard, (sender, early): tracked.heard.get((sender, early), 0) + 1}
-        self.estimator.signalled(slot, self.senders.weight(tracked.page.host, sender, early), time)
+        self.heart.believe(self._slot(url), moment("now", now))
 
     def next(self, now: float) -> Order | Wait:
         """The crawl that gains most now, or when to ask again; ConfigError if `now` is before the last one."""
@@ -271,62 +263,56 @@ class Engine(Statements):
             pick = self.scheduler.next(now)
             if isinstance(pick, Wait):
                 return pick
-            tracked = self._tracked[pick.slot]
-            if (until := self._may_go(tracked, pick.slot, now)) <= now:
+            page = self._pages[pick.slot]
+            if (until := self._may_go(page, pick.slot, now)) <= now:
                 break
             self.scheduler.give_back(pick.slot, until, now)
         else:
             return Wait(now, "path budgets")
-        tracked.ordered = tracked.heard
-        self.turns.began(tracked.page.host, now)
-        tracked.order = Order(
+        self.heart.order(pick.slot)
+        self.turns.began(page.host, now)
+        order = self._out[pick.slot] = Order(
             slot=pick.slot,
-            url=tracked.page.url,
-            host=tracked.page.host,
+            url=page.url,
+            host=page.host,
             time=now,
             value=pick.value,
             price=pick.price,
-            signals=tracked.signals,
+            signals=self.heart.signals(pick.slot),
         )
-        return tracked.order
+        return order
 
-    def _may_go(self, tracked: Tracked, slot: int, now: float) -> float:
+    def _may_go(self, page: Page, slot: int, now: float) -> float:
         """When the budget of its path lets a page go: `now`, if there is none."""
-        rule = self.rules.path_budget(tracked.page)
+        rule = self.rules.path_budget(page)
         if rule is None:
             return now
-        return self.purses.ask(tracked.page.host, rule, slot, now, wanted=slot in self._wanted)
+        return self.purses.ask(page.host, rule, slot, now, wanted=slot in self._wanted)
 
     def finish(self, order: Order, fetched: Fetched, verdict: Verdict, now: float, *, rest: float = 0.0) -> Crawl:
         """Learn from a crawl that was carried out; the record of it. The host rests at least for `rest`."""
         require_kinds((order, Order, "order"))
         check_crawl(fetched, verdict)
         now, rest = moment("now", now), number("rest", rest, most=MAX_MOMENT)
-        tracked = self._tracked.get(order.slot)
-        if tracked is None or tracked.order is not order:
+        if not self.is_out(order):
             return _record(order, fetched, verdict)
-        tracked.order = None
-        crawl = self._recorded(tracked, order, fetched, verdict)
-        outcome = verdict.outcome
+        slot = order.slot
+        del self._out[slot]
+        crawl = self._recorded(order, fetched, verdict)
+        outcome, changed = verdict.outcome, verdict.outcome is Outcome.CHANGED
+        failures = 0
         if outcome.refreshed:
-            if crawl.elapsed is not None and outcome is not Outcome.NEW:
-                changed = outcome is Outcome.CHANGED
-                if crawl.fresh_probability is not None:
-                    self.calibration.add(crawl.fresh_probability, not changed)
-                self._learn(tracked, order, crawl.elapsed, changed)
-            tracked.current, tracked.outdated = fetched.started, False
-            tracked.found = outcome is not Outcome.UNCHANGED
-            tracked.signals -= order.signals
-            tracked.heard, tracked.ordered = heard_since(tracked.heard, tracked.ordered), NOTHING
-            tracked.failures, tracked.gone = 0, False
+            learns = crawl.elapsed is not None and outcome is not Outcome.NEW
+            if learns and crawl.fresh_probability is not None:
+                self.calibration.add(crawl.fresh_probability, not changed)
+            found = outcome is not Outcome.UNCHANGED
+            self.heart.check(slot, fetched.started, now, learns=learns, changed=changed, found=found)
         else:
-            tracked.outdated |= crawl.leaves_outdated
-            gone = outcome is Outcome.GONE
-            tracked.failures, tracked.gone = 1 if gone is not tracked.gone else tracked.failures + 1, gone
-        self._note_room(order.slot, verdict.reason)
-        put_off = self.retries.put_off(outcome, tracked.failures, verdict.reason)
+            failures = self._failed(slot, crawl)
+        self._note_room(slot, verdict.reason)
+        put_off = self.retries.put_off(outcome, failures, verdict.reason)
         if outcome.refreshed or put_off:
-            self._wanted.discard(order.slot)
+            self._wanted.discard(slot)
         gap = self.hosts.answered(
             order.host,
             failed=host_failed(fetched, verdict),
@@ -339,74 +325,45 @@ class Engine(Statements):
         )
         self.turns.ended(order.host, now, opens=now + gap, refreshed=outcome.refreshed)
         self.scheduler.finish(
-            order.slot,
+            slot,
             now,
             crawled=fetched.started if outcome.refreshed else None,
-            changed=outcome is Outcome.CHANGED,
+            changed=changed,
             gap=gap,
             put_off=put_off,
         )
-        self._believe(order.slot, now)
-        if outcome is Outcome.CHANGED and tracked.branches:
-            self._look_at_siblings(tracked.branches[-1], now)
+        if outcome.refreshed:
+            self.heart.look_round(slot, now, changed=changed)
+        else:
+            self.heart.believe(slot, now)
         return crawl
+
+    def _failed(self, slot: int, crawl: Crawl) -> int:
+        """Note that nothing was refreshed; how often in a row that was so."""
+        page, gone = self.heart.columns.pages[slot], crawl.outcome is Outcome.GONE
+        again = gone == self.heart.has(slot, GONE)
+        failures = min(int(page["failures"]) + 1, MOST_FAILURES) if again else 1
+        page["failures"] = failures
+        page["flags"] = int(page["flags"]) & ~GONE | GONE * gone | OUTDATED * crawl.leaves_outdated
+        return failures
 
     def is_out(self, order: Order) -> bool:
         """Whether an order was neither finished nor taken back yet."""
-        tracked = self._tracked.get(order.slot)
-        return tracked is not None and tracked.order is order
-
-    def _learn(self, tracked: Tracked, order: Order, elapsed: float, changed: bool) -> None:
-        """A crawl has shown whether the copy, this old, had become stale."""
-        slot, host = order.slot, tracked.page.host
-        signals = self.senders.count(host, tracked.ordered)
-        if tracked.ordered:
-            age = self._age(tracked, (tracked.current or 0.0) + elapsed)
-            weight = self.estimator.beliefs(slot, order.time).signal_weight
-            self.senders.learn(
-                host, tracked.ordered, by_time=self._stale(slot, age, 0.0), weight=weight, changed=changed
-            )
-        if self.activity is not None and tracked.current is not None:
-            by_time = self._stale(slot, elapsed, 0.0)
-            self.activity.learn(
-                tracked.branches,
-                tracked.current,
-                tracked.current + elapsed,
-                expected=by_time,
-                told=self._stale(slot, elapsed, signals) - by_time,
-                changed=changed,
-            )
-        self.estimator.crawled(slot, elapsed=elapsed, signals=signals, changed=changed)
-
-    def _look_at_siblings(self, branch: int, now: float) -> None:
-        siblings = self._siblings[branch]
-        for _ in range(min(TOLD_OF_A_CHANGE, len(siblings))):
-            tracked = self._tracked[siblings[0]]
-            age = self._age(tracked, now)
-            if abs(now - tracked.assumed - age) > ABOUT * age:
-                self._believe(siblings[0], now)
-            siblings.rotate(-1)
+        return self._out.get(order.slot) is order
 
     def release(self, order: Order, now: float, gap: float = 0.0) -> None:
         """Take back an order that was not carried out: the page is in play again once its host has rested for `gap`."""
         require_kinds((order, Order, "order"))
         now, gap = moment("now", now), number("gap", gap, most=MAX_MOMENT)
-        tracked = self._tracked.get(order.slot)
-        if tracked is not None and tracked.order is order:
-            tracked.order = None
+        if self.is_out(order):
+            del self._out[order.slot]
             self.turns.ended(order.host, now, opens=now + gap, refreshed=False)
             self.scheduler.finish(order.slot, now, crawled=None, gap=gap)
-
-    def look_round(self, now: float, count: int) -> None:
-        """Look at some pages in turn: each is believed what its siblings have taught meanwhile."""
-        now, count = moment("now", now), whole("count", count)
-        for slot in self._in_turn("look", count):
-            self._believe(slot, now)
 
     def explain(self, url: str, now: float) -> Explanation:
         """Value, price, due time of a page, and what holds it back."""
         slot, now = self._slot(url), moment("now", now)
-        host = self._tracked[slot].page.host
+        host = self._pages[slot].host
         turn = max(self.turns.seconds(host), self.hosts.rest(host).seconds)
         why, until = self.scheduler.explain(slot, now, turn), self.purses.moment(slot)
         if until is not None and until > now and slot not in self._wanted:
@@ -419,45 +376,15 @@ class Engine(Statements):
             return False
         return not self.retries.put_off(crawl.outcome, self.failures(crawl.url), crawl.reason)
 
-    def _believe(self, slot: int, now: float) -> None:
-        """Tell the scheduler what is believed of a page and its copy, if that is anything new."""
-        believed, tracked = self.estimator.beliefs(slot, now), self._tracked[slot]
-        age = self._scheduled_age(tracked, now)
-        signals = self._count(tracked)
-        told = (
-            *(believed.request_rate, believed.change_rate, believed.recall, believed.false_rate, believed.shape),
-            signals,
-        )
-        if told != tracked.told or age is not None:
-            tracked.told = told
-            tracked.assumed = now - age if age is not None else tracked.current or now
-            self.scheduler.update(
-                slot,
-                now=now,
-                request_rate=believed.request_rate,
-                change_rate=believed.change_rate,
-                recall=believed.recall,
-                false_rate=believed.false_rate,
-                shape=believed.shape,
-                age=age,
-                signals=signals,
-            )
-
-    def _scheduled_age(self, tracked: Tracked, now: float) -> float | None:
-        """The age that the scheduler is told; None: the clock's, as it knows it."""
-        if tracked.current is None or self.activity is None:
-            return None
-        return self._age(tracked, now)
-
-    def _recorded(self, tracked: Tracked, order: Order, fetched: Fetched, verdict: Verdict) -> Crawl:
+    def _recorded(self, order: Order, fetched: Fetched, verdict: Verdict) -> Crawl:
         """The record of a crawl, with what was known and believed before it."""
-        crawl = _record(order, fetched, verdict)
-        if tracked.current is None:
+        crawl, current = _record(order, fetched, verdict), self.heart.current(order.slot)
+        if current is None:
             return crawl
         return replace(
             crawl,
-            elapsed=max(fetched.started - tracked.current, 0.0),
-            fresh_probability=self.fresh_probability(order.url, fetched.started),
+            elapsed=max(fetched.started - current, 0.0),
+            fresh_probability=self.heart.fresh_probability(order.slot, fetched.started),
         )
 
 

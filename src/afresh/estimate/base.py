@@ -1,6 +1,7 @@
 """What the engine asks of an estimator."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from afresh.checks import MAX_MOMENT, number, require_kinds
@@ -81,6 +82,9 @@ class Estimator(Protocol):
 
     def crawled(self, slot: int, *, elapsed: float, signals: float, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
+
+    def glance(self) -> Sequence[int]:
+        """After a crawl: look at a few pages in turn, for the sake of what pages have in common; which they were."""
 
     def signalled(self, slot: int, count: float = ..., now: float | None = ...) -> None:
         """A hint arrived; one of a poor sender counts as less than one."""

@@ -181,6 +181,10 @@ class Grid:
         page.observations += 1
         self._share(page)
 
+    def glance(self) -> tuple[int, ...]:
+        """None: whatever is seen of a page takes its place in the prior of all at once."""
+        return ()
+
     def signalled(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
         """A hint arrived."""
         self._known(slot).signals += min(max(amount("count", count), 0.0), MAX_SIGNALS)

@@ -95,7 +95,7 @@ class Learner:
             if len(kept) == _OLD_BYTES:
                 # Signals did not fade then: the count is used as a rate since the page was first watched.
                 restored["heard_at"] = max(now - float(restored["since"][0]), 0.0)
-            if _makes_sense(restored):
+            if _make_sense(restored)[0]:
                 record = restored
                 self._restored += 1
         record["group"] = self._group(kin)
@@ -105,6 +105,48 @@ class Learner:
         requests = faded(float(record["requests"][0]), now - asked_at(self.table, slot), self._memory.slow)
         self._popularity.add(self._popular(slot), now, since=self._since(slot), requests=requests)
         self.told(slot, importance=importance, popularity=popularity)
+
+    def add_many(
+        self,
+        slots: NDArray[np.int64],
+        *,
+        now: float,
+        group: NDArray[np.int64],
+        importance: NDArray[np.float64] | None = None,
+        learned: NDArray[np.void] | None = None,
+    ) -> None:
+        """Start to learn about many pages; `group` is that of their kin (`group_of`), `importance` what operators say.
+
+        `learned` holds a record of each (`PAGE`), one of zeros where nothing was learned.
+        """
+        now = moment("now", now)
+        self._make_room(int(slots.max(initial=-1)))
+        records = np.zeros(len(slots), PAGE)
+        records["since"] = now
+        if learned is not None:
+            known = _make_sense(learned) & (learned["since"] != 0.0)
+            records[known] = learned[known]
+            self._restored += int(known.sum())
+        records["group"] = group
+        self.table.pages[slots] = records
+        self._pages += len(slots) - int(self._live[slots].sum())
+        self._live[slots] = True
+        self.asking.wanted[slots] = nothing_said(len(slots))
+        if importance is not None:
+            self.asking.wanted["importance"][slots] = importance
+        asked = records["since"] + records["asked"]
+        since = np.minimum(records["since"], self.asking.counted_since[0])
+        requests = records["requests"] * np.exp(-np.maximum(now - asked, 0.0) / self._memory.slow)
+        lacked = np.exp(-np.maximum(now - since, 0.0) / self._memory.slow)
+        popular = self.asking.group_of[group]
+        pages, asked_for = np.bincount(popular), np.bincount(popular, requests)
+        lacking = np.bincount(popular, lacked)
+        for each in np.flatnonzero(pages).tolist():
+            self._popularity.add_many(each, now, pages[each], asked_for[each], lacking[each])
+
+    def group_of(self, kin: tuple[str, ...]) -> int:
+        """The number of the narrowest group of these names, for `add_many`."""
+        return self._group(kin)
 
     def told(self, slot: int, *, importance: Importance | None, popularity: float | None) -> None:
         """The operator says something else of the page from now on."""
@@ -119,10 +161,13 @@ class Learner:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
         slot = self._known(slot)
         elapsed, signals = number("elapsed", elapsed), number("signals", signals)
-        self._learn_from_restored()
+        self.learn_from_restored()
         learn_crawl(self.table, slot, min(max(float(elapsed), 0.0), 1e15), float(min(signals, 10**9)), bool(changed))
-        for _ in range(int(self.table.control[GLANCES])):
-            glance(self.table)
+
+    def glance(self) -> list[int]:
+        """Look at the pages whose turn it is, for their groups' sake; which they were."""
+        seen = [glance(self.table) for _ in range(int(self.table.control[GLANCES]))] if self._pages else []
+        return [slot for slot in seen if self._live[slot]]
 
     def signalled(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
         """A hint arrived; without `now`, at about the moment when the last one did."""
@@ -155,7 +200,7 @@ class Learner:
 
     def beliefs(self, slot: int, now: float) -> Beliefs:
         """What is believed of the page now."""
-        self._learn_from_restored()
+        self.learn_from_restored()
         slot, now = self._known(slot), bounded("now", now)  # a whole number would be compiled for anew
         change_rate, recall, false_rate, shape = beliefs_of(self.table, slot, now)
         return Beliefs(
@@ -247,18 +292,20 @@ class Learner:
     def _popular(self, slot: int) -> int:
         return int(self.asking.group_of[self.table.pages["group"][slot]])
 
-    def _learn_from_restored(self) -> None:
+    def learn_from_restored(self) -> None:
         """Priors are not kept on disk: they follow from the pages, and are learned again when many were read back."""
         if self._restored * 8 >= max(self._pages, 1):
             self._restored = 0
             sweep(self.table, 5)
 
 
-def _makes_sense(record: NDArray[np.void]) -> bool:
-    """Whether a record that was read back can be one of ours: a damaged one must not spoil what others are taught."""
-    numbers = [record[name] for name in ("asked", "sums", "heard", "requests", "burst", "heard_at")]
-    within = all(bool(((each >= 0.0) & (each <= MAX_KEPT)).all()) for each in numbers)
-    return within and bool(np.abs(record["since"]) <= MAX_KEPT)
+def _make_sense(records: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Whether records that were read back can be ours: a damaged one must not spoil what others are taught."""
+    fine = np.abs(records["since"]) <= MAX_KEPT
+    for name in ("asked", "sums", "heard", "requests", "burst", "heard_at"):
+        within = (records[name] >= 0.0) & (records[name] <= MAX_KEPT)
+        fine &= within if within.ndim == 1 else within.all(axis=1)
+    return np.asarray(fine)
 
 
 def compile_ahead() -> None:
@@ -267,6 +314,7 @@ def compile_ahead() -> None:
     learner.add(0, now=0.0, kin=("host", "host/*"))
     restored = learner.learned(0)
     learner.crawled(0, elapsed=1.0, signals=1.0, changed=True)
+    learner.glance()
     learner.signalled(0)
     learner.beliefs(0, 1.0)
     learner.fresh_probability(0, 1.0, 0.0)

@@ -145,7 +145,7 @@ def posterior_of(table: Table, page: int, signals: float = 1.0) -> tuple[float, 
 
 
 @compiled
-def _usual_interval(control: Floats) -> float:
+def usual_interval(control: Floats) -> float:
     """Seconds between two crawls of a page, as a rule."""
     return float(max(1.0 / control[TYPICAL_RATE], control[USUAL]))
 
@@ -153,7 +153,7 @@ def _usual_interval(control: Floats) -> float:
 @compiled
 def _signal_memory(control: Floats) -> float:
     """Seconds in which the count of signals fades to 1/e."""
-    return SIGNAL_MEMORY * _usual_interval(control)
+    return SIGNAL_MEMORY * usual_interval(control)
 
 
 @compiled
@@ -182,7 +182,7 @@ def learn_crawl(table: Table, page: int, elapsed: float, signals: float, changed
     record = table.pages[page]
     control = table.control
     control[USUAL] += (1.0 - _USUAL_FADE) * (elapsed - control[USUAL])
-    left = control[CRAWL_FADE] * math.exp(-elapsed / (control[MEMORY] * _usual_interval(control)))
+    left = control[CRAWL_FADE] * math.exp(-elapsed / (control[MEMORY] * usual_interval(control)))
     for k in range(SUMS):
         record.sums[k] *= left
     alpha, b = 0.0, 0.0
@@ -199,7 +199,7 @@ def learn_crawl(table: Table, page: int, elapsed: float, signals: float, changed
 def beliefs_of(table: Table, page: int, now: float) -> tuple[float, float, float, float]:
     """(change_rate, recall, false_rate, shape) of a page."""
     signal_rate = signal_rate_of(table, page, now)
-    alpha, shape, b = posterior_of(table, page, signal_rate * _usual_interval(table.control))
+    alpha, shape, b = posterior_of(table, page, signal_rate * usual_interval(table.control))
     false_rate = signal_rate * math.exp(-b)
     change_rate = alpha + signal_rate - false_rate
     return change_rate, (signal_rate - false_rate) / change_rate, false_rate, shape

@@ -109,6 +109,10 @@ class Popularity:
         watched = 0.0 if since is None else max(now - since, 0.0)
         count_in(self.groups, self.memory, group, now, 1.0, requests, math.exp(-watched / self.memory))
 
+    def add_many(self, group: int, now: float, pages: float, requests: float, lacked: float) -> None:
+        """So many pages; `lacked` is the sum over them of exp(−watched/memory)."""
+        count_in(self.groups, self.memory, group, now, float(pages), float(requests), float(lacked))
+
     def remove(self, group: int, now: float, *, since: float, requests: float) -> None:
         """Stop watching a page with these faded requests."""
         lacked = math.exp(-max(now - since, 0.0) / self.memory)

@@ -15,7 +15,7 @@ The arithmetic runs in the interpreter and, called from compiled code, compiled.
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -167,9 +167,17 @@ class Senders:
                 self._senders[sender] = number
         return number
 
+    @property
+    def known(self) -> int:
+        """How many senders there are."""
+        return len(self._senders)
+
     def weight(self, host: str, sender: int, early: int = NOT_EARLY) -> float:
         """How many of the best sender's signals one of this sender is worth, on this host."""
-        pair = self._pairs.get((host, sender), 0)
+        return self.weight_by_row(sender, self._pairs.get((host, sender), 0), early)
+
+    def weight_by_row(self, sender: int, pair: int, early: int) -> float:
+        """The same, by the row of the sender on the host."""
         return signal_weight(self.credit, self.due, len(self._senders), sender, pair, early)
 
     def count(self, host: str, heard: Mapping[tuple[int, int], int]) -> float:
@@ -184,14 +192,24 @@ class Senders:
         by_time, weight = number("by_time", by_time, infinite=True), number("weight", weight, infinite=True)
         for each in heard.values():
             number("count", each, infinite=True)
-        parts = [(kind, count, count * weight * self.weight(host, *kind)) for kind, count in sorted(heard.items())]
+        self.learn_by_row(
+            [(sender, self.row(host, sender), early, count) for (sender, early), count in sorted(heard.items())],
+            by_time=by_time,
+            weight=weight,
+            changed=changed,
+        )
+
+    def learn_by_row(
+        self, heard: Iterable[tuple[int, int, int, float]], *, by_time: float, weight: float, changed: bool
+    ) -> None:
+        """The same, with (sender, row of the sender on the host, early, count) of what was heard."""
+        parts = [(kind, count, count * weight * self.weight_by_row(*kind)) for *kind, count in heard if count > 0]
         x = by_time + sum(part for _, _, part in parts)
         if not (math.isfinite(x) and x >= 0):
             return
         curve = change_curve(x, changed)
-        for (sender, early), count, part in parts:
-            kind = sender, self._pair(host, sender), early
-            credit_signals(self.credit, self.due, kind, part, count * weight, curve)
+        for (sender, pair, early), count, part in parts:
+            credit_signals(self.credit, self.due, (sender, pair, early), part, count * weight, curve)
             self.checked[sender] += count
 
     def delay_of(self, sender: str) -> float:
@@ -205,7 +223,8 @@ class Senders:
                 delay = 2.0 ** (nth + 1)
         return delay
 
-    def _pair(self, host: str, sender: int) -> int:
+    def row(self, host: str, sender: int) -> int:
+        """The row of a sender on a host; 0 where there is no room for another."""
         row = self._pairs.get((host, sender))
         if row is None:
             if len(self._pairs) >= MOST_PAIRS:

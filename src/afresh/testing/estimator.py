@@ -35,6 +35,7 @@ def _crawl(estimator: Estimator, rng: np.random.Generator, slot: int, rate: floa
     for _ in range(count):
         changed = bool(rng.random() < -math.expm1(-rate * every))
         estimator.crawled(slot, elapsed=every, signals=0, changed=changed)
+        estimator.glance()
 
 
 def _learns(estimator: Estimator) -> None:

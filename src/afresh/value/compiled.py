@@ -23,7 +23,8 @@ config = cast(Any, _config)  # its settings are made at run time
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Whose compiled functions a package calls, besides its own.
-_CALLED = {"afresh.value": (), "afresh.sim": ("afresh.value", "afresh.schedule", "afresh.estimate")}
+_HEART = ("afresh.value", "afresh.schedule", "afresh.estimate")
+_CALLED = {"afresh.value": (), "afresh.engine": _HEART, "afresh.sim": (*_HEART, "afresh.engine")}
 
 
 def compiled(function: Function, **options: Any) -> Function:

@@ -148,22 +148,37 @@ class Scheduler(Machine):
             _believed("shape", shape),
         ]
         hosts = counts("host", host, least=-1, most=MAX_HOSTS)
+        slots = self._write(columns, hosts, now)
+        self.place_many(slots, now)
+        return slots
+
+    def enter_many(self, *, host: NDArray[np.int64], now: float, age: NDArray[np.float64]) -> Slots:
+        """Take pages in of which nothing is believed yet: somebody writes that into their records, and then they are
+        placed (`place_many`)."""
+        nothing = np.zeros(1)
+        columns = [nothing, nothing, nothing, nothing, np.ones(1), age, nothing, np.full(1, math.inf)]
+        return self._write(columns, host, now)
+
+    def _write(self, columns: list[NDArray[np.float64]], hosts: NDArray[np.int64], now: float) -> Slots:
+        """Records for new pages, which are in no list yet."""
         count = _common_length([*columns, hosts])
         self._begin(now)
-        before = len(self)
         self._make_room(count, now)
         self._reach_host(int(hosts.max(initial=-1)))
         slots = np.empty(count, np.int64)
         request, change, recalled, false, costs, ages, heard, shapes = columns
         beliefs = change, recalled, false, shapes
         events.write_all(self.state.core, slots, beliefs, request, costs, hosts, now, ages, heard)
-        if count > before // 2 and not self.state.control[0]["exact"]:
+        return slots
+
+    def place_many(self, slots: Slots, now: float) -> None:
+        """Put new pages where they belong; the price is found anew if they are many."""
+        if len(slots) > (len(self) - len(slots)) // 2 and not self.state.control[0]["exact"]:
             self._solve_price(now, slots)
             self.state.control[0]["changes"] = 0
         # In the order of slots, so that of equal pages the lower slot goes first.
         events.place_all(self.state.core, np.sort(slots), now)
         self._review(now)
-        return slots
 
     def add(
         self,
@@ -255,6 +270,11 @@ class Scheduler(Machine):
             age=age,
             signals=signals,
         )
+
+    def changed(self, pages: int, now: float) -> None:
+        """What is believed of so many pages was written into their records by somebody else."""
+        self.state.control[0]["changes"] += pages
+        self._review(now)
 
     def remove_many(self, slots: ArrayLike) -> None:
         """Forget the pages."""

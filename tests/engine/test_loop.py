@@ -8,7 +8,6 @@ from afresh.frontier import Hosts, Politeness
 from afresh.schedule import Few, Greedy, Plain, Scheduler
 from afresh.types import (
     STORE_FULL,
-    Beliefs,
     Crawl,
     Fetched,
     Importance,
@@ -270,9 +269,12 @@ def test_a_late_finish_changes_nothing() -> None:
 
 
 def test_a_change_makes_the_siblings_of_a_page_urgent() -> None:
-    machine = engine(budget=1.0)
-    machine.estimator = Learner(typical_rate=1e-4)
-    machine.activity = Activity(width=100.0)
+    machine = Engine(
+        scheduler=MACHINES[kind](1.0),
+        estimator=Learner(typical_rate=1e-4),
+        hosts=Hosts(NO_GAPS),
+        activity=Activity(width=100.0),
+    )
     names = [f"http://a.example/docs/{i}" for i in range(12)] + ["http://b.example/docs/other"]
     for url in names:
         machine.add(Page(url, url.split("/")[2]), 0.0, current=0.0)
@@ -433,13 +435,14 @@ def test_a_crawl_is_worth_its_value_over_all_that_is_believed() -> None:
         order = machine.next(now)
         if isinstance(order, Order):
             carry_out(machine, order, Outcome.CHANGED if step % 3 else Outcome.UNCHANGED, now)
-    machine.look_round(60.0, 20)
+    for number in range(20):
+        machine.believe(page(str(number)).url, 60.0)
     shapes = set()
     for number in range(20):
         url = page(str(number)).url
         believed, current = machine.beliefs(url, 60.0), machine.current(url)
         assert current is not None
-        signals = machine._count(machine._tracked[machine._slots[url]])  # as a number of good ones
+        signals = machine.heart.count(machine._slots[url])  # as a number of good ones
         assert (signals > 0) == (machine.signals(url) > 0)
         value = crawl_value(
             70.0 - current,
@@ -454,31 +457,6 @@ def test_a_crawl_is_worth_its_value_over_all_that_is_believed() -> None:
         shapes.add(believed.shape)
     assert max(shapes) < 50.0
     assert len(shapes) > 5
-
-
-class Listening(Learner):
-    """Notes of which pages it is asked."""
-
-    def __init__(self) -> None:
-        super().__init__(typical_rate=0.1)
-        self.asked: list[int] = []
-
-    def beliefs(self, slot: int, now: float) -> Beliefs:
-        if slot not in self.asked:
-            self.asked.append(slot)
-        return super().beliefs(slot, now)
-
-
-def test_pages_that_are_looked_at_in_a_row_are_of_all_sites_and_none_is_left_out() -> None:
-    estimator = Listening()
-    machine = Engine(scheduler=MACHINES[kind](1.0), estimator=estimator, hosts=Hosts(NO_GAPS))
-    for number in range(60):
-        machine.add(page(str(number)), 0.0, current=0.0)
-    estimator.asked.clear()
-    machine.look_round(1.0, 60)
-    assert sorted(estimator.asked) == list(range(60))
-    for first in range(0, 60, 12):
-        assert {slot // 20 for slot in estimator.asked[first : first + 12]} == {0, 1, 2}
 
 
 @pytest.mark.parametrize("folders", [1, 3])
