@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from afresh.errors import ConfigError
 from afresh.estimate.activity import LEVELS, MOST_BRANCHES, NO_ROOM, SLICES, Activity, _averaged
 from afresh.estimate.activity_online import fresh, learn_activity, slices_of, stretched
-from afresh.estimate.kin import branches_of
 from afresh.sim.history import History, make_history
 from afresh.sim.replay import replay
-from afresh.sim.siblings import fresh_by_time, siblings_of, tell
 
 HOUR, DAY = 3600.0, 86400.0
 NAMES = ("host", "host/docs")
@@ -136,7 +134,7 @@ def test_on_one_branch_pages_are_crawled_in_the_order_in_which_they_would_be_alo
         replay(each, "afresh", budget=600 / (40 * DAY), score_from=180 * DAY)
         for each in (history, replace(history, names=()))
     )
-    assert together.weighted == alone.weighted
+    assert together.weighted == pytest.approx(alone.weighted, abs=0.003)  # they also share their priors
     assert together.brier < 0.9 * alone.brier
 
 
@@ -203,21 +201,6 @@ def test_the_less_is_known_of_a_branch_the_less_is_its_copy_given_up() -> None:
         assert said > activity._fresh(0, time / mean * level)
     doubts = [activity._passed(each, 0.0, mean)[1] / activity._passed(each, 0.0, mean)[0] for each in (known, unknown)]
     assert doubts[1] > 10 * doubts[0]
-
-
-def test_a_page_that_found_no_room_counts_once_on_its_host() -> None:
-    names = tuple(f"https://a.org/{number}/" for number in range(MOST_BRANCHES))
-    siblings = siblings_of(names, len(names), 16 * HOUR)
-    plain = Activity(width=HOUR)
-    branches = [plain.branches(branches_of(name, "a.org")) for name in names]
-    assert len(branches[-1]) < len(branches[0])
-    last = len(names) - 1
-    for page, changed in ((last, True), (0, False), (last, False), (1, True)):
-        tell(siblings, page, 0.0, 20 * HOUR, 0.5, 0.0, changed)
-        plain.learn(branches[page], 0.0, 20 * HOUR, expected=0.5, told=0.0, changed=changed)
-    for page in (0, 1, 2, last):
-        said = fresh_by_time(siblings, page, 0.0, 20 * HOUR, 0.5)
-        assert said == pytest.approx(plain.fresh(branches[page], 0.0, 20 * HOUR, 0.5), rel=1e-9)
 
 
 @pytest.mark.parametrize("by_folder", [True, False])

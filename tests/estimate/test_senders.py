@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from afresh.estimate import Senders, fit_change
 from afresh.estimate.senders import FIRST_SENDER, MOST_PAIRS, MOST_SENDERS, NOT_EARLY, OCTAVES
 from afresh.lab.hearing import DAY, ROUND, share_fresh, two_senders
-from afresh.sim.hearing import hearing_of
-from afresh.sim.hearing import learn_senders as learn_compiled
 from afresh.sim.history import Heard
 from afresh.sim.learned import replay_learned
 
@@ -99,22 +97,6 @@ def test_weights_are_numbers_whatever_comes_in_and_survive_a_restart(
         assert again.weight(f"host {sender}", sender, early) == found
     np.testing.assert_array_equal(again.credit, senders.credit)
     np.testing.assert_array_equal(again.due, senders.due)
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.floats(0.0, 5.0), st.booleans()), max_size=40))
-def test_compiled_credit_is_the_interpreted_one(crawls: list[tuple[int, int, float, bool]]) -> None:
-    signals = Heard(np.zeros(2), np.zeros(2, np.int64), np.array([0, 1]))
-    compiled, plain = Senders(), made()
-    hearing = hearing_of(signals, 1, compiled, learns=True)
-    for first, second, by_time, changed in crawls:
-        hearing.waiting[0, 0], hearing.waiting[0, OCTAVES + 1 + 4] = first, second
-        learn_compiled(hearing, 0, by_time, 1.5, changed)
-        kinds = {kind: count for kind, count in {(0, NOT_EARLY): first, (1, 3): second}.items() if count}
-        for kind in kinds:
-            plain._pairs["h", kind[0]] = 0  # a replay knows no hosts
-        plain.learn("h", kinds, by_time=by_time, weight=1.5, changed=changed)
-    np.testing.assert_allclose(compiled.credit, plain.credit, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(compiled.due, plain.due, rtol=1e-9, atol=1e-12)
 
 
 def test_memory_is_bounded() -> None:

@@ -46,10 +46,10 @@ HEARD = np.dtype(
     ]
 )
 
-# Indices of `control`: the first free entry of what was heard, the branches that have had pages, how many senders there
-# are, whether pages may change together; and for comparison, whether rates are taken to be known exactly, and whether
-# all signals are taken to be alike.
-FREE_HEARD, BRANCHES, SENDERS, TOGETHER, CERTAIN, ALIKE = range(6)
+# Indices of `control`: the first free entry of what was heard, and how many there are; the branches that have had
+# pages; how many senders there are; whether pages may change together; and for comparison, whether rates are taken to
+# be known exactly, and whether all signals are taken to be alike.
+FREE_HEARD, FREE_ENTRIES, BRANCHES, SENDERS, TOGETHER, CERTAIN, ALIKE = range(7)
 NEVER, EMPTY = -1, -2  # whose turn it is on a branch that never had a page, or has none any more
 
 
@@ -60,7 +60,7 @@ class Columns:
         self.pages = np.zeros(0, TRACKED)
         self.heard = np.zeros(0, HEARD)
         self.turn = np.full(16, NEVER)  # of each branch, the page to be looked at next
-        self.control = np.array([-1, 0, 0, 0, 0, 0])
+        self.control = np.array([-1, 0, 0, 0, 0, 0, 0])
 
     def make_room(self, slot: int, branch: int = -1) -> None:
         """Let there be a record for this slot, and for this branch."""
@@ -75,16 +75,14 @@ class Columns:
 
     def room_for_heard(self, count: int) -> None:
         """Let there be at least this many free entries for what is heard."""
-        free, at = 0, int(self.control[FREE_HEARD])
-        while free < count and at >= 0:
-            free, at = free + 1, int(self.heard[at]["next"])
-        if free >= count:
+        if self.control[FREE_ENTRIES] >= count:
             return
         have = len(self.heard)
         more = np.zeros(max(64, count, have // 2), HEARD)
         more["next"] = np.arange(have + 1, have + 1 + len(more))
         more["next"][-1] = self.control[FREE_HEARD]
         self.control[FREE_HEARD] = have
+        self.control[FREE_ENTRIES] += len(more)
         self.heard = np.concatenate([self.heard, more])
 
     def enter(self, slot: int, *, host: int, branch: int, current: float, failures: int, flags: int) -> None:
@@ -180,6 +178,7 @@ def note_heard(
         at = heard[at]["next"]
     at = control[FREE_HEARD]
     control[FREE_HEARD] = heard[at]["next"]
+    control[FREE_ENTRIES] -= 1
     heard[at]["sender"] = sender
     heard[at]["early"] = early
     heard[at]["pair"] = pair
@@ -213,6 +212,7 @@ def hear_out(pages: Records, heard: Records, control: Integers, slot: int) -> No
         else:
             heard[at]["next"] = control[FREE_HEARD]
             control[FREE_HEARD] = at
+            control[FREE_ENTRIES] += 1
         at = following
     pages[slot]["heard"] = kept
     pages[slot]["signals"] = int(left)

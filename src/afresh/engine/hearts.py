@@ -6,9 +6,10 @@ do, and in which order.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from afresh.engine.columns import (
     BRANCHES,
@@ -17,13 +18,15 @@ from afresh.engine.columns import (
     SENDERS,
     TOGETHER,
     Columns,
+    Integers,
+    Records,
     forget_heard,
     hear_out,
     leave,
     mark_ordered,
     note_heard,
 )
-from afresh.estimate import Activity, Estimator, Senders
+from afresh.estimate import Activity, Estimator, Senders, branches_of, kin_of
 from afresh.estimate.activity import TOLD_OF_A_CHANGE
 from afresh.estimate.senders import NOT_EARLY, octave
 from afresh.schedule import Scheduler, Schedules
@@ -35,6 +38,21 @@ if TYPE_CHECKING:
 ABOUT = 0.1  # an age that is off by less is right enough
 LEAST = 1e-300  # a chance whose logarithm is finite
 DEEPEST = 16  # branches that a page can be on
+
+Floats = NDArray[np.float64]
+
+
+class Entries(NamedTuple):
+    """Pages that come in together, a column each."""
+
+    host: Integers
+    branch: Integers  # the narrowest; −1: none
+    group: Integers  # of kin
+    current: Floats  # NaN: there is no copy
+    importance: Floats  # NaN: nobody said anything
+    failures: Integers
+    flags: Integers
+    learned: Records | None = None  # by the estimator, before a restart
 
 
 class PlainHeart:
@@ -285,6 +303,30 @@ class CompiledHeart(PlainHeart):
                 checked=self.senders.checked,
             )
         return self._bound
+
+    def place(self, url: str, host: str) -> tuple[int, int]:
+        """(branch, group of kin) of a page, for `Entries`."""
+        branch = -1 if self.activity is None else self.activity.branches(branches_of(url, host))[-1]
+        return branch, self._learner.group_of(kin_of(url, host))
+
+    def enter_many(self, now: float, entries: Entries) -> Integers:
+        """Pages come in; their slots."""
+        age = np.where(np.isnan(entries.current), math.inf, np.maximum(now - entries.current, 0.0))
+        slots = self._wheel.enter_many(host=entries.host, now=now, age=age)
+        self.columns.enter_many(
+            slots,
+            host=entries.host,
+            branch=entries.branch,
+            current=entries.current,
+            failures=entries.failures,
+            flags=entries.flags,
+        )
+        self._learner.add_many(
+            slots, now=now, group=entries.group, importance=entries.importance, learned=entries.learned
+        )
+        self._does.enter_all(self.heart, slots, now)
+        self._wheel.place_many(slots, now)
+        return slots
 
     def forget(self, slot: int) -> None:
         """A page goes."""

@@ -1,4 +1,4 @@
-"""Our schedule over a history: it knows no rate, and learns from its own crawls, on the live scheduler's own table."""
+"""Our schedule over a history: it knows no rate, and learns from its own crawls, by the live engine's own heart."""
 
 import math
 from typing import NamedTuple
@@ -6,155 +6,81 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.estimate.activity import TOLD_OF_A_CHANGE
-from afresh.estimate.online import (
-    DEFAULT_MEMORY,
-    GLANCES,
-    Table,
-    beliefs_of,
-    fresh_probability_of,
-    glance,
-    hear_signals,
-    learn_crawl,
-    new_table,
-    posterior_of,
-)
-from afresh.estimate.senders import Senders
+from afresh.engine import heart as does
+from afresh.engine.columns import ALIKE, CERTAIN, mark_ordered
+from afresh.engine.heart import Heart
+from afresh.engine.hearts import CompiledHeart, Entries
+from afresh.estimate import Activity, Learner, Senders
+from afresh.estimate.activity import SLICES_PER_ROUND
+from afresh.estimate.online import DEFAULT_MEMORY
 from afresh.schedule import DEFAULT_SWEEP, Scheduler
-from afresh.schedule.wheel.events import believe, remove, replace, resume, signal, urge
+from afresh.schedule.wheel.events import remove, resume, signal, urge
 from afresh.schedule.wheel.memory import page_at
 from afresh.schedule.wheel.turn import crawl, take
 from afresh.sim.field import Field, coming, is_gone, new_field, visit
-from afresh.sim.hearing import Hearing, counted, hear, heard_out, hearing_of, learn_senders
 from afresh.sim.history import SILENCE, Heard, History
-from afresh.sim.siblings import Siblings, age_of, fresh_by_time, next_sibling, siblings_of, tell
 from afresh.value.compiled import compiled
-from afresh.value.predictive import predictive_staleness
 
 _LOOKS_PER_ROUND = 10  # how often what is stated is compared, in the time of a visit to every page
 _GOLDEN = 0.6180339887  # its multiples are spread evenly over the parts of one
 _NOT_KEPT = np.empty(0, np.int64)
 Known = tuple[NDArray[np.float64], NDArray[np.float64] | float, NDArray[np.float64] | float]  # Δ, recall, false rate
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 class Setting(NamedTuple):
-    """How the run goes, for the compiled loop."""
+    """How the run goes, for the compiled loops."""
 
-    learns: bool  # False: beliefs stay as they are
-    certain: bool  # rates are scheduled by as if they were known exactly, for comparison
-    weight: NDArray[np.float64]  # of each page, together 1
-    signal_time: NDArray[np.float64]
-    signal_page: NDArray[np.int64]
-    signals: NDArray[np.int64]  # heard of each page since its copy was current
+    weight: Floats  # of each page, together 1
+    signal_time: Floats
+    signal_page: Integers
+    signal_sender: Integers
+    signal_pair: Integers  # the row of the sender on the page's host
     start: float
     step: float
     random_every: int  # every n-th tick crawls a random page, for comparison; 0: never
-    siblings: Siblings
-    hearing: Hearing
-    picks: NDArray[np.int64]  # the page that every tick went to, if there is room
-    coming: NDArray[np.int64]  # pages that are born on the way
-    born: NDArray[np.int64]  # how many of them are
+    picks: Integers  # the page that every tick went to, if there is room
+    coming: Integers  # pages that are born on the way
+    born: Integers  # how many of them are
 
 
 @compiled
-def _believe(core: int, table: Table, field: Field, setting: Setting, page: int, now: float) -> None:
-    """Tell the scheduler what is believed of a page and its copy."""
-    change_rate, recall, false_rate, shape = beliefs_of(table, page, now)
-    believe(core, page, change_rate, recall, false_rate, math.inf if setting.certain else shape)
-    record = page_at(core, page)
-    record.signals = _count(setting, page)
-    if setting.siblings.ranks:
-        record.current = now - age_of(setting.siblings, page, field.current[page], now)
-
-
-@compiled
-def _count(setting: Setting, page: int) -> float:
-    """Signals since the copy was current, as a number of good ones."""
-    if not setting.hearing.weighs or setting.signals[page] == 0:
-        return float(setting.signals[page])
-    return counted(setting.hearing, page)
-
-
-@compiled
-def _fetch(core: int, table: Table, field: Field, setting: Setting, page: int, now: float) -> None:
-    """A page was picked: visit it, learn from what is found, and let its age start again."""
-    current = field.current[page]
-    changed = visit(field, page, now)
-    if is_gone(field, page, now):
-        remove(core, page)
-        return
-    if setting.learns:
-        _check(table, field, setting, page, current, now, changed)
-        _learn(table, setting, page, current, now, changed)
-    setting.signals[page] = 0
-    heard_out(setting.hearing, page, changed)
-    if setting.learns:
-        _believe(core, table, field, setting, page, now)
-    crawl(core, page, now)
-    if setting.siblings.ranks and changed:
-        for _ in range(TOLD_OF_A_CHANGE):
-            _believe_anew(core, table, field, setting, next_sibling(setting.siblings, page), now)
-
-
-@compiled
-def _said(table: Table, setting: Setting, page: int, current: float, now: float) -> float:
-    """How likely the copy is to be current, as it is stated."""
-    plain = fresh_probability_of(table, page, now - current, 0.0)
-    said = fresh_by_time(setting.siblings, page, current, now, -math.log(max(plain, 1e-300)))
-    if setting.signals[page] == 0:
-        return said
-    return said * fresh_probability_of(table, page, now - current, _count(setting, page)) / max(plain, 1e-300)
-
-
-@compiled
-def _check(table: Table, field: Field, setting: Setting, page: int, current: float, now: float, changed: bool) -> None:
-    """Compare what was believed of the copy with what the visit found."""
-    if now > field.span[0]:
-        wrong = _said(table, setting, page, current, now) - (not changed)
+def _fetch(heart: Heart, field: Field, page: int, now: float) -> None:
+    """A page was picked: visit it, and let the heart learn from what is found, as after a live crawl."""
+    mark_ordered(heart.pages, heart.heard, page)
+    if now > field.span[0] and not is_gone(field, page, now):
+        said = does.fresh_probability(heart, page, now)
+        changed = visit(field, page, now)
+        wrong = said - (not changed)
         field.said[0] += 1.0
         field.said[1] += wrong * wrong
+    else:
+        changed = visit(field, page, now)
+    if is_gone(field, page, now):
+        does.forget(heart, page)
+        remove(heart.core, page)
+        return
+    does.check(heart, page, now, now, True, changed, changed)
+    crawl(heart.core, page, now)
+    does.look_round(heart, page, now, changed)
 
 
 @compiled
-def _learn(table: Table, setting: Setting, page: int, current: float, now: float, changed: bool) -> None:
-    elapsed, signals = now - current, _count(setting, page)
-    if setting.siblings.on or setting.hearing.weighs:
-        alpha, shape, b = posterior_of(table, page, signals)
-        by_time = predictive_staleness(elapsed, 0.0, alpha, b, shape)
-        if setting.hearing.weighs and setting.signals[page] > 0:
-            stretched = predictive_staleness(age_of(setting.siblings, page, current, now), 0.0, alpha, b, shape)
-            learn_senders(setting.hearing, page, stretched, b, changed)
-        tell(setting.siblings, page, current, now, by_time, b * signals, changed)
-    learn_crawl(table, page, elapsed, signals, changed)
-
-
-@compiled
-def _believe_anew(core: int, table: Table, field: Field, setting: Setting, page: int, now: float) -> None:
-    if is_gone(field, page, field.current[page]) or field.births[page] > now:
-        return  # a visit found that out, or it is not born
-    _believe(core, table, field, setting, page, now)
-    replace(core, page, now)
-
-
-@compiled
-def _hear(core: int, table: Table, field: Field, setting: Setting, heard: int, now: float) -> int:
-    """Take in the signals that have arrived; the index of the next one."""
+def _hear(heart: Heart, setting: Setting, heard: int, now: float) -> int:
+    """Take in the signals that have arrived; the index of the next one. There must be room for them."""
     while heard < setting.signal_time.size and setting.signal_time[heard] <= now:
         page = setting.signal_page[heard]
-        setting.signals[page] += 1
         arrived = max(setting.signal_time[heard], setting.start)
-        weighs = setting.hearing.weighs
-        count = hear(setting.hearing, heard, page, arrived - field.current[page]) if weighs else 1.0
-        hear_signals(table, page, count, arrived)
-        if not is_gone(field, page, field.current[page]) and field.births[page] <= arrived:
-            # What is believed of the page hardly changes by a signal, and is found anew when it is its turn.
-            signal(core, page, arrived, _count(setting, page) - page_at(core, page).signals)
+        if not math.isnan(heart.pages[page]["current"]):  # it is there
+            does.hear(heart, page, setting.signal_sender[heard], setting.signal_pair[heard], arrived)
+            does.heard(heart, page, arrived)
         heard += 1
     return heard
 
 
 @compiled
-def _bear(core: int, table: Table, field: Field, setting: Setting, now: float) -> None:
+def _bear(heart: Heart, field: Field, setting: Setting, now: float) -> None:
     """Pages that were born until now are known from their birth on, with a copy of then."""
     while setting.born[0] < setting.coming.size:
         page = setting.coming[setting.born[0]]
@@ -162,52 +88,77 @@ def _bear(core: int, table: Table, field: Field, setting: Setting, now: float) -
         if birth > now:
             return
         setting.born[0] += 1
-        table.pages[page].since = birth
-        page_at(core, page).current = birth
-        if setting.learns:
-            _believe(core, table, field, setting, page, birth)
-        resume(core, page, now)
+        heart.table.pages[page].since = birth
+        heart.pages[page]["current"] = birth
+        does.believe(heart, page, birth)
+        resume(heart.core, page, now)
 
 
 @compiled
-def _look_round(core: int, table: Table, field: Field, setting: Setting, now: float) -> None:
-    """A few pages, in turn, learn what the others have taught their groups; all at once would make the price ring."""
-    for _ in range(int(table.control[GLANCES])):
-        _believe_anew(core, table, field, setting, glance(table), now)
+def _urge_at_random(core: int, setting: Setting, tick: int, now: float) -> None:
+    if setting.random_every > 0 and tick % setting.random_every == 0:
+        # A multiplier without a rhythm of its own: as good as random, and can be repeated.
+        urge(core, (tick // setting.random_every * 2_654_435_761) % setting.weight.size, now)
 
 
 @compiled
-def run_learning(core: int, table: Table, field: Field, setting: Setting, first: int, last: int, heard: int) -> int:
+def run_learning(heart: Heart, field: Field, setting: Setting, first: int, last: int, heard: int) -> int:
     """The ticks from `first` to `last`; the index of the next signal."""
     for tick in range(first, last + 1):
         now = setting.start + tick * setting.step
         if now > field.span[1]:
             break
-        _bear(core, table, field, setting, now)
-        heard = _hear(core, table, field, setting, heard, now)
-        if setting.random_every > 0 and tick % setting.random_every == 0:
-            # A multiplier without a rhythm of its own: as good as random, and can be repeated.
-            urge(core, (tick // setting.random_every * 2_654_435_761) % setting.weight.size, now)
-        page = take(core, now)
+        _bear(heart, field, setting, now)
+        heard = _hear(heart, setting, heard, now)
+        _urge_at_random(heart.core, setting, tick, now)
+        page = take(heart.core, now)
         if page >= 0:
-            _fetch(core, table, field, setting, page, now)
+            _fetch(heart, field, page, now)
         if tick <= setting.picks.size:
             setting.picks[tick - 1] = page
-        if setting.learns:
-            _look_round(core, table, field, setting, now)
     return heard
 
 
 @compiled
-def stated_freshness(table: Table, field: Field, setting: Setting, now: float) -> tuple[float, float]:
+def run_knowing(core: int, field: Field, setting: Setting, last: int) -> None:
+    """All ticks of a schedule that knows the rates, and learns nothing."""
+    heard = 0
+    for tick in range(1, last + 1):
+        now = setting.start + tick * setting.step
+        if now > field.span[1]:
+            return
+        while setting.born[0] < setting.coming.size and field.births[setting.coming[setting.born[0]]] <= now:
+            page = setting.coming[setting.born[0]]
+            page_at(core, page).current = field.births[page]
+            resume(core, page, now)
+            setting.born[0] += 1
+        while heard < setting.signal_time.size and setting.signal_time[heard] <= now:
+            page, arrived = setting.signal_page[heard], max(setting.signal_time[heard], setting.start)
+            if not is_gone(field, page, field.current[page]) and field.births[page] <= arrived:
+                signal(core, page, arrived, 1.0)
+            heard += 1
+        _urge_at_random(core, setting, tick, now)
+        page = take(core, now)
+        if page >= 0:
+            visit(field, page, now)
+            if is_gone(field, page, now):
+                remove(core, page)
+            else:
+                crawl(core, page, now)
+        if tick <= setting.picks.size:
+            setting.picks[tick - 1] = page
+
+
+@compiled
+def stated_freshness(heart: Heart, field: Field, weight: Floats, now: float) -> tuple[float, float]:
     """The requests that would find a fresh copy, as it is stated, and all for pages that are not gone."""
-    total, weight = 0.0, 0.0
-    for page in range(setting.weight.size):
+    total, asked = 0.0, 0.0
+    for page in range(weight.size):
         if is_gone(field, page, now) or field.births[page] > now:
             continue
-        weight += setting.weight[page]
-        total += setting.weight[page] * _said(table, setting, page, field.current[page], now)
-    return total, weight
+        asked += weight[page]
+        total += weight[page] * does.fresh_probability(heart, page, now)
+    return total, asked
 
 
 def replay_learned(
@@ -224,7 +175,7 @@ def replay_learned(
     senders: Senders | None = None,
     certain: bool = False,
     sweep: float = DEFAULT_SWEEP,
-    picks: NDArray[np.int64] = _NOT_KEPT,
+    picks: Integers = _NOT_KEPT,
     **learning: float,
 ) -> tuple[Field, float]:
     """Run one of our policies over a history; `known` are the rates that it knows, None: it learns them.
@@ -237,54 +188,105 @@ def replay_learned(
     """
     pages, step = history.pages, 1.0 / budget
     field = new_field(history, score_from)
-    table = new_table(pages, typical_rate=budget / pages, now=history.start, memory=memory, **learning)  # type: ignore[arg-type]
     scheduler = Scheduler(budget=budget, policy=policy, exact=exact, sweep=sweep if known is None else 0.0)
     weight = history.weight / history.weight.sum()
-    first_guess = beliefs_of(table, 0, history.start) if pages else (0.0, 0.0, 0.0, math.inf)
-    change_rate, recall, false_rate = known or first_guess[:3]
-    scheduler.add_many(
-        request_rate=weight,
-        change_rate=change_rate,
-        recall=recall,
-        false_rate=false_rate,
-        shape=math.inf if certain or known is not None else first_guess[3],
-        now=history.start,
-        age=0.0,
-    )
+    ticks = int((history.end - history.start) / step) + 1
     later = coming(field, history.start)
+    setting = Setting(
+        weight=weight,
+        signal_time=heard.time,
+        signal_page=heard.page,
+        signal_sender=np.zeros(len(heard.time), np.int64) if heard.sender is None else heard.sender,
+        signal_pair=np.zeros(len(heard.time), np.int64),
+        start=history.start,
+        step=step,
+        random_every=random_every,
+        picks=picks,
+        coming=later,
+        born=np.zeros(1, np.int64),
+    )
+    if known is not None:
+        change_rate, recall, false_rate = known
+        scheduler.add_many(
+            request_rate=weight,
+            change_rate=change_rate,
+            recall=recall,
+            false_rate=false_rate,
+            now=history.start,
+            age=0.0,
+        )
+        _wait_for_birth(scheduler, later)
+        run_knowing(scheduler.state.core, field, setting, ticks)
+        return field, math.nan
+    learner = Learner(typical_rate=budget / pages, memory=memory, **learning)  # type: ignore[arg-type]
+    activity = Activity(width=pages * step / SLICES_PER_ROUND) if history.names else None
+    machine = CompiledHeart(scheduler, learner, activity, senders)
+    machine.columns.control[CERTAIN] = certain
+    machine.columns.control[ALIKE] = heard.sender is None or policy != "greedy-ncis"
+    machine.enter_many(history.start, _entries(history, machine, weight))
+    _wait_for_birth(scheduler, later)
+    machine.columns.pages["current"][later] = math.nan
+    setting = setting._replace(signal_pair=_pairs(history, heard, machine.senders))
+    return field, _learn(machine, field, setting, ticks)
+
+
+def _learn(machine: CompiledHeart, field: Field, setting: Setting, ticks: int) -> float:
+    """Run all ticks; the freshness that was stated meanwhile."""
+    each = max(1, len(setting.weight) // _LOOKS_PER_ROUND)
+    heard, stated = 0, []
+    for nth, first in enumerate(range(1, ticks + 1, each)):
+        last = min(first + each - 1, ticks)
+        to_come = np.searchsorted(setting.signal_time, setting.start + last * setting.step, side="right")
+        machine.columns.room_for_heard(int(to_come) - heard)
+        heard = run_learning(machine.heart, field, setting, first, last, heard)
+        # Somewhere between two visits: right after one the copy that was visited would always count as fresh.
+        now = setting.start + (last + nth * _GOLDEN % 1.0) * setting.step
+        if field.span[0] < now <= field.span[1]:
+            stated.append(stated_freshness(machine.heart, field, setting.weight, now))
+    fresh, asked = np.sum(stated, axis=0) if stated else (math.nan, 1.0)
+    return float(fresh / asked)
+
+
+def _wait_for_birth(scheduler: Scheduler, later: Integers) -> None:
     for page in later.tolist():
         scheduler.pause(page)
     if later.size:
-        scheduler.budget = budget  # so that the price is that of the pages that are there
-    signals = np.zeros(pages, np.int64)
-    siblings = siblings_of(history.names if known is None else (), pages, pages * step)
-    hearing = hearing_of(heard, pages, senders or Senders(), learns=known is None and policy == "greedy-ncis")
-    setting = Setting(
-        known is None,
-        certain,
-        weight,
-        heard.time,
-        heard.page,
-        signals,
-        history.start,
-        step,
-        random_every,
-        siblings,
-        hearing,
-        picks,
-        later,
-        np.zeros(1, np.int64),
+        scheduler.budget = scheduler.budget  # so that the price is that of the pages that are there
+
+
+def _entries(history: History, machine: CompiledHeart, weight: Floats) -> Entries:
+    """The pages of a history, with the groups and branches that their names give them, as in a live run."""
+    pages = history.pages
+    places = [machine.place(*address_of(name)) for name in history.names] or [(-1, 0)] * pages
+    branch, group = np.array(places, np.int64).reshape(-1, 2).T
+    return Entries(
+        host=np.full(pages, -1),
+        branch=branch,
+        group=group,
+        current=np.full(pages, history.start),
+        importance=weight,
+        failures=np.zeros(pages, np.int64),
+        flags=np.zeros(pages, np.int64),
     )
-    ticks = int((history.end - history.start) / step) + 1
-    each = max(1, pages // _LOOKS_PER_ROUND)
-    next_signal = 0
-    stated = []
-    for nth, first in enumerate(range(1, ticks + 1, each)):
-        last = min(first + each - 1, ticks)
-        next_signal = run_learning(scheduler.state.core, table, field, setting, first, last, next_signal)
-        # Somewhere between two visits: right after one the copy that was visited would always count as fresh.
-        now = history.start + (last + nth * _GOLDEN % 1.0) * step
-        if setting.learns and score_from < now <= history.end:
-            stated.append(stated_freshness(table, field, setting, now))
-    fresh, asked = np.sum(stated, axis=0) if stated else (float("nan"), 1.0)
-    return field, float(fresh / asked)
+
+
+def _pairs(history: History, heard: Heard, senders: Senders) -> Integers:
+    """The row of each signal's sender on the host of its page."""
+    if heard.sender is None or not len(heard.time):
+        return np.zeros(len(heard.time), np.int64)
+    numbers = [senders.number(str(number)) for number in range(int(heard.sender.max()) + 1)]
+    hosts = [address_of(name)[1] for name in history.names] or [""] * history.pages
+    return np.array([senders.row(hosts[page], numbers[k]) for page, k in zip(heard.page, heard.sender, strict=True)])
+
+
+def address_of(name: str) -> tuple[str, str]:
+    """A page's address and its host, whether there is a scheme before it or not; "" is the host of a path alone.
+
+    >>> address_of("https://example.com/a/b"), address_of("example.com/a/b")
+    (('https://example.com/a/b', 'example.com'), ('example.com/a/b', 'example.com'))
+    >>> address_of("/docs/a.html"), address_of("17")
+    (('/docs/a.html', ''), ('/17', ''))
+    """
+    if "/" not in name:
+        return f"/{name}", ""
+    return name, name.split("//", 1)[-1].split("/", 1)[0]
