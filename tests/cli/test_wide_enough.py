@@ -1,5 +1,6 @@
 """What is printed for people: whole at 80 columns, with singulars where there is one, and enough to act on."""
 
+import asyncio
 import subprocess
 import sys
 import time
@@ -143,7 +144,7 @@ def test_a_wish_for_a_refresh_survives_what_is_heard_meanwhile() -> None:
     store.add([page])
     engine = Engine(scheduler=Plain(Greedy(), budget=1.0), estimator=Grid())
     keeper = Keeper(store=store, engine=engine, clock=lambda: 10.0)
-    keeper.take_in()
+    asyncio.run(keeper.take_in())
     store.post(packed("refresh", [URL], 10.0))
     carry_out(store.inbox()[0], store)
     keeper.said([], [URL])

@@ -39,7 +39,7 @@ def control_of(pages: list[Page], rules: list[SiteRule], **more: Any) -> tuple[C
     control.begin()
     for each in pages:
         engine.add(each, clock.now)
-        control.entered(each.url)
+        control.entered(each)
     return control, clock
 
 
@@ -70,7 +70,7 @@ def test_a_page_is_held_while_it_its_host_or_its_hours_are_paused() -> None:
     control.paused(Pauses())
     assert held(control, clock) == [True, False, False]
     control.engine.tell(page("1"), clock.now)
-    control.entered(page("1").url)
+    control.entered(page("1"))
     assert held(control, clock) == [False, False, False]
 
 

@@ -38,7 +38,6 @@ class Scene:
         self.keeper = Keeper(store=self.store, engine=self.engine, clock=lambda: self.now)
         self.newest: dict[str, PageState] = {}
         self.store.add(PAGES[:4])
-        self.keeper.take_in()
 
     def crawl(self, page: Page) -> None:
         if page.url not in self.engine:
@@ -47,7 +46,7 @@ class Scene:
         before = self.keeper.state(page.url)
         fetched = Fetched(page.url, self.now, 0.1, status=200, body=b"%d" % self.now, content_type="text/plain")
         verdict = compare(before.validators, fetched)
-        slot = self.engine._slots[page.url]
+        slot = self.engine.names.slot(page.url)
         order = self.engine._out[slot] = Order(slot, page.url, page.host, self.now)
         crawl = self.engine.finish(order, fetched, verdict, self.now)
         self.keeper.keep(before, crawl, fetched, verdict)
@@ -81,13 +80,14 @@ class Scene:
 def test_the_newest_state_is_known_whatever_of_it_is_durable(moves: list[tuple[str, int]]) -> None:
     async def go() -> None:
         scene = Scene()
+        await scene.keeper.take_in()
         for move, number in moves:
             if move == "crawl":
                 scene.crawl(PAGES[number])
             elif move == "find":
                 scene.store.add([PAGES[number]])
             elif move == "take in":
-                scene.keeper.take_in()
+                await scene.keeper.take_in()
             elif move == "write slowly":
                 writing = asyncio.create_task(scene.keeper.write())
                 await asyncio.sleep(0)

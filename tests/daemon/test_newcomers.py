@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from afresh.daemon import Daemon
@@ -12,10 +13,10 @@ from afresh.daemon.newcomers import MAX_UNTRIED, Newcomers
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Scripted
-from afresh.frontier import Hosts, Politeness, site_of
+from afresh.frontier import Hosts, Politeness, host_of, site_of
 from afresh.schedule import Few, Greedy, Plain
-from afresh.store import Memory, PageState
-from afresh.types import Fetched, Outcome, Page, Validators, Verdict, Wait
+from afresh.store import Memory, PageState, Record
+from afresh.types import Copy, Fetched, Importance, Outcome, Page, Validators, Verdict, Wait
 
 GAP = 1.0
 
@@ -40,7 +41,9 @@ class Crawling:
             for nth in range(pages)
         ]
         self.robots |= set(hosts)
-        self.keeper._take_in(states)
+        self.keeper.store.add([state.page for state in states])
+        self.keeper.store.write([Record(None, state, copy_of(state)) for state in states])
+        asyncio.run(self.keeper.take_in())
 
     def find(self, hosts: list[str], pages: int = 1) -> None:
         self.keeper.welcome([Page(f"http://{host}/{nth}", host) for host in hosts for nth in range(pages)])
@@ -63,13 +66,40 @@ class Crawling:
             self.engine.finish(
                 decision, fetched, Verdict(Outcome.CHANGED, validators=Validators(fingerprint=1)), self.now
             )
-            if first and (following := self.keeper.newcomers.tried(decision.host)) is not None:
-                self.keeper._enter(following, self.now)
+            if first:
+                self.keeper._let_in(self.keeper.newcomers.tried(decision.host), self.now)
         return Counter(site_of(host) for _, host in self.asked[begin:])
 
     def longest_silence(self, hosts: list[str], since: float) -> float:
         moments = [since, *(moment for moment, host in self.asked if host in hosts and moment >= since), self.now]
         return max(later - earlier for earlier, later in pairwise(moments))
+
+
+def copy_of(state: PageState) -> Copy | None:
+    return state.fetched and Copy(state.page.url, b"x", "text/plain", state.fetched, state.checked or 0.0)
+
+
+class Offering:
+    """Pages that are offered one after the other."""
+
+    def __init__(self) -> None:
+        self.engine = Engine(scheduler=Plain(Greedy(), budget=1.0), estimator=Grid())
+        self.newcomers = Newcomers(self.engine)
+
+    def offer(self, url: str, *, crawls: int = 0, checked: float | None = None, weight: float | None = None) -> bool:
+        """Whether it may go in at once."""
+        importance = None if weight is None else Importance(weight)
+        slots = self.engine.add_many([Page(url, host_of(url), importance=importance)], 1.0)
+        facts = {"new": not crawls, "copied": checked is not None, "free": weight is None}
+        waits = self.newcomers.offer(host_of(url), slots, **{name: np.array([so]) for name, so in facts.items()})
+        self.engine.wait_many(waits)
+        return not len(waits)
+
+    def let_in(self, slot: int | None) -> str | None:
+        if slot is None:
+            return None
+        self.engine.let_in(slot, 1.0)
+        return self.engine.names.page(slot).url
 
 
 KNOWN = [f"known{nth}.example" for nth in range(15)]
@@ -141,20 +171,21 @@ def test_first_crawls_do_not_wait_for_copies_that_are_as_good_as_new() -> None:
 
 @pytest.mark.parametrize("where", ["first host", "other host", "queue"])
 def test_a_page_can_be_pulled_from_wherever_it_waits(where: str) -> None:
-    newcomers = Newcomers()
+    offering = Offering()
+    newcomers, engine = offering.newcomers, offering.engine
     if where != "queue":
-        newcomers.offer(PageState(Page("http://b.example/", "b.example"), checked=1.0))
+        offering.offer("http://b.example/", checked=1.0)
     host = "a.example" if where != "other host" else "x.a.example"
-    newcomers.offer(PageState(Page("http://a.example/", "a.example")))
-    states = [PageState(Page(f"http://{host}/{nth}", host)) for nth in range(MAX_UNTRIED + 2)]
-    entered = [newcomers.offer(state) for state in states]
+    offering.offer("http://a.example/")
+    urls = [f"http://{host}/{nth}" for nth in range(MAX_UNTRIED + 2)]
+    entered = [offering.offer(url) for url in urls]
     assert not all(entered)
-    last = states[-1].page
-    newcomers.said(Page(last.url, last.host, importance=2.0))
-    assert newcomers.pull(last.url).page.importance == 2.0
-    assert last.url not in newcomers
-    taken = [newcomers.take() or newcomers.tried(host) for _ in range(3 * len(states))]
-    assert last.url not in {state.page.url for state in taken if state is not None}
+    engine.let_in(engine.names.slot(urls[-1]), 1.0)
+    taken = []
+    for _ in range(3 * len(urls)):
+        slot = newcomers.take()
+        taken.append(offering.let_in(newcomers.tried(host) if slot is None else slot))
+    assert urls[-1] not in taken
     assert len(newcomers) == 0
 
 
@@ -188,23 +219,31 @@ def test_pages_that_wait_are_kept_once_and_taken_in_once() -> None:
     crawling = Crawling(60.0)
     crawling.know(KNOWN)
     crawling.keeper.store.add([Page(f"http://{host}/", host) for host in MANY])
-    assert crawling.keeper.take_in() == 1000
-    assert crawling.keeper.take_in() == 0
+    assert asyncio.run(crawling.keeper.take_in()) == 1000
+    assert asyncio.run(crawling.keeper.take_in()) == 0
     crawling.run(60.0)
     waiting = len(crawling.keeper.newcomers)
-    assert len(crawling.engine) + waiting == 15 * 20 + 1000
+    assert len(crawling.engine) == 15 * 20 + 1000
     assert waiting < 900
 
 
-def test_a_page_is_with_the_engine_or_waits() -> None:
-    newcomers = Newcomers()
-    states = [PageState(Page(f"http://h{nth}.a.example/", f"h{nth}.a.example")) for nth in range(5)]
-    assert newcomers.offer(PageState(Page("http://b.example/", "b.example")))
-    assert [newcomers.offer(state) for state in states] == [True, False, False, False, False]
-    taken = [newcomers.take() for _ in range(4)]
-    assert [state.page.url for state in taken if state] == [state.page.url for state in states[1:]]
-    assert newcomers.take() is None
-    assert not any(state.page.url in newcomers for state in states)
+def test_a_page_is_in_play_or_waits() -> None:
+    offering = Offering()
+    urls = [f"http://h{nth}.a.example/" for nth in range(5)]
+    assert offering.offer("http://b.example/")
+    assert [offering.offer(url) for url in urls] == [True, False, False, False, False]
+    assert len(offering.newcomers) == 4
+    assert [offering.let_in(offering.newcomers.take()) for _ in range(5)] == [*urls[1:], None]
+    assert len(offering.newcomers) == 0
+
+
+def test_a_page_that_left_while_it_waited_is_passed_over() -> None:
+    offering = Offering()
+    urls = [f"http://h{nth}.a.example/" for nth in range(5)]
+    for url in ("http://b.example/", *urls):
+        offering.offer(url)
+    offering.engine.remove(urls[2])
+    assert [offering.let_in(offering.newcomers.take()) for _ in range(4)] == [urls[1], *urls[3:], None]
 
 
 def test_a_host_that_offers_pages_without_end_does_not_fill_the_engine() -> None:
@@ -213,8 +252,9 @@ def test_a_host_that_offers_pages_without_end_does_not_fill_the_engine() -> None
     crawling.know(KNOWN)
     crawling.find(["trap.example"], 5000)
     crawling.run(30.0)
-    assert len(crawling.engine) <= 15 * 20 + 30 + MAX_UNTRIED
-    assert len(crawling.engine) + len(crawling.keeper.newcomers) == 15 * 20 + 5000
+    waiting = len(crawling.keeper.newcomers)
+    assert len(crawling.engine) - waiting <= 15 * 20 + 30 + MAX_UNTRIED
+    assert len(crawling.engine) == 15 * 20 + 5000
 
 
 def test_pages_that_are_removed_untried_leave_their_places_to_the_others_of_their_host() -> None:
@@ -228,25 +268,26 @@ def test_pages_that_are_removed_untried_leave_their_places_to_the_others_of_thei
 
 
 def test_a_page_goes_in_for_each_that_was_tried_in_the_order_in_which_they_were_found() -> None:
-    newcomers = Newcomers()
-    states = [PageState(Page(f"http://a.example/{nth}", "a.example")) for nth in range(MAX_UNTRIED + 3)]
-    assert [newcomers.offer(state) for state in states] == [True] * MAX_UNTRIED + [False] * 3
-    assert [newcomers.tried("a.example") for _ in range(4)] == [*states[MAX_UNTRIED:], None]
-    assert len(newcomers) == 0
+    offering = Offering()
+    urls = [f"http://a.example/{nth}" for nth in range(MAX_UNTRIED + 3)]
+    assert [offering.offer(url) for url in urls] == [True] * MAX_UNTRIED + [False] * 3
+    tried = [offering.let_in(offering.newcomers.tried("a.example")) for _ in range(4)]
+    assert tried == [*urls[MAX_UNTRIED:], None]
+    assert len(offering.newcomers) == 0
     for _ in range(MAX_UNTRIED):
-        newcomers.tried("a.example")
-    assert newcomers.offer(states[0])
+        offering.newcomers.tried("a.example")
+    assert offering.offer("http://a.example/more")
 
 
 def test_pages_that_are_known_or_that_somebody_gave_a_weight_do_not_queue() -> None:
-    newcomers = Newcomers()
+    offering = Offering()
     for nth in range(MAX_UNTRIED):
-        newcomers.offer(PageState(Page(f"http://a.example/{nth}", "a.example")))
-    assert newcomers.offer(PageState(Page("http://b.example/", "b.example")))
-    assert newcomers.offer(PageState(Page("http://a.example/known", "a.example"), fetched=1.0, checked=1.0, crawls=1))
-    assert newcomers.offer(PageState(Page("http://a.example/failed", "a.example"), crawls=1, failures=1))
-    assert newcomers.offer(PageState(Page("http://a.example/weight", "a.example", importance=2.0)))
-    assert not newcomers.offer(PageState(Page("http://a.example/new", "a.example")))
+        offering.offer(f"http://a.example/{nth}")
+    assert offering.offer("http://b.example/")
+    assert offering.offer("http://a.example/known", checked=1.0, crawls=1)
+    assert offering.offer("http://a.example/failed", crawls=1)
+    assert offering.offer("http://a.example/weight", weight=2.0)
+    assert not offering.offer("http://a.example/new")
 
 
 def test_pages_that_queue_are_not_left_out_of_the_count_or_of_what_is_said_of_freshness() -> None:
@@ -254,11 +295,13 @@ def test_pages_that_queue_are_not_left_out_of_the_count_or_of_what_is_said_of_fr
     store.add([Page(f"http://a.example/{nth}", "a.example") for nth in range(MAX_UNTRIED + 100)])
     engine = Engine(scheduler=Few(budget=1.0), estimator=Grid(typical_rate=0.01))
     daemon = Daemon(engine=engine, fetcher=Scripted({}), store=store, clock=lambda: 1000.0)
-    daemon._keeper.take_in()
-    assert len(engine) == MAX_UNTRIED
+    asyncio.run(daemon._keeper.take_in())
+    assert len(engine) - engine.waiting == MAX_UNTRIED
     assert daemon.pages == MAX_UNTRIED + 100
     one = PageState(Page("http://b.example/", "b.example"), fetched=1000.0, checked=1000.0, crawls=1)
-    daemon._keeper._take_in([one])
+    store.add([one.page])
+    store.write([Record(None, one, copy_of(one))])
+    asyncio.run(daemon._keeper.take_in())
     asyncio.run(daemon.overview.renew())
     assert daemon.overview.stated is not None
     assert daemon.overview.stated.pages == daemon.pages

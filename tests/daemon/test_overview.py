@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from afresh.daemon import Daemon
-from afresh.engine import PIECE, Engine
+from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Scripted
 from afresh.frontier import Allowance, Hosts, Politeness
@@ -79,13 +79,3 @@ def test_whoever_asks_is_told_how_it_is_at_this_moment(tmp_path: Path) -> None:
     assert 0.5 < fresh < 1.0
     assert stated["share"] == pytest.approx(fresh / 2), "half of the pages have a copy"
     assert json.loads(found["allowance"])["hosts"] == 3
-
-
-def test_others_have_a_turn_while_very_many_pages_are_gathered() -> None:
-    engine = Engine(scheduler=Few(budget=1.0), estimator=Grid())
-    for number in range(2 * PIECE + 10):
-        engine.add(Page(f"http://h.example/{number}", "h.example"), 0.0)
-    turns = 0
-    for turns, _ in enumerate(engine.gather_survey(1.0), start=1):
-        engine.remove(f"http://h.example/{turns}")  # whatever happens meanwhile
-    assert turns == 2

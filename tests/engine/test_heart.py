@@ -49,7 +49,7 @@ def compare(one: Engine, other: Engine, now: float) -> None:
     if one.activity is not None and other.activity is not None:
         close(one.activity.found, other.activity.found)
     for page in one.pages():
-        slot = one._slots[page.url]
+        slot = one.names.slot(page.url)
         assert one.heart.signals(slot) == other.heart.signals(slot)
         assert one.failures(page.url) == other.failures(page.url)
         close(one.heart.count(slot), other.heart.count(slot))

@@ -442,7 +442,7 @@ def test_a_crawl_is_worth_its_value_over_all_that_is_believed() -> None:
         url = page(str(number)).url
         believed, current = machine.beliefs(url, 60.0), machine.current(url)
         assert current is not None
-        signals = machine.heart.count(machine._slots[url])  # as a number of good ones
+        signals = machine.heart.count(machine.names.slot(url))  # as a number of good ones
         assert (signals > 0) == (machine.signals(url) > 0)
         value = crawl_value(
             70.0 - current,

@@ -1,6 +1,7 @@
 """From settings to the parts of a crawler: engine and fetcher."""
 
 from collections.abc import Callable
+from secrets import token_bytes
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from afresh.cli.opening import site_rules
 from afresh.config import Config
 from afresh.daemon import Daemon, Permits
 from afresh.detect import Detector
-from afresh.engine import Engine
+from afresh.engine import Engine, Names
 from afresh.errors import ConfigError
 from afresh.estimate import Activity, Learner
 from afresh.estimate.activity import slice_width
@@ -45,6 +46,7 @@ def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
         # The width follows what is found.
         activity=Activity(width=slice_width(typical_rate(budget, pages))),
         hosts=Hosts(politeness_of(config)),
+        names=Names(token_bytes(16)),  # whoever writes links must not be able to choose addresses that collide
     )
 
 

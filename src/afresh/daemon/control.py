@@ -11,6 +11,7 @@ from afresh.frontier import SiteRules
 from afresh.hours import Hours, hours
 from afresh.store import Store, understood
 from afresh.store.messages import PAUSED, Pauses
+from afresh.types import Page
 
 PIECE = 200  # pages that are told of other rules between two chances for others
 
@@ -40,7 +41,6 @@ class Control:
         self.budget_by = ""  # what sets it, if not the settings
         self.pauses = Pauses()
         self.paused_pages: set[str] = set()  # by their own URLs
-        self._held: set[str] = set()
         self._hours: dict[str, tuple[Hours, set[str]]] = {}  # pages by the text of their hours
         self._open: dict[str, bool] = {}
         self._budgets: dict[str, float] = {}  # by host
@@ -51,29 +51,42 @@ class Control:
         self.pauses = understood(PAUSED, lambda: Pauses.from_text(self.store.get(PAUSED)))
         self.tick(self.clock())
 
-    def entered(self, url: str) -> None:
+    @property
+    def cares(self) -> bool:
+        """Whether anything is wanted of whole sites, so that every page that comes in must be told of (`entered`)."""
+        return bool(self.engine.rules or self.pauses.hosts)
+
+    def entered(self, page: Page) -> None:
         """A page is with the engine now, or something else is said of it."""
-        page, rules = self.engine.page(url), self.engine.rules
+        rules = self.engine.rules
+        page = rules.applied(page)
         if rules.have_budgets and page.host not in self._budgets:
             self._set_budget(page.host, rules.budget(page.host))
-        self._leave_hours(url)
+        self._leave_hours(page.url)
         if page.hours:
-            self._hours.setdefault(page.hours, (hours(page.hours), set()))[1].add(url)
-        self._settle(url)
+            self._hours.setdefault(page.hours, (hours(page.hours), set()))[1].add(page.url)
+        (self.paused_pages.add if page.paused else self.paused_pages.discard)(page.url)
+        self._settle(page)
 
     def left(self, url: str) -> None:
         """A page is not with the engine any more."""
-        self._held.discard(url)
         self.paused_pages.discard(url)
         self._leave_hours(url)
 
     def paused(self, pauses: Pauses) -> None:
         """Other hosts are paused from now on."""
         changed, self.pauses = self.pauses.hosts ^ pauses.hosts, pauses
-        if changed:
-            for page in self.engine.pages():
-                if page.host in changed:
-                    self._settle(page.url)
+        if not changed:
+            return
+        own = self.paused_pages.union(*(urls for _, urls in self._hours.values()))
+        ruled = {self.engine.names.slot(url): url for url in own}
+        for host in changed:
+            hold = host in pauses.hosts
+            for slot in self.engine.slots_of_host(host).tolist():
+                if slot in ruled:
+                    self._settle(self.engine.page(ruled[slot]))
+                else:
+                    self._hold(slot, hold)
 
     async def set(self, *, rules: SiteRules, budget: float, budget_hours: BudgetHours) -> None:
         """Other settings hold from now on."""
@@ -89,7 +102,7 @@ class Control:
         for nth, page in enumerate(self.engine.pages()):
             if page.url in self.engine:
                 self.engine.tell(page, self.clock())
-                self.entered(page.url)
+                self.entered(page)
             if nth % PIECE == PIECE - 1:
                 await asyncio.sleep(0)
 
@@ -105,7 +118,7 @@ class Control:
             if self._open.get(text) != is_open:
                 self._open[text] = is_open
                 for url in urls:
-                    self._settle(url)
+                    self._settle(self.engine.page(url))
 
     def outside_hours(self) -> int:
         """How many pages wait for their hours."""
@@ -141,16 +154,15 @@ class Control:
         for _, urls in self._hours.values():
             urls.discard(url)
 
-    def _settle(self, url: str) -> None:
-        page = self.engine.page(url)
-        (self.paused_pages.add if page.paused else self.paused_pages.discard)(page.url)
+    def _settle(self, page: Page) -> None:
         hold = page.paused or page.host in self.pauses.hosts or not self._are_open(page.hours)
-        if hold and page.url not in self._held:
-            self._held.add(page.url)
-            self.engine.pause(page.url)
-        elif not hold and page.url in self._held:
-            self._held.discard(page.url)
-            self.engine.resume(page.url, self.clock())
+        self._hold(self.engine.names.slot(page.url), hold)
+
+    def _hold(self, slot: int, hold: bool) -> None:
+        if hold and not self.engine.is_held(slot):
+            self.engine.hold(slot)
+        elif not hold and self.engine.is_held(slot):
+            self.engine.let_go(slot, self.clock())
 
     def _are_open(self, text: str) -> bool:
         return not text or self._hours[text][0].are_open(self.clock())

@@ -88,7 +88,7 @@ class Intake:
                 self.keeper.remove(url)
             await asyncio.to_thread(edit.write, self.store, entry.number)
             self.keeper.said(edit.pages, edit.urgent)
-            self.keeper.take_in()
+            await self.keeper.take_in()
             self.carried_out(edit)
             if edit.whole:
                 return

@@ -2,10 +2,13 @@
 
 import asyncio
 import logging
+import math
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from afresh.daemon.control import Control
 from afresh.daemon.discovery import Discovery
@@ -13,17 +16,19 @@ from afresh.daemon.newcomers import EARLY_SHARE, Newcomers
 from afresh.daemon.permits import Permits
 from afresh.daemon.pressure import Pressure
 from afresh.daemon.room import Room
-from afresh.engine import Engine
+from afresh.engine import Arrivals, Engine
 from afresh.errors import BodyDamaged, StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
 from afresh.estimate.senders import SENDERS
-from afresh.store import PageState, Record, Store
+from afresh.store import PageColumns, PageState, Record, Store
 from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
 
 _log = logging.getLogger("afresh.store")
 
+Integers = NDArray[np.int64]
+
 BATCH = 256  # crawls that are written without waiting for more
-TAKE_IN = 1_000  # pages handed to the engine at once
+TAKE_IN = 10_000  # pages handed to the engine at once
 KEEP_LEARNED = 30.0  # seconds, for what is learned of whole sites; and at the end
 MOST_LET_IN = 8  # pages that wait, while nothing else is due, in one go
 PLACES = 1 << 20
@@ -64,10 +69,12 @@ class Keeper:
         self.pressure = pressure or Pressure(MAX_UNWRITTEN)
         self.room = Room(store)
         self.control = control or Control(engine=engine, store=store, clock=clock)
-        self.newcomers = Newcomers()
+        self.newcomers = Newcomers(engine)
+        engine.names.read = self._read
         self._unwritten: list[Record] = []
         self._newest: dict[str, PageState] = {}  # states that are not durable yet
         self._recent: OrderedDict[str, PageState] = OrderedDict()  # some of those that are, the latest used at the end
+        self._urls: dict[int, str] = {}  # some of the pages that were read, by their numbers
         self._copies: dict[str, Copy] = {}  # copies that are not durable
         self._proven = bytearray(PLACES)  # whether the copies at a place (by hash) were found whole since the start
         self._damaged: set[str] = set()  # pages whose damaged copies were told of
@@ -75,6 +82,7 @@ class Keeper:
         self._taken: list[int] = []  # entries of the inbox whose effect is not durable
         self._last_page = 0
         self._left_out = 0  # pages of such hosts
+        self._alike = 0  # pages that were left out because their fingerprints are others'
         self._alive = 0.0  # when a sign of life was last written
         self._learned_kept = 0.0  # when what is learned of whole sites was
         self._activity_kept = 0  # crawls that had taught which pages change together by then
@@ -120,14 +128,66 @@ class Keeper:
             self._damaged.add(url)
             _log.warning("%s It is fetched anew.", error.message)
 
+    def _read(self, number: int) -> Page | None:
+        """The page with a number in the store, as its operator wants it now: the engine asks when an order goes out."""
+        url = self._urls.get(number)
+        state = None if url is None else self._newest.get(url) or self._recent.get(url)
+        if state is None:
+            if (kept := self.store.state_numbered(number)) is None:
+                return None
+            state = self._newest.get(kept.page.url) or self._recent.get(kept.page.url)
+            if state is None:
+                self._remember(state := kept)
+            self._note_number(number, state.page.url)
+        return state.page
+
+    def _note_number(self, number: int, url: str) -> None:
+        if len(self._urls) >= RECENT:
+            self._urls.clear()
+        self._urls[number] = url
+
     def welcome(self, pages: Iterable[Page]) -> None:
         """Hand pages that were just found to the engine: they need not be durable to be crawled, only to be kept."""
-        now = self.clock()
-        for page in pages:
-            state = self._newest[page.url] = PageState(page)
-            if self.newcomers.offer(state):
-                self.engine.add(page, now)
-                self.control.entered(page.url)
+        now, some = self.clock(), list(pages)
+        if not some:
+            return
+        for page in some:
+            self._newest[page.url] = PageState(page)
+        arrivals = Arrivals.of(some)
+        self._enter(arrivals, now, crawls=(), special={})
+        for _ in self.engine.settle(now):
+            pass
+
+    def _enter(
+        self, arrivals: Arrivals, now: float, *, crawls: Sequence[int], special: Mapping[int, PageState]
+    ) -> Integers:
+        """Hand pages to the engine, which puts them in play when it settles; those that must wait are queued."""
+        slots = self.engine.add_many(arrivals, now, settle=False)
+        new = np.flatnonzero(slots >= 0)
+        tried = np.array(crawls, np.bool_) if len(crawls) else np.zeros(len(arrivals), np.bool_)
+        copied = ~np.isnan(arrivals.floats_of("current"))
+        said = arrivals.floats_of("importance", math.inf), arrivals.floats_of("times", math.inf)
+        free = np.isnan(said[0]) & np.isnan(said[1])
+        by_host: dict[str, list[int]] = {}
+        for nth in new.tolist():
+            by_host.setdefault(arrivals.hosts[nth], []).append(nth)
+        for host, places in by_host.items():
+            at = np.array(places)
+            waits = self.newcomers.offer(host, slots[at], new=~tried[at], copied=copied[at], free=free[at])
+            if len(waits):
+                self.engine.wait_many(waits)
+        for nth in new.tolist() if self.control.cares else sorted(special):
+            if slots[nth] >= 0:
+                self.control.entered(arrivals.page(nth))
+        for nth, state in special.items():
+            if slots[nth] >= 0 and state.urgent:
+                self.enter(state.page.url)
+                self.engine.crawl_now(state.page.url, now)
+        return slots
+
+    def _let_in(self, slot: int | None, now: float) -> None:
+        if slot is not None:
+            self.engine.let_in(slot, now)
 
     def next(self, now: float) -> Order | Wait:
         """What the engine wants crawled now; pages that wait go in when it is their turn, or nothing else is due."""
@@ -135,19 +195,20 @@ class Keeper:
         for _ in range(MOST_LET_IN):
             if not isinstance(decision, Wait) or decision.reason == "budget":
                 break
-            if (state := self.newcomers.take()) is None:
+            if (slot := self.newcomers.take()) is None:
                 return decision
-            self._enter(state, now)
+            self._let_in(slot, now)
             decision = self.engine.next(now)
         if not isinstance(decision, Wait):
-            for state in self.newcomers.ordered(early=self._is_early(decision, now)):
-                self._enter(state, now)
+            for slot in self.newcomers.ordered(early=self._is_early(decision, now)):
+                self._let_in(slot, now)
         return decision
 
     def _is_early(self, order: Order, now: float) -> bool:
         """Whether an order refreshes a copy that is younger than a round over all pages takes."""
         current = self.engine.current(order.url)
-        return current is not None and (now - current) * self.engine.scheduler.budget < EARLY_SHARE * len(self.engine)
+        in_play = len(self.engine) - self.engine.waiting
+        return current is not None and (now - current) * self.engine.scheduler.budget < EARLY_SHARE * in_play
 
     def keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict, noise: str = "") -> None:
         """Queue what a crawl leaves behind; its body counts as held until it is durable."""
@@ -177,8 +238,8 @@ class Keeper:
             urgent=self._is_urgent(before) and self.engine.comes_again(crawl),
         )
         self._newest[url] = after
-        if not before.crawls and (following := self.newcomers.tried(before.page.host)) is not None:
-            self._enter(following, self.clock())
+        if not before.crawls:
+            self._let_in(self.newcomers.tried(before.page.host), self.clock())
         self._unwritten.append(Record(crawl, after, copy, self.engine.hosts.state(after.page.host)))
 
     def _page(self, before: PageState) -> Page:
@@ -194,9 +255,11 @@ class Keeper:
 
     def enter(self, url: str) -> bool:
         """Whether a page is with the engine; one that waits for its turn goes in now."""
-        if url in self.newcomers:
-            self._enter(self.newcomers.pull(url), self.clock())
-        return url in self.engine
+        slot = self.engine.names.slot(url)
+        if slot >= 0 and self.engine.is_waiting(slot):
+            self.newcomers.entered(self.engine.host_of(url))
+            self._let_in(slot, self.clock())
+        return slot >= 0
 
     def heard(self, urls: Iterable[str], entry: int) -> None:
         """An entry of the inbox has changed what is believed of these pages: both become durable together."""
@@ -226,11 +289,9 @@ class Keeper:
             for states in (self._newest, self._recent):
                 if page.url in states:
                     states[page.url] = replace(states[page.url], page=page)
-            if page.url in self.newcomers:
-                self.newcomers.said(page)
             if page.url in self.engine:
                 self.engine.tell(page, now)
-                self.control.entered(page.url)
+                self.control.entered(page)
         for url in urgent:
             for states in (self._newest, self._recent):
                 if url in states:
@@ -242,13 +303,11 @@ class Keeper:
         """Forget a page and all that is not durable of it; its fetch may be under way."""
         self.control.left(url)
         if url in self.engine:
-            page = self.engine.page(url)
+            host, waited = self.engine.host_of(url), self.engine.is_waiting(self.engine.names.slot(url))
             self.engine.remove(url)
             state = self._newest.get(url) or self._recent.get(url) or self.store.state(url)
-            if state is not None and not state.crawls and (following := self.newcomers.tried(page.host)) is not None:
-                self._enter(following, self.clock())  # its place among the pages of its host is free
-        elif url in self.newcomers:
-            self.newcomers.pull(url)
+            if state is not None and not state.crawls and not waited:
+                self._let_in(self.newcomers.tried(host), self.clock())  # its place among the pages of its host is free
         elif self.store.state(url) is not None:
             self._left_out -= 1
         for states in (self._newest, self._recent):
@@ -269,8 +328,12 @@ class Keeper:
         now = self.clock() if alive is None else alive
         if found:
             # Before the crawls that found them: once those are durable, their links are not read again.
-            await asyncio.to_thread(self.store.add, found)
-            for page in found:
+            numbers = await asyncio.to_thread(self._add, [page.url for page in found], found)
+            for page, number in zip(found, numbers, strict=True):
+                slot = self.engine.names.slot(page.url)
+                if number and slot >= 0:
+                    self.engine.names.stored(slot, page.url, number)
+                    self._note_number(number, page.url)
                 self._forget(page.url, crawls=0)
         if batch or taken:
             await asyncio.to_thread(self.store.write, [*batch, *heard], taken=taken)
@@ -288,6 +351,11 @@ class Keeper:
                 if self._copies.get(record.copy.url) is record.copy:
                     del self._copies[record.copy.url]
         return tuple(record.crawl for record in batch if record.crawl)
+
+    def _add(self, urls: Sequence[str], pages: Sequence[Page]) -> list[int]:
+        """Make pages durable; their numbers."""
+        self.store.add(pages)
+        return self.store.numbers(urls)
 
     def _signs(self, now: float) -> dict[str, str]:
         values = {"budget": repr(self.engine.scheduler.budget), "alive": repr(now)}
@@ -318,50 +386,59 @@ class Keeper:
         if len(self._recent) > RECENT:
             self._recent.popitem(last=False)
 
-    def take_in(self) -> int:
-        """Hand pages that others added to the store to the engine; how many there were."""
+    async def take_in(self) -> int:
+        """Hand pages that others added to the store to the engine, some at a time; how many there were."""
         found = self.discovery.found if self.discovery is not None else 0  # these are not in the store yet
-        if self.store.totals().pages <= len(self.engine) + len(self.newcomers) + self._left_out - found:
+        known = len(self.engine) + self.engine.names.alike + self._left_out - found
+        if self.store.totals().pages <= known:
             return 0
-        states, count = self.store.states(after=self._last_page), 0
-        while some := list(islice(states, TAKE_IN)):
-            new = [state for _, state in some if not self._has(state.page.url)]
-            if self.never:
-                wanted = [state for state in new if state.page.host not in self.never]
-                self._left_out += len(new) - len(wanted)
-                new = wanted
-            self._take_in(new)
-            self._last_page = some[-1][0]
-            count += len(new)
+        count = 0
+        while len(some := await asyncio.to_thread(self.store.columns, after=self._last_page, limit=TAKE_IN)):
+            count += await self._take_in(some)
+            self._last_page = some.numbers[-1]
+        if self.engine.names.alike > self._alike:
+            self._alike = self.engine.names.alike
+            _log.warning("%d pages are left out: their fingerprints are those of others.", self._alike)
+        for _ in self.engine.settle(self.clock()):
+            await asyncio.sleep(0)  # others have a turn
         return count
 
-    def _has(self, url: str) -> bool:
-        return url in self.engine or url in self.newcomers
-
-    def _enter(self, state: PageState, now: float) -> None:
-        """Hand a page to the engine; one that failed before a restart stays put off."""
-        last = next(iter(self.store.history(state.page.url, 1)), None) if state.failures else None
-        self.engine.add(
-            state.page,
-            now,
-            current=state.checked,
-            signals=state.signals,
-            failures=state.failures,
-            last=last,
-            learned=state.learned,
+    async def _take_in(self, some: PageColumns) -> int:
+        kept = some if not self.never else self._without_those_never_crawled(some)
+        arrivals = Arrivals(
+            urls=kept.urls,
+            hosts=kept.hosts,
+            numbers=kept.numbers,
+            current=kept.checked,
+            signals=kept.signals,
+            failures=kept.failures,
+            learned=kept.learned,
+            importance=kept.importance,
+            times=kept.times,
+            popularity=kept.popularity,
+            pages={nth: state.page for nth, state in kept.special.items()},
         )
-        self.control.entered(state.page.url)
-        if state.urgent:
-            self.engine.crawl_now(state.page.url, now)
-
-    def _take_in(self, states: list[PageState]) -> None:
+        failing = [nth for nth, failures in enumerate(kept.failures) if failures]
+        last = await asyncio.to_thread(self._last_crawls, [kept.urls[nth] for nth in failing])
         now = self.clock()
-        for state in states:
-            if self.newcomers.offer(state):
-                self._enter(state, now)
-            elif state.urgent:
-                self.enter(state.page.url)
-            if len(self._recent) < RECENT:
-                self._remember(state)
+        slots = self._enter(arrivals, now, crawls=kept.crawls, special=kept.special)
+        for nth, crawl in zip(failing, last, strict=True):
+            if slots[nth] >= 0 and crawl is not None:  # one that failed before a restart stays put off
+                self.engine.failed_before(int(slots[nth]), crawl, kept.failures[nth], now)
         if self.discovery is not None:
-            self.discovery.know([state.page.url for state in states])
+            self.discovery.know(list(kept.urls))
+        return int((slots >= 0).sum())
+
+    def _last_crawls(self, urls: Iterable[str]) -> list[Crawl | None]:
+        return [next(iter(self.store.history(url, 1)), None) for url in urls]
+
+    def _without_those_never_crawled(self, some: PageColumns) -> PageColumns:
+        """The pages of hosts that are crawled; the others are counted."""
+        never = {host: host in self.never for host in set(some.hosts)}
+        places = [nth for nth, host in enumerate(some.hosts) if not never[host]]
+        known = sum(url in self.engine for nth, url in enumerate(some.urls) if never[some.hosts[nth]])
+        self._left_out += len(some) - len(places) - known
+        names = (each.name for each in fields(some) if each.name != "special")
+        columns = {name: [getattr(some, name)[nth] for nth in places] for name in names}
+        special = {at: some.special[nth] for at, nth in enumerate(places) if nth in some.special}
+        return PageColumns(**columns, special=special)

@@ -113,9 +113,7 @@ class Daemon:
             addresses=addresses,
             never=never,
         )
-        self.overview = Overview(
-            engine=engine, asker=self._asker, clock=self.clock, waiting=lambda: len(self._keeper.newcomers)
-        )
+        self.overview = Overview(engine=engine, asker=self._asker, clock=self.clock)
         # What can be asked over the socket, by name: a caller may put in others before `run`.
         self.questions = questions(
             engine=engine,
@@ -151,7 +149,7 @@ class Daemon:
     @property
     def pages(self) -> int:
         """How many pages are kept fresh, those that wait for their first turn included."""
-        return len(self.engine) + len(self._keeper.newcomers)
+        return len(self.engine)
 
     def stop(self) -> None:
         """Give no more orders; let what is under way finish."""
@@ -209,7 +207,7 @@ class Daemon:
             self.engine.estimator.requests_since(understood(WATCHED, lambda: float(since)))
         self.control.begin()
         await asyncio.to_thread(site_of, "example.org")  # reads the list of public suffixes, which takes a while
-        self._keeper.take_in()
+        await self._keeper.take_in()
         if self._answers is not None:
             await self._answers.open()
         self._tell(Started(self.pages))
@@ -415,7 +413,7 @@ class Daemon:
             await self._write()
             if await self._intake.take():
                 self._write_now.set()
-            self._keeper.take_in()
+            await self._keeper.take_in()
             self._give_orders()
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.write_every):

@@ -12,52 +12,91 @@ while several sites (registrable domains) are kept, and copies that may need a r
 Nor does a host need all of its pages with the engine before their first crawls: it is asked one thing at a time. Beyond
 `MAX_UNTRIED` they queue here, which costs next to nothing, and one goes in for each that was tried. A page that offers
 thousands of links would take the event loop's time from the others otherwise.
+
+The engine has a slot for every page, also for one that waits; here are the slots in the order in which they go in, four
+bytes each. The engine says whether a page still waits: one that was removed, or that somebody wanted at once, is passed
+over when it is its turn.
 """
 
-from collections import OrderedDict, deque
-from dataclasses import replace
+from array import array
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 
-from afresh.frontier import host_of, site_of
-from afresh.store import PageState
-from afresh.types import Page
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.engine import Engine
+from afresh.frontier import site_of
 
 MIN_SHARE = 1 / 16  # of the orders, for the first crawls of one site's other hosts; more if there are fewer sites
 MAX_SHARE = 1 / 2  # for those of all sites together: the other half is for refreshes, if any are due
 EARLY_SHARE = 0.8  # of the time that a round over all pages takes: copies that are younger are not due
 MAX_CREDIT = 4.0  # orders that may be owed to those who wait
 MAX_LET_IN = 8  # pages for one refresh that was not
-MAX_UNTRIED = 64  # pages of one host with the engine that were never tried
+MAX_UNTRIED = 64  # pages of one host in play that were never tried
+TIDY = 1024  # slots that have had their turn, before a queue is written anew without them
+
+Slots = NDArray[np.int64]
 
 
-_Lists = OrderedDict[str, OrderedDict[str, deque[PageState]]]
+class Queue:
+    """Slots in their order, four bytes each.
+
+    >>> queue = Queue([3, 1])
+    >>> queue.extend([2])
+    >>> queue.pop(), len(queue), list(queue)
+    (3, 2, [1, 2])
+    """
+
+    def __init__(self, slots: Iterable[int] = ()) -> None:
+        self._slots, self._first = array("i", slots), 0
+
+    def __len__(self) -> int:
+        return len(self._slots) - self._first
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._slots[self._first :])
+
+    def extend(self, slots: Iterable[int]) -> None:
+        """Put slots at the end."""
+        self._slots.extend(slots)
+
+    def pop(self) -> int:
+        """The first one, which leaves."""
+        slot = self._slots[self._first]
+        self._first += 1
+        if self._first >= TIDY and 2 * self._first >= len(self._slots):
+            del self._slots[: self._first]
+            self._first = 0
+        return slot
+
+
+_Lists = OrderedDict[str, OrderedDict[str, Queue]]
 
 
 class Newcomers:
-    """Pages that wait for a first crawl, and which goes next: every site has the same share.
+    """Which of the pages that wait for a first crawl goes next: every site has the same share.
 
-    Invariant: a page is either with the engine or here, never both.
+    Invariant: every page that waits, by the engine's word, is in a list or queue of its host.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._sites: dict[str, str] = {}  # by host
         self._firsts: dict[str, str] = {}  # the first host of each site
         self._begun: set[str] = set()  # other hosts that have gone in: their robots.txt need not be fetched first
         # By site and by host, the next ones first: pages of the first host of each site, and of its others.
         self._fronts: _Lists = OrderedDict()
         self._waiting: _Lists = OrderedDict()
-        self._untried: dict[str, int] = {}  # pages of each host that went in and were not tried yet
+        self._untried: dict[str, int] = {}  # pages of each host that are in play and were not tried yet
         self._entered = 0  # of all hosts together
-        self._queues: dict[str, deque[PageState]] = {}  # pages of each host beyond that
-        self._urls: set[str] = set()
+        self._queues: dict[str, Queue] = {}  # pages of each host beyond that
         self._copies = False  # whether there are any that might be refreshed
         self._credit = 0.0  # orders that are due to those who wait,
         self._others = 0.0  # and of these to other hosts than sites' first ones
 
     def __len__(self) -> int:
-        return len(self._urls)
-
-    def __contains__(self, url: str) -> bool:
-        return url in self._urls
+        return self._engine.waiting
 
     @property
     def compete(self) -> bool:
@@ -69,24 +108,35 @@ class Newcomers:
         """Whether first crawls could starve refreshes."""
         return self.compete and self._copies
 
-    def offer(self, state: PageState) -> bool:
-        """Whether a page may go in at once; if not it waits here."""
-        host = state.page.host
-        site = self._site(host)
-        self._copies |= state.checked is not None
-        if state.checked is None and self.compete and self._firsts[site] != host:
-            _put(self._waiting, site, state)
-        elif not state.crawls and state.checked is None and self._holds and state.page.importance is None:
-            _put(self._fronts, site, state)
-        elif not state.crawls and state.page.importance is None and self._untried.get(host, 0) >= MAX_UNTRIED:
-            self._queues.setdefault(host, deque()).append(state)
-        else:
-            self._enters(state)
-            return True
-        self._urls.add(state.page.url)
-        return False
+    def offer(
+        self, host: str, slots: Slots, *, new: NDArray[np.bool_], copied: NDArray[np.bool_], free: NDArray[np.bool_]
+    ) -> Slots:
+        """Pages of a host that are not in play yet: those that shall wait, which are queued here.
 
-    def tried(self, host: str) -> PageState | None:
+        `new`: they were never tried. `copied`: there is a copy. `free`: the operator does not say how important
+        they are.
+        """
+        site = self._site(host)
+        self._copies |= bool(copied.any())
+        other = self.compete and self._firsts[site] != host
+        later = ~copied if other else np.zeros(len(slots), np.bool_)
+        first = new & ~copied & free & ~later if self._holds else np.zeros(len(slots), np.bool_)
+        if later.any():
+            _put(self._waiting, site, host, slots[later])
+        if first.any():
+            _put(self._fronts, site, host, slots[first])
+        enters = ~(later | first)
+        untried = np.flatnonzero(enters & new)
+        room = max(MAX_UNTRIED - self._untried.get(host, 0), 0)
+        beyond = untried[free[untried]][room:]  # what somebody calls important need not queue
+        if len(beyond):
+            self._queues.setdefault(host, Queue()).extend(slots[beyond].tolist())
+            enters[beyond] = False
+        self._enter(host, len(untried) - len(beyond))
+        waits: Slots = slots[~enters]
+        return waits
+
+    def tried(self, host: str) -> int | None:
         """A page of this host was tried for the first time, or left untried: the page that may go in for that."""
         self._copies = True  # or will be there soon
         left = self._untried.pop(host, 1) - 1
@@ -96,17 +146,18 @@ class Newcomers:
         queue = self._queues.get(host)
         if queue is None or left >= MAX_UNTRIED:
             return None
-        state = queue.popleft()
+        slot = self._first_of(queue)
         if not queue:
             del self._queues[host]
-        if self._holds:
-            _put(self._fronts, self._site(host), state)
+        if slot is None:
             return None
-        self._urls.remove(state.page.url)
-        self._enters(state)
-        return state
+        if self._holds:
+            _put(self._fronts, self._site(host), host, (slot,))
+            return None
+        self._enter(host, 1)
+        return slot
 
-    def ordered(self, *, early: bool = False) -> list[PageState]:
+    def ordered(self, *, early: bool = False) -> list[int]:
         """An order was given: the pages that may go in for that. `early`: it refreshes a copy that is not due."""
         if not self._waiting and not self._fronts:
             return []
@@ -116,90 +167,67 @@ class Newcomers:
         if early and self._fronts and self._entered < MAX_UNTRIED:
             taken = [self._take_from(self._fronts) for _ in range(MAX_LET_IN)]
             self._credit = 0.0  # what goes in for this costs nobody his share
-            return [state for state in taken if state is not None]
+            return [slot for slot in taken if slot is not None]
         self._credit += MAX_SHARE if self._fronts else others
         if self._credit < 1:
             return []
-        state = self.take()
-        return [state] if state is not None else []
+        slot = self.take()
+        return [slot] if slot is not None else []
 
-    def take(self) -> PageState | None:
+    def take(self) -> int | None:
         """The next page, of the site that has waited longest; None if none waits."""
         firsts = self._fronts and (not self._waiting or self._others < 1)
         first, second = (self._fronts, self._waiting) if firsts else (self._waiting, self._fronts)
-        return self._take_from(first) or self._take_from(second)
+        slot = self._take_from(first)
+        return self._take_from(second) if slot is None else slot
 
-    def _take_from(self, lists: _Lists) -> PageState | None:
-        while lists and self._untried.get(next(iter(next(iter(lists.values())))), 0) >= MAX_UNTRIED:
-            self._queue_host(lists)
-        if not lists:
-            return None
-        site, hosts = lists.popitem(last=False)
-        host, pages = hosts.popitem(last=False)
-        state = pages.popleft()
-        if pages:
-            hosts[host] = pages  # at the end: every host in turn, since the one that was just asked rests,
-        if hosts:
-            lists[site] = hosts  # and every site
-        self._urls.remove(state.page.url)
-        self._enters(state)
-        # A host that is asked for the first time is asked for its robots.txt, too.
-        cost = 1.0 if host in self._begun else 2.0
-        self._begun.add(host)
-        self._credit = max(self._credit - cost, -cost)
-        if lists is self._waiting:
-            self._others = max(self._others - cost, -cost)
-        return state
+    def _take_from(self, lists: _Lists) -> int | None:
+        while lists:
+            if self._untried.get(next(iter(next(iter(lists.values())))), 0) >= MAX_UNTRIED:
+                self._queue_host(lists)
+                continue
+            site, hosts = lists.popitem(last=False)
+            host, queue = hosts.popitem(last=False)
+            slot = self._first_of(queue)
+            if queue:
+                hosts[host] = queue  # at the end: every host in turn, since the one that was just asked rests,
+            if hosts:
+                lists[site] = hosts  # and every site
+            if slot is not None:
+                self._enter(host, 1)
+                # A host that is asked for the first time is asked for its robots.txt, too.
+                cost = 1.0 if host in self._begun else 2.0
+                self._begun.add(host)
+                self._credit = max(self._credit - cost, -cost)
+                if lists is self._waiting:
+                    self._others = max(self._others - cost, -cost)
+                return slot
+        return None
+
+    def _first_of(self, queue: Queue) -> int | None:
+        """The first page of a queue that still waits; the others leave it."""
+        while queue:
+            slot = queue.pop()
+            if self._engine.is_waiting(slot):
+                return slot
+        return None
 
     def _queue_host(self, lists: _Lists) -> None:
-        """The host that is next has enough pages with the engine: the others wait until these were tried."""
+        """The host that is next has enough pages in play: the others wait until these were tried."""
         site, hosts = next(iter(lists.items()))
         host, pages = hosts.popitem(last=False)
-        self._queues.setdefault(host, deque()).extend(pages)
+        self._queues.setdefault(host, Queue()).extend(pages)
         if not hosts:
             del lists[site]
 
-    def pull(self, url: str) -> PageState:
-        """A page that waits and shall not any longer."""
-        pages, nth = self._find(url)
-        state = pages[nth]
-        del pages[nth]
-        self._tidy(host_of(url))
-        self._urls.remove(url)
-        return state
+    def entered(self, host: str) -> None:
+        """A page of a host that waited goes in now, whoever's turn it is."""
+        self._enter(host, 1)
 
-    def said(self, page: Page) -> None:
-        """The operator says something else of a page that waits."""
-        pages, nth = self._find(page.url)
-        pages[nth] = replace(pages[nth], page=page)
-
-    def _find(self, url: str) -> tuple[deque[PageState], int]:
-        """Where a page waits: among which pages, and at which place."""
-        host = host_of(url)
-        site = self._site(host)
-        nowhere: dict[str, deque[PageState]] = {}
-        for lists in (self._fronts.get(site, nowhere), self._waiting.get(site, nowhere), self._queues):
-            for nth, state in enumerate(lists.get(host, ())):
-                if state.page.url == url:
-                    return lists[host], nth
-        raise KeyError(url)
-
-    def _tidy(self, host: str) -> None:
-        """Leave nothing of a host of which no page waits."""
-        site = self._site(host)
-        for lists in (self._fronts, self._waiting):
-            if (hosts := lists.get(site)) is not None:
-                if not hosts.get(host, True):
-                    del hosts[host]
-                if not hosts:
-                    del lists[site]
-        if not self._queues.get(host, True):
-            del self._queues[host]
-
-    def _enters(self, state: PageState) -> None:
-        if not state.crawls:
-            self._untried[state.page.host] = self._untried.get(state.page.host, 0) + 1
-            self._entered += 1
+    def _enter(self, host: str, untried: int) -> None:
+        if untried:
+            self._untried[host] = self._untried.get(host, 0) + untried
+            self._entered += untried
 
     def _site(self, host: str) -> str:
         """The site of a host, which is noted."""
@@ -210,5 +238,5 @@ class Newcomers:
         return site
 
 
-def _put(lists: _Lists, site: str, state: PageState) -> None:
-    lists.setdefault(site, OrderedDict()).setdefault(state.page.host, deque()).append(state)
+def _put(lists: _Lists, site: str, host: str, slots: Iterable[int]) -> None:
+    lists.setdefault(site, OrderedDict()).setdefault(host, Queue()).extend(np.asarray(slots).tolist())

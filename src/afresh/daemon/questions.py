@@ -31,7 +31,7 @@ def questions(
         await overview.renew_unless_new()
         return {
             "time": clock(),
-            "pages": len(engine) + len(keeper.newcomers),
+            "pages": len(engine),
             "waiting": len(keeper.newcomers),
             "budget": engine.scheduler.budget,
             "price": engine.scheduler.price,
@@ -77,7 +77,7 @@ def questions(
             "turn": why.turn,
             "spare": why.spare,
             "every": why.every,
-            "host_price": engine.scheduler.host_price(engine.hosts.number(engine.page(url).host)),
+            "host_price": engine.scheduler.host_price(engine.hosts.number(engine.host_of(url))),
             "parts": None if engine.current(url) is None else asdict(engine.freshness_parts(url, now)),
         }
 

@@ -1,6 +1,8 @@
-"""The pure engine: `loop` takes evidence and gives orders, `statements` says what is known of pages."""
+"""The pure engine: `loop` takes evidence and gives orders, `members` knows pages, `statements` says what is known."""
 
+from afresh.engine.arrivals import Arrivals
 from afresh.engine.loop import Engine
-from afresh.engine.statements import PIECE, FreshnessParts, Stated, Survey
+from afresh.engine.names import Names
+from afresh.engine.statements import FreshnessParts, Stated, Survey
 
-__all__ = ["PIECE", "Engine", "FreshnessParts", "Stated", "Survey"]
+__all__ = ["Arrivals", "Engine", "FreshnessParts", "Names", "Stated", "Survey"]

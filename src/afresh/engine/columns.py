@@ -34,6 +34,10 @@ MOST_FAILURES = 65_535
 OUTDATED = 1  # the copy is known to differ from the page: there was no room for the new one
 FOUND = 2  # the last crawl found a change, for which signals may yet come
 GONE = 4  # the last failure said that the page is gone
+NO_ROOM = 8  # it is put off because the store was full
+WAITING = 16  # it is kept out of play until it is its turn for a first crawl,
+HELD = 32  # or because an operator says so
+OUT_OF_PLAY = WAITING | HELD
 
 HEARD = np.dtype(
     [

@@ -26,6 +26,7 @@ from afresh.engine.columns import (
     BRANCHES,
     CERTAIN,
     FOUND,
+    OUT_OF_PLAY,
     OUTDATED,
     SENDERS,
     TOGETHER,
@@ -51,7 +52,7 @@ from afresh.estimate.online import (
 )
 from afresh.estimate.points import fresh_of, weight_of
 from afresh.estimate.senders import NOT_EARLY, change_curve, credit_signals, octave, signal_weight
-from afresh.estimate.wanted import Asking, request_rate_of
+from afresh.estimate.wanted import Asking, ask, request_rate_of
 from afresh.schedule.wheel import events
 from afresh.schedule.wheel.memory import page_at
 from afresh.schedule.wheel.table import FREE, LEASED
@@ -182,11 +183,16 @@ def believe(heart: Heart, slot: int, now: float) -> None:
 
 
 @compiled
-def enter_all(heart: Heart, slots: Integers, now: float) -> None:
-    """New pages take their places on their branches, and their records say what is believed of them."""
+def join_all(pages: Records, turn: Integers, control: Integers, slots: Integers) -> None:
+    """New pages take their places on their branches."""
     for k in range(slots.size):
-        if heart.pages[slots[k]]["branch"] >= 0:
-            join(heart.pages, heart.turn, heart.control, slots[k])
+        if pages[slots[k]]["branch"] >= 0:
+            join(pages, turn, control, slots[k])
+
+
+@compiled
+def believe_all(heart: Heart, slots: Integers, now: float) -> None:
+    """The records of pages that are not in play say what is believed of them."""
     for k in range(slots.size):
         _write_beliefs(heart, slots[k], now)
 
@@ -215,6 +221,24 @@ def heard(heart: Heart, slot: int, now: float) -> None:
     more = count_heard(heart, slot, False) - np.float64(record.signals)
     if more > 0.0:
         events.signal(heart.core, slot, now, more)
+
+
+@compiled
+def hear_all(heart: Heart, slots: Integers, senders: Integers, pairs: Integers, times: Floats, now: float) -> None:
+    """Take signals in, in their order, and tell the schedule; there must be free entries for them."""
+    for k in range(slots.size):
+        hear(heart, slots[k], senders[k], pairs[k], times[k])
+    for k in range(slots.size):  # of the signals of one page, the first finds all of them counted
+        heard(heart, slots[k], now)
+
+
+@compiled
+def ask_all(heart: Heart, slots: Integers, counts: Floats, times: Floats, now: float) -> None:
+    """Take requests in, in their order, and tell the schedule."""
+    for k in range(slots.size):
+        ask(heart.table, heart.asking, slots[k], counts[k], times[k])
+    for k in range(slots.size):
+        believe(heart, slots[k], now)
 
 
 @compiled
@@ -280,7 +304,7 @@ def check(heart: Heart, slot: int, started: float, now: float, learns: bool, cha
     page = heart.pages[slot]
     page["current"] = started
     page["failures"] = 0
-    page["flags"] = FOUND if found else 0
+    page["flags"] = (page["flags"] & OUT_OF_PLAY) | (FOUND if found else 0)
     hear_out(heart.pages, heart.heard, heart.control, slot)
     _write_beliefs(heart, slot, now)
     record = page_at(heart.core, slot)
@@ -331,3 +355,36 @@ def state_all(heart: Heart, slots: Any, now: float, fresh_of_each: Floats) -> No
     """How likely the copies at these slots are to be current."""
     for k in range(slots.size):
         fresh_of_each[k] = fresh_probability(heart, slots[k], now)
+
+
+@compiled
+def _roughly_fresh(page: Any, record: Any, now: float) -> float:
+    """How likely a copy is to be current, by what the schedule takes to be true: a rate with a Gamma distribution."""
+    if math.isnan(page["current"]) or page["flags"] & OUTDATED:
+        return 0.0
+    x = float(record["silent_rate"]) * max(now - record["current"], 0.0)
+    shape = float(record["shape"])
+    if shape < math.inf:
+        x = shape * math.log1p(x / shape)
+    if record["signals"] > 0.0:
+        x += float(record["weight"]) * float(record["signals"])
+    return math.exp(-x)
+
+
+@compiled
+def state_roughly(pages: Records, records: Records, slots: Integers, now: float, fresh_of_each: Floats) -> None:
+    """How likely the copies at these slots are to be current, roughly."""
+    for k in range(slots.size):
+        fresh_of_each[k] = _roughly_fresh(pages[slots[k]], records[slots[k]], now)
+
+
+@compiled
+def sum_roughly(pages: Records, records: Records, used: Any, now: float) -> tuple[float, float]:
+    """The requests for all pages in use, and those of them that would find a fresh copy, roughly."""
+    total, found = 0.0, 0.0
+    for slot in range(min(used.size, pages.size, records.size)):
+        if used[slot]:
+            weight = float(pages[slot]["request_rate"])
+            total += weight
+            found += weight * _roughly_fresh(pages[slot], records[slot], now)
+    return total, found

@@ -5,8 +5,8 @@ do, and in which order.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from afresh.engine.columns import (
     BRANCHES,
     FOUND,
+    OUT_OF_PLAY,
     OUTDATED,
     SENDERS,
     TOGETHER,
@@ -42,6 +43,14 @@ DEEPEST = 16  # branches that a page can be on
 Floats = NDArray[np.float64]
 
 
+class Rough(NamedTuple):
+    """How fresh copies are, by what the schedule takes to be true of them."""
+
+    weight: float  # the requests for all pages
+    fresh: float  # those of them that would find a fresh copy
+    some: Floats  # how likely the copies of some pages are to be current
+
+
 class Entries(NamedTuple):
     """Pages that come in together, a column each."""
 
@@ -53,6 +62,8 @@ class Entries(NamedTuple):
     failures: Integers
     flags: Integers
     learned: Records | None = None  # by the estimator, before a restart
+    times: Integers | None = None  # 1: the importance multiplies what is learned
+    popularity: Floats | None = None  # by reports of others
 
 
 class PlainHeart:
@@ -104,6 +115,11 @@ class PlainHeart:
         """Whether this is so of a page."""
         return bool(self.columns.pages[slot]["flags"] & flag)
 
+    def mark(self, slot: int, flag: int, is_so: bool) -> None:
+        """Say whether this is so of a page."""
+        page = self.columns.pages[slot]
+        page["flags"] = int(page["flags"]) & ~flag | flag * is_so
+
     def signals(self, slot: int) -> int:
         """How many were heard since the copy was current."""
         return int(self.columns.pages[slot]["signals"])
@@ -144,6 +160,18 @@ class PlainHeart:
 
     # --- crawls ---
 
+    def close(
+        self, slot: int, started: float, now: float, *, learns: bool, changed: bool, found: bool, gap: float
+    ) -> None:
+        """A crawl has confirmed or replaced the copy: learn from it, and the page is in play again.
+
+        `learns`: it was not the first one, which shows nothing. `found`: signals for what it found may yet come. The
+        host rests for `gap`.
+        """
+        self.check(slot, started, now, learns=learns, changed=changed, found=found)
+        self.scheduler.finish(slot, now, crawled=started, changed=changed, gap=gap)
+        self.look_round(slot, now, changed=changed)
+
     def order(self, slot: int) -> None:
         """An order is given."""
         mark_ordered(self.columns.pages, self.columns.heard, slot)
@@ -154,7 +182,8 @@ class PlainHeart:
             self._learn(slot, started, changed)
         columns = self.columns
         page = columns.pages[slot]
-        page["current"], page["failures"], page["flags"] = started, 0, FOUND if found else 0
+        page["current"], page["failures"] = started, 0
+        page["flags"] = int(page["flags"]) & OUT_OF_PLAY | FOUND * found
         hear_out(columns.pages, columns.heard, columns.control, slot)
 
     def look_round(self, slot: int, now: float, *, changed: bool) -> None:
@@ -209,10 +238,14 @@ class PlainHeart:
         told = self._stale(slot, elapsed, signals) - by_time if signals else 0.0
         return self.activity.fresh(self.line(slot), current, now, by_time) * math.exp(-told)
 
-    def snapshot(self, slots: Sequence[int], now: float) -> Callable[[], Sequence[float]]:
+    def snapshot(self, slots: Integers, now: float) -> Callable[[], Floats]:
         """What says how likely these copies are to be current now, when it is called, in any thread."""
-        said = [self.fresh_probability(slot, now) for slot in slots]  # the plain parts, which are slow, have few pages
+        said = np.array([self.fresh_probability(slot, now) for slot in slots.tolist()])  # these parts have few pages
         return lambda: said
+
+    def rough(self, some: Integers, used: NDArray[np.bool_], now: float) -> Callable[[], Rough] | None:
+        """What says the same roughly of all pages in use; None where that would be no faster."""
+        return None
 
     def count(self, slot: int) -> float:
         """Signals since the copy was current, as a number of good ones."""
@@ -255,42 +288,46 @@ class CompiledHeart(PlainHeart):
     def __init__(
         self, scheduler: Scheduler, estimator: "Learner", activity: Activity | None, senders: Senders | None
     ) -> None:
-        from afresh.engine import heart  # compiled code takes a while to load
+        from afresh.engine import heart, opened  # compiled code takes a while to load
 
         super().__init__(scheduler, estimator, activity, senders)
-        self._does = heart
-        self._wheel, self._learner = scheduler, estimator
+        self._does, self._of_one = heart, opened
+        self._wheel, self.learner = scheduler, estimator
         self._without = Activity(width=1.0)  # where pages change each on their own
         self._line = np.zeros(DEEPEST, np.int64)
         self._bound: Heart | None = None
+        self._at = 0
         self._bound_to: tuple[object, ...] = ()
 
     @property
     def heart(self) -> "Heart":
         """What the compiled functions read and write; arrays that have grown since are found anew."""
-        columns, activity = self.columns, self.activity or self._without
-        self._learner.learn_from_restored()
-        parts = (
-            self._wheel.state,
-            self._learner.table,
-            self._learner.asking,
-            activity.found,
-            activity.wider,
-            columns.pages,
-            columns.heard,
-            columns.turn,
-            self.senders,
-        )
+        columns, activity, to, learner = self.columns, self.activity or self._without, self._bound_to, self.learner
+        learner.learn_from_restored()
         columns.control[SENDERS] = self.senders.known
-        if self._bound is None or any(a is not b for a, b in zip(parts, self._bound_to, strict=True)):
+        if not (
+            self._bound is not None
+            and self._wheel.state is to[0]
+            and learner.table is to[1]
+            and learner.asking is to[2]
+            and activity.found is to[3]
+            and activity.wider is to[4]
+            and columns.pages is to[5]
+            and columns.heard is to[6]
+            and columns.turn is to[7]
+            and self.senders is to[8]
+        ):
             from afresh.estimate.activity_online import slices_of
 
-            self._bound_to = parts
+            self._bound_to = (
+                *(self._wheel.state, learner.table, learner.asking, activity.found, activity.wider),
+                *(columns.pages, columns.heard, columns.turn, self.senders),
+            )
             columns.control[TOGETHER] = self.activity is not None
             self._bound = self._does.Heart(
                 core=self._wheel.state.core,
-                table=self._learner.table,
-                asking=self._learner.asking,
+                table=self.learner.table,
+                asking=self.learner.asking,
                 slices=slices_of(activity),
                 wider=activity.wider,
                 line=self._line,
@@ -302,15 +339,23 @@ class CompiledHeart(PlainHeart):
                 due=self.senders.due,
                 checked=self.senders.checked,
             )
+            self._written = self._of_one.written(self._bound)
+            self._at = self._written.ctypes.data
         return self._bound
+
+    @property
+    def at(self) -> int:
+        """The address by which the functions about one page (`opened`) find all that."""
+        _ = self.heart
+        return self._at
 
     def place(self, url: str, host: str) -> tuple[int, int]:
         """(branch, group of kin) of a page, for `Entries`."""
         branch = -1 if self.activity is None else self.activity.branches(branches_of(url, host))[-1]
-        return branch, self._learner.group_of(kin_of(url, host))
+        return branch, self.learner.group_of(kin_of(url, host))
 
     def enter_many(self, now: float, entries: Entries) -> Integers:
-        """Pages come in; their slots."""
+        """Pages come in, out of play until `settle_many`; their slots."""
         age = np.where(np.isnan(entries.current), math.inf, np.maximum(now - entries.current, 0.0))
         slots = self._wheel.enter_many(host=entries.host, now=now, age=age)
         self.columns.enter_many(
@@ -321,49 +366,75 @@ class CompiledHeart(PlainHeart):
             failures=entries.failures,
             flags=entries.flags,
         )
-        self._learner.add_many(
-            slots, now=now, group=entries.group, importance=entries.importance, learned=entries.learned
+        self.learner.add_many(
+            slots,
+            now=now,
+            group=entries.group,
+            importance=entries.importance,
+            learned=entries.learned,
+            times=entries.times,
+            popularity=entries.popularity,
         )
-        self._does.enter_all(self.heart, slots, now)
-        self._wheel.place_many(slots, now)
+        columns = self.columns
+        self._does.join_all(columns.pages, columns.turn, columns.control, slots)
         return slots
+
+    def believe_many(self, slots: Integers, now: float) -> None:
+        """Write what is believed of pages that are not in play."""
+        self._does.believe_all(self.heart, slots, now)
+
+    def settle_many(self, slots: Integers, now: float) -> None:
+        """Pages that came in are in play, but for those that are kept out of it."""
+        self._wheel.place_many(slots[(self.columns.pages["flags"][slots] & OUT_OF_PLAY) == 0], now)
+
+    def hear_many(self, slots: Integers, senders: Integers, pairs: Integers, times: Floats, now: float) -> None:
+        """Signals arrived, in this order; the schedule is told."""
+        self.columns.room_for_heard(len(slots))
+        self._does.hear_all(self.heart, slots, senders, pairs, times, now)
+        self._wheel.changed(0, now)
+
+    def ask_many(self, slots: Integers, counts: Floats, times: Floats, now: float) -> None:
+        """Requests arrived, in this order; the schedule is told."""
+        self._does.ask_all(self.heart, slots, counts, times, now)
+        self._wheel.changed(len(slots), now)
 
     def forget(self, slot: int) -> None:
         """A page goes."""
-        self._does.forget(self.heart, slot)
+        self._of_one.forget(self.at, slot)
 
     def hear(self, slot: int, sender: int, pair: int, time: float) -> None:
         """A signal arrived; `believe` or `heard` tells the schedule."""
         self.columns.room_for_heard(1)
-        self._does.hear(self.heart, slot, sender, pair, time)
+        self._of_one.hear(self.at, slot, sender, pair, time)
 
     def heard(self, slot: int, now: float) -> None:
         """Tell the schedule that signals of a page were heard."""
-        self._does.heard(self.heart, slot, now)
+        self._of_one.heard(self.at, slot, now)
 
     def believe(self, slot: int, now: float) -> None:
         """Tell the schedule what is believed of a page and its copy."""
-        self._does.believe(self.heart, slot, now)
+        self._of_one.believe(self.at, slot, now)
         self._wheel.changed(1, now)
 
-    def check(self, slot: int, started: float, now: float, *, learns: bool, changed: bool, found: bool) -> None:
-        """A crawl has confirmed or replaced the copy: learn from it, and let its age start again."""
-        self._does.check(self.heart, slot, started, now, learns, changed, found)
-
-    def look_round(self, slot: int, now: float, *, changed: bool) -> None:
-        """The schedule has the page back: pass on what was learned, to siblings if it had changed, and to others."""
-        self._does.look_round(self.heart, slot, now, changed)
+    def close(
+        self, slot: int, started: float, now: float, *, learns: bool, changed: bool, found: bool, gap: float
+    ) -> None:
+        """A crawl has confirmed or replaced the copy: learn from it, and the page is in play again."""
+        self._wheel.may_go_again(slot, now)
+        self._of_one.close(self.at, slot, started, now, learns, changed, found, gap)
+        if learns and self.activity is not None:
+            self.activity.learned += 1
 
     def fresh_probability(self, slot: int, now: float) -> float:
         """How likely the copy of a page is to be current; 0 where there is none."""
-        return float(self._does.fresh_probability(self.heart, slot, now))
+        return float(self._of_one.fresh_probability(self.at, slot, now))
 
-    def snapshot(self, slots: Sequence[int], now: float) -> Callable[[], Sequence[float]]:
+    def snapshot(self, slots: Integers, now: float) -> Callable[[], Floats]:
         """What says how likely these copies are to be current now, when it is called, in any thread.
 
         All that it reads is copied here, where nothing changes meanwhile.
         """
-        heart, numbers = self.heart, np.array(slots, np.int64)
+        heart, numbers = self.heart, slots
         table = heart.table
         copied = heart._replace(
             table=table._replace(
@@ -385,20 +456,35 @@ class CompiledHeart(PlainHeart):
             due=heart.due.copy(),
         )
 
-        def said() -> Sequence[float]:
+        def said() -> Floats:
             found = np.zeros(len(numbers))
             self._does.state_all(copied, np.arange(len(numbers)), now, found)
-            return cast(Sequence[float], found.tolist())
+            return found
+
+        return said
+
+    def rough(self, some: Integers, used: NDArray[np.bool_], now: float) -> Callable[[], Rough] | None:
+        """What says the same roughly of all pages in use: by the schedule's records, as they are while it runs.
+
+        A page that changes meanwhile counts as before or after that. The arrays stay, even if the tables grow.
+        """
+        pages, records = self.columns.pages, self._wheel.state.pages
+
+        def said() -> Rough:
+            each = np.zeros(len(some))
+            self._does.state_roughly(pages, records, some, now, each)
+            weight, fresh = self._does.sum_roughly(pages, records, used, now)
+            return Rough(weight, fresh, each)
 
         return said
 
     def count(self, slot: int) -> float:
         """Signals since the copy was current, as a number of good ones."""
-        return float(self._does.count_heard(self.heart, slot, False))
+        return float(self._of_one.count_heard(self.at, slot))
 
     def age(self, slot: int, now: float) -> float:
         """How old a copy is, in seconds as long as what happened in them makes them."""
-        return math.inf if self.current(slot) is None else float(self._does.age_of(self.heart, slot, now))
+        return math.inf if self.current(slot) is None else float(self._of_one.age_of(self.at, slot, now))
 
 
 def heart_for(

@@ -7,39 +7,27 @@
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import islice
 
-from afresh.checks import MAX_MOMENT, later, moment, number, require, require_kinds, require_text, whole
-from afresh.engine.arguments import check_crawl, check_page
+import numpy as np
+
+from afresh.checks import MAX_MOMENT, later, moment, number, require, require_kinds, require_text
+from afresh.engine.arguments import check_crawl
 from afresh.engine.columns import GONE, MOST_FAILURES, OUTDATED
-from afresh.engine.statements import Statements
-from afresh.estimate import Activity, Calibration, Estimator, Senders, branches_of, kin_of
+from afresh.engine.hearts import CompiledHeart
+from afresh.engine.members import Members
+from afresh.engine.names import Names
+from afresh.estimate import Activity, Calibration, Estimator, Senders
 from afresh.estimate.base import bounded
-from afresh.frontier import Hosts, Purses, Retries, SiteRules, Turns, host_failed
+from afresh.frontier import Hosts, Retries, SiteRules, Turns, host_failed
 from afresh.schedule import Explanation, Schedules
-from afresh.types import (
-    STORE_FULL,
-    Crawl,
-    Fetched,
-    Importance,
-    Order,
-    Outcome,
-    Page,
-    Request,
-    Signal,
-    Verdict,
-    Wait,
-)
+from afresh.types import Crawl, Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
-REST_AFTER_REMOVAL = 10.0  # seconds, of a host one of whose pages is removed while it is fetched
 MOST_SENT_AWAY = 100  # pages whose paths have spent their budget, in one go
-NO_LIMITS = (0.0, math.inf)
-UNKNOWN = "unknown"  # the sender of signals that were heard before a restart
 
 
-class Engine(Statements):
+class Engine(Members):
     """Decides which copy to refresh next, and learns from what comes of it.
 
     Invariants: every order ends in one `finish` or `release`, and what comes for an order that is no longer out (its
@@ -58,165 +46,24 @@ class Engine(Statements):
         importance: Mapping[str, Importance] | None = None,
         retries: Retries | None = None,
         rules: SiteRules | None = None,
+        names: Names | None = None,
     ) -> None:
         require(scheduler, "scheduler", ("next", "finish", "explain"), "Few(budget=2.0) of afresh.schedule")
         require(estimator, "estimator", ("beliefs", "crawled", "learned"), "Learner() of afresh.estimate")
-        super().__init__(scheduler=scheduler, estimator=estimator, activity=activity, senders=senders)
+        super().__init__(
+            scheduler=scheduler,
+            estimator=estimator,
+            activity=activity,
+            senders=senders,
+            names=names,
+            hosts=hosts,
+            importance=importance,
+            retries=retries,
+            rules=rules,
+        )
         self._now = -math.inf  # when it was last asked for an order
-        self.importance = importance or {}  # of the pages of a host, unless they have one of their own
-        self.rules = rules or SiteRules()  # what operators want of whole sites
-        self.hosts = hosts or Hosts()
-        self.retries = retries or Retries()  # of pages that could not be refreshed
         self.calibration = Calibration()  # of what is said about copies, checked by every crawl
-        self.purses = Purses()  # of paths that have a budget
         self.turns = Turns()  # of hosts
-        self._limits: dict[int, tuple[float, float]] = {}  # seconds between two crawls, at least and at most
-        self._out: dict[int, Order] = {}  # orders that are neither finished nor taken back
-        self._wanted: set[int] = set()  # pages that an operator wants now
-        self._without_room: set[int] = set()  # pages that are put off because the store was full
-
-    def add(
-        self,
-        page: Page,
-        now: float,
-        *,
-        current: float | None = None,
-        signals: int = 0,
-        failures: int = 0,
-        last: Crawl | None = None,
-        learned: bytes = b"",
-    ) -> None:
-        """Keep a page fresh from now on, going on from what was known of it; a page that is kept already stays.
-
-        `last` is its last crawl before the restart, if that failed: the page is not tried again before its time.
-        """
-        check_page(page)
-        now, signals, failures = moment("now", now), whole("signals", signals), whole("failures", failures)
-        current = None if current is None else moment("current", current)
-        require_kinds((last, (Crawl, type(None)), "last"), (learned, bytes, "learned"))
-        if page.url in self._slots:
-            return
-        host = self.hosts.number(page.host)
-        slot = self.scheduler.add(
-            request_rate=0.0,
-            change_rate=0.0,
-            host=host,
-            now=now,
-            age=float("inf") if current is None else max(now - current, 0.0),
-        )
-        self._slots[page.url] = slot
-        self._highest = max(self._highest, slot)
-        self._pages[slot] = page
-        flags, branches = 0, tuple[int, ...]()
-        if last is not None:
-            flags = OUTDATED * last.leaves_outdated | GONE * (last.outcome is Outcome.GONE)
-        if self.activity is not None:
-            if self.scheduler.budget > 0:
-                self.activity.follow(len(self._slots) / self.scheduler.budget)
-            branches = self.activity.branches(branches_of(page.url, page.host))
-        self.heart.enter(slot, host=host, branches=branches, current=current, failures=failures, flags=flags)
-        wanted = self.rules.applied(page)
-        self.estimator.add(
-            slot,
-            now=now,
-            importance=self._importance(wanted),
-            popularity=page.popularity,
-            learned=learned,
-            kin=kin_of(page.url, page.host),
-        )
-        if signals:  # nobody knows any more who said it
-            sender = self.senders.number(UNKNOWN)
-            self.heart.recall(slot, sender, self.senders.row(page.host, sender), signals)
-        self._limit(slot, wanted, now)
-        self.heart.believe(slot, now)
-        if last is not None:
-            self._note_room(slot, last.reason)
-            not_before = last.time + self.retries.put_off(last.outcome, failures, last.reason)
-            if not_before > now:
-                self.scheduler.put_off(slot, not_before, now)
-
-    def _note_room(self, slot: int, reason: str) -> None:
-        if reason == STORE_FULL:
-            self._without_room.add(slot)
-        else:
-            self._without_room.discard(slot)
-
-    @property
-    def without_room(self) -> bool:
-        """Whether any page is put off because there was no room for its content."""
-        return bool(self._without_room)
-
-    def room_again(self, now: float, most: int, *, first_copies: bool = True) -> bool:
-        """Bring pages back that were put off for want of room, `most` of them; False once there are no more.
-
-        Without `first_copies`, those that have no copy yet stay put off.
-        """
-        found = (slot for slot in self._without_room if first_copies or self.heart.current(slot) is not None)
-        some = list(islice(found, most))
-        for slot in some:
-            self._without_room.discard(slot)
-            if slot not in self._out:
-                self.scheduler.put_off(slot, now, now)
-        return len(some) == most
-
-    def remove(self, url: str) -> None:
-        """Forget a page."""
-        slot = self._slot(url)
-        del self._slots[url]
-        page, order = self._pages.pop(slot), self._out.pop(slot, None)
-        self._limits.pop(slot, None)
-        self._without_room.discard(slot)
-        self._wanted.discard(slot)
-        self.purses.forget(slot)
-        self.heart.forget(slot)
-        self.scheduler.remove(slot)
-        if order is not None:
-            # Its host is being asked, and will be free for the next page only when that is over.
-            self.scheduler.host_rests(self.hosts.number(page.host), order.time + REST_AFTER_REMOVAL)
-        self.estimator.remove(slot)
-
-    def tell(self, page: Page, now: float) -> None:
-        """The operator says something else of a page from now on."""
-        check_page(page)
-        slot, now, wanted = self._slot(page.url), moment("now", now), self.rules.applied(page)
-        self._pages[slot] = page
-        self.estimator.told(slot, importance=self._importance(wanted), popularity=page.popularity)
-        self._limit(slot, wanted, now)
-        self.heart.believe(slot, now)
-
-    def _importance(self, wanted: Page) -> Importance | None:
-        return self.importance.get(wanted.host) if wanted.importance is None else wanted.importance
-
-    def _limit(self, slot: int, wanted: Page, now: float) -> None:
-        """Tell the scheduler how often at least and at most, if that is anything new."""
-        limits = wanted.shortest or 0.0, wanted.longest or math.inf
-        if limits != self._limits.get(slot, NO_LIMITS):
-            self._limits[slot] = limits
-            self.scheduler.not_more_often_than(slot, limits[0], now)
-            self.scheduler.at_least_every(slot, limits[1], now)
-
-    def obey(self, rules: SiteRules, now: float) -> None:
-        """Other rules of sites hold from now on; `tell` says so of each page."""
-        self.rules = rules
-        for slot in self.purses.clear():
-            if slot not in self._out:
-                self.scheduler.put_off(slot, now, now)
-
-    def page(self, url: str) -> Page:
-        """A page with all that its operator and the rules of its site say of it."""
-        return self.rules.applied(self._pages[self._slot(url)])
-
-    def pages(self) -> list[Page]:
-        """All pages, as their operator speaks of them."""
-        return list(self._pages.values())
-
-    def pause(self, url: str) -> None:
-        """Keep a page out of play until `resume`."""
-        self.scheduler.pause(self._slot(url))
-
-    def resume(self, url: str, now: float) -> None:
-        """Bring a paused page back into play."""
-        self.scheduler.resume(self._slot(url), moment("now", now))
 
     def crawl_now(self, url: str, now: float) -> None:
         """Crawl a page before all others, as soon as the budget and its host allow it."""
@@ -230,7 +77,7 @@ class Engine(Statements):
         if not self.hear(evidence):
             return False
         heard = bounded("evidence.time", evidence.time)
-        slot, now = self._slots[evidence.url], heard if now is None else max(now, heard)
+        slot, now = self.names.slot(evidence.url), heard if now is None else max(now, heard)
         if isinstance(evidence, Signal):
             self.heart.heard(slot, now)
         else:
@@ -240,17 +87,55 @@ class Engine(Statements):
     def hear(self, evidence: Signal | Request) -> bool:
         """As `observe`, without telling the schedule: where much is heard at once, `believe` does that once a page."""
         require_kinds((evidence, (Signal, Request), "evidence"))
-        slot = self._slots.get(evidence.url)
-        if slot is None:
+        require_text(evidence.url, "evidence.url")
+        slot = self.names.slot(evidence.url)
+        if slot < 0:
             return False
         time = bounded("evidence.time", evidence.time)
         if isinstance(evidence, Signal):
             require_text(evidence.sender, "evidence.sender")
             sender = self.senders.number(evidence.sender)
-            self.heart.hear(slot, sender, self.senders.row(self._pages[slot].host, sender), time)
+            self.heart.hear(slot, sender, self.senders.row(self._host(slot), sender), time)
         else:
             self.estimator.requested(slot, number("count", evidence.count), time)
         return True
+
+    def observe_many(self, evidence: Iterable[Signal | Request], now: float) -> int:
+        """Take in many hints and requests, in their order, that are all heard now; how many are of pages of ours."""
+        now, every = moment("now", now), list(evidence)
+        if not isinstance(self.heart, CompiledHeart):
+            return sum(self.observe(each, now) for each in every)
+        slots = self.names.slots(self.names.marks([each.url for each in every]))
+        rows: dict[tuple[int, str], tuple[int, int]] = {}
+        signals: list[tuple[int, int, int, float]] = []
+        requests: list[tuple[int, float, float]] = []
+        host_of = self.heart.columns.pages["host"]
+        for each, slot in zip(every, slots.tolist(), strict=True):
+            if slot < 0:
+                continue
+            time = each.time if type(each.time) is float and -now <= each.time <= now else self._heard_at(each, now)
+            if isinstance(each, Signal):
+                key = int(host_of[slot]), each.sender
+                row = rows.get(key)
+                if row is None:
+                    require_text(each.sender, "evidence.sender")
+                    sender = self.senders.number(each.sender)
+                    row = rows[key] = sender, self.senders.row(self.hosts.name(key[0]), sender)
+                signals.append((slot, *row, time))
+            else:
+                requests.append((slot, number("count", each.count), time))
+        if signals:
+            whose, senders, pairs, moments = (np.array(column) for column in zip(*signals, strict=True))
+            self.heart.hear_many(whose, senders, pairs, moments, now)
+        if requests:
+            whose, counts, moments = (np.array(column) for column in zip(*requests, strict=True))
+            self.heart.ask_many(whose, counts, moments, now)
+        return len(signals) + len(requests)
+
+    @staticmethod
+    def _heard_at(each: Signal | Request, now: float) -> float:
+        require_kinds((each, (Signal, Request), "evidence"))
+        return min(bounded("evidence.time", each.time), now)
 
     def believe(self, url: str, now: float) -> None:
         """Tell the schedule what is believed of a page since something was heard of it."""
@@ -263,7 +148,7 @@ class Engine(Statements):
             pick = self.scheduler.next(now)
             if isinstance(pick, Wait):
                 return pick
-            page = self._pages[pick.slot]
+            page = self.names.page(pick.slot)
             if (until := self._may_go(page, pick.slot, now)) <= now:
                 break
             self.scheduler.give_back(pick.slot, until, now)
@@ -300,16 +185,9 @@ class Engine(Statements):
         del self._out[slot]
         crawl = self._recorded(order, fetched, verdict)
         outcome, changed = verdict.outcome, verdict.outcome is Outcome.CHANGED
-        failures = 0
-        if outcome.refreshed:
-            learns = crawl.elapsed is not None and outcome is not Outcome.NEW
-            if learns and crawl.fresh_probability is not None:
-                self.calibration.add(crawl.fresh_probability, not changed)
-            found = outcome is not Outcome.UNCHANGED
-            self.heart.check(slot, fetched.started, now, learns=learns, changed=changed, found=found)
-        else:
-            failures = self._failed(slot, crawl)
-        self._note_room(slot, verdict.reason)
+        failures = 0 if outcome.refreshed else self._failed(slot, crawl)
+        if self.without_room or verdict.reason:
+            self._note_room(slot, verdict.reason)
         put_off = self.retries.put_off(outcome, failures, verdict.reason)
         if outcome.refreshed or put_off:
             self._wanted.discard(slot)
@@ -324,18 +202,15 @@ class Engine(Statements):
             reason=verdict.reason,
         )
         self.turns.ended(order.host, now, opens=now + gap, refreshed=outcome.refreshed)
-        self.scheduler.finish(
-            slot,
-            now,
-            crawled=fetched.started if outcome.refreshed else None,
-            changed=changed,
-            gap=gap,
-            put_off=put_off,
-        )
-        if outcome.refreshed:
-            self.heart.look_round(slot, now, changed=changed)
-        else:
+        if not outcome.refreshed:
+            self.scheduler.finish(slot, now, crawled=None, changed=changed, gap=gap, put_off=put_off)
             self.heart.believe(slot, now)
+            return crawl
+        learns = crawl.elapsed is not None and outcome is not Outcome.NEW
+        if learns and crawl.fresh_probability is not None:
+            self.calibration.add(crawl.fresh_probability, not changed)
+        found = outcome is not Outcome.UNCHANGED
+        self.heart.close(slot, fetched.started, now, learns=learns, changed=changed, found=found, gap=gap)
         return crawl
 
     def _failed(self, slot: int, crawl: Crawl) -> int:
@@ -363,7 +238,7 @@ class Engine(Statements):
     def explain(self, url: str, now: float) -> Explanation:
         """Value, price, due time of a page, and what holds it back."""
         slot, now = self._slot(url), moment("now", now)
-        host = self._pages[slot].host
+        host = self._host(slot)
         turn = max(self.turns.seconds(host), self.hosts.rest(host).seconds)
         why, until = self.scheduler.explain(slot, now, turn), self.purses.moment(slot)
         if until is not None and until > now and slot not in self._wanted:
@@ -376,27 +251,35 @@ class Engine(Statements):
             return False
         return not self.retries.put_off(crawl.outcome, self.failures(crawl.url), crawl.reason)
 
+    def host_of(self, url: str) -> str:
+        """The host of a page."""
+        return self._host(self._slot(url))
+
+    def _host(self, slot: int) -> str:
+        return self.hosts.name(int(self.heart.columns.pages[slot]["host"]))
+
     def _recorded(self, order: Order, fetched: Fetched, verdict: Verdict) -> Crawl:
         """The record of a crawl, with what was known and believed before it."""
-        crawl, current = _record(order, fetched, verdict), self.heart.current(order.slot)
+        current = self.heart.current(order.slot)
         if current is None:
-            return crawl
-        return replace(
-            crawl,
-            elapsed=max(fetched.started - current, 0.0),
-            fresh_probability=self.heart.fresh_probability(order.slot, fetched.started),
-        )
+            return _record(order, fetched, verdict)
+        said = self.heart.fresh_probability(order.slot, fetched.started)
+        return _record(order, fetched, verdict, max(fetched.started - current, 0.0), said)
 
 
-def _record(order: Order, fetched: Fetched, verdict: Verdict) -> Crawl:
+def _record(
+    order: Order, fetched: Fetched, verdict: Verdict, elapsed: float | None = None, said: float | None = None
+) -> Crawl:
     return Crawl(
         url=order.url,
         time=fetched.started,
         outcome=verdict.outcome,
+        elapsed=elapsed,
         signals=order.signals,
         took=fetched.took,
         status=fetched.status,
         size=len(fetched.body),
         significance=verdict.significance,
         reason=verdict.reason,
+        fresh_probability=said,
     )

@@ -1,20 +1,25 @@
 """What the engine says of its pages and copies: what is believed, how fresh each copy is, and all of them together."""
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from afresh.checks import moment, whole
 from afresh.engine.columns import OUTDATED
-from afresh.engine.hearts import heart_for
+from afresh.engine.hearts import Rough, heart_for
+from afresh.engine.names import Names
 from afresh.errors import InputError
 from afresh.estimate import Activity, Estimator, Senders
 from afresh.schedule import Schedules
-from afresh.types import Beliefs, Page
+from afresh.types import Beliefs
 
-STATED = 20_000  # pages at most that tell of the whole collection
-PIECE = 1_000  # of them that are gathered in one go
+STATED = 20_000  # pages at most that are looked at closely
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
 _STRIDE = (math.sqrt(5.0) - 1.0) / 2.0  # of all slots, from one that is looked at in turn to the next
 
 
@@ -41,36 +46,48 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All that `Engine.survey` gathered at a moment: what it states of all copies is worked out elsewhere."""
+    """All that `Engine.survey` gathered at a moment: what it states of all copies is worked out elsewhere.
+
+    Of many pages, some are looked at closely. All are looked at roughly, by what the schedule takes to be true of them,
+    and what a close look says of those some corrects that.
+    """
 
     time: float
     pages: int
-    weights: Sequence[float]  # request rates of all pages,
-    copied: Sequence[float]  # and of those with a copy
-    fresh: Callable[[], Sequence[float]]  # how likely these are to be current
+    weights: Floats  # request rates of those that are looked at closely
+    fresh: Callable[[], Floats]  # and how likely their copies are to be current; 0 where there is none
+    rough: Callable[[], Rough] | None = None  # the same of all pages, roughly; None: all are looked at closely
 
     def carry_out(self) -> Stated | None:
         """The statement; None where there are no pages, or nobody wants any."""
-        total = math.fsum(self.weights)
+        total = float(self.weights.sum())
         if not total > 0.0:
             return None
-        fresh = math.fsum(weight * each for weight, each in zip(self.copied, self.fresh(), strict=True))
-        return Stated(fresh / total, self.time, self.pages, min(self.weights) < max(self.weights))
+        fresh = self.fresh()
+        share = float(self.weights @ fresh) / total
+        if self.rough is not None and (rough := self.rough()).weight > 0.0:
+            closer = float(self.weights @ (fresh - rough.some)) / total
+            share = min(max(rough.fresh / rough.weight + closer, 0.0), 1.0)
+        return Stated(share, self.time, self.pages, bool(self.weights.min() < self.weights.max()))
 
 
 class Statements:
     """Pages by their URLs, and what can be said of each and of all: nothing here changes what is known."""
 
     def __init__(
-        self, *, scheduler: Schedules, estimator: Estimator, activity: Activity | None, senders: Senders | None
+        self,
+        *,
+        scheduler: Schedules,
+        estimator: Estimator,
+        activity: Activity | None,
+        senders: Senders | None,
+        names: Names | None,
     ) -> None:
         self.scheduler = scheduler
         self.estimator = estimator
         self.heart = heart_for(scheduler, estimator, activity, senders)
-        self._slots: dict[str, int] = {}
-        self._pages: dict[int, Page] = {}
+        self.names = Names() if names is None else names
         self._hand = 0  # the slot that was surveyed last
-        self._highest = 0  # slot
 
     @property
     def activity(self) -> Activity | None:
@@ -91,14 +108,14 @@ class Statements:
         self.heart.senders = senders
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return len(self.names)
 
     def __contains__(self, url: str) -> bool:
-        return url in self._slots
+        return self.names.slot(url) >= 0
 
     def _slot(self, url: str) -> int:
-        slot = self._slots.get(url) if isinstance(url, str) else None
-        if slot is None:
+        slot = self.names.slot(url) if isinstance(url, str) else -1
+        if slot < 0:
             hint = "Add it first: engine.add(Page(url, host), now)."
             raise InputError(f"{str(url)[:200]!r} is not a page of this engine.", hint=hint)
         return slot
@@ -128,33 +145,17 @@ class Statements:
         )
 
     def survey(self, now: float, most: int = STATED) -> Survey:
-        """What is needed to state how fresh all copies are now; of more than `most` pages, that many from all sites."""
-        gathering = self.gather_survey(now, most)
-        while True:
-            try:
-                next(gathering)
-            except StopIteration as done:
-                return cast(Survey, done.value)
+        """What is needed to state how fresh all copies are now; of more than `most` pages, so many are looked at
+        closely, from all sites.
 
-    def gather_survey(self, now: float, most: int = STATED) -> Generator[None, None, Survey]:
-        """`survey`, in pieces of a few milliseconds, so that others have a turn in between.
-
-        The caller computes what it states, in any thread: it shares nothing with the engine.
+        The caller works out what it states, in any thread.
         """
         now, most = moment("now", now), whole("most", most)
-        slots = self._in_turn(most) if len(self._pages) > most else list(self._pages)
-        weights: list[float] = []
-        copied: list[tuple[int, float]] = []  # slot, weight
-        for nth, slot in enumerate(slots, start=1):
-            if slot in self._pages:
-                weights.append(float(self.heart.columns.pages[slot]["request_rate"]))
-                if self.heart.current(slot) is not None and not self.heart.has(slot, OUTDATED):
-                    copied.append((slot, weights[-1]))
-            if nth % PIECE == 0:
-                yield
-        copied = [each for each in copied if each[0] in self._pages]
-        fresh = self.heart.snapshot([each[0] for each in copied], now)
-        return Survey(now, len(self._pages), weights, [each[1] for each in copied], fresh)
+        all_of_them = len(self) <= most
+        slots = self.names.in_use() if all_of_them else self._in_turn(most)
+        rough = None if all_of_them else self.heart.rough(slots, self.names.used, now)
+        weights = self.heart.columns.pages["request_rate"][slots].astype(np.float64)
+        return Survey(now, len(self), weights, self.heart.snapshot(slots, now), rough)
 
     def is_outdated(self, url: str) -> bool:
         """Whether the copy of a page is known to differ from it: there was no room for the new one."""
@@ -177,16 +178,14 @@ class Statements:
         """What the estimator remembers of a page, for `add` after a restart."""
         return self.estimator.learned(self._slot(url))
 
-    def _in_turn(self, most: int) -> list[int]:
+    def _in_turn(self, most: int) -> Integers:
         """The next slots in use; in strides, so that any number of them in a row are of all sites alike."""
-        count, hand, found = self._highest + 1, self._hand, []
-        stride = max(1, int(count * _STRIDE))
-        while math.gcd(stride, count) > 1:
+        used = self.names.used
+        stride = max(1, int(len(used) * _STRIDE))
+        while math.gcd(stride, len(used)) > 1:
             stride += 1
-        for _ in range(min(most, len(self._pages))):
-            hand = (hand + stride) % count
-            while hand not in self._pages:
-                hand = (hand + stride) % count
-            found.append(hand)
-        self._hand = hand
-        return found
+        looks = min(len(used), 2 * most * len(used) // max(len(self), 1))
+        places = (self._hand + stride * np.arange(1, looks + 1)) % len(used)
+        found = np.flatnonzero(used[places])[:most]
+        self._hand = int(places[found[-1]]) if len(found) else 0
+        return places[found]

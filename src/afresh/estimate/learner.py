@@ -1,5 +1,6 @@
 """The estimator that the live engine uses: `online` behind the small interface of `base`."""
 
+from collections.abc import Sequence
 from math import inf
 
 import numpy as np
@@ -33,6 +34,8 @@ MAX_WATCHED = 1e15  # seconds that a page was watched: no moment is later, whate
 MIN_MEMORY = 1e-6  # typical intervals
 MAX_SLOT = 1_000_000_000
 MAX_KEPT = 1e30  # of any number in what is kept of a page
+SWEEPS = 5  # turns over all pages, after many were read back; fewer over more than some,
+SWEPT = 2_000_000  # since crawls go on with that: a glance takes about a microsecond
 _MARK = BY_LEARNER
 _OLD_BYTES = 64  # of a page, before signals faded
 
@@ -87,17 +90,12 @@ class Learner:
         slot, now = whole("slot", slot, most=MAX_SLOT), moment("now", now)
         require_kinds((learned, bytes, "learned"))
         self._make_room(slot)
-        record = np.zeros(1, PAGE)
-        record["since"] = now
-        kept = learned.removeprefix(_MARK)
-        if len(kept) in (_OLD_BYTES, PAGE.itemsize) and learned.startswith(_MARK):
-            restored = np.frombuffer(kept.ljust(PAGE.itemsize, b"\0"), PAGE).copy()
-            if len(kept) == _OLD_BYTES:
-                # Signals did not fade then: the count is used as a rate since the page was first watched.
-                restored["heard_at"] = max(now - float(restored["since"][0]), 0.0)
-            if _make_sense(restored)[0]:
-                record = restored
-                self._restored += 1
+        record = _read_one(learned, now)
+        if record is not None and _make_sense(record)[0]:
+            self._restored += 1
+        else:
+            record = np.zeros(1, PAGE)
+            record["since"] = now
         record["group"] = self._group(kin)
         self.table.pages[slot] = record[0]
         self._pages += not self._live[slot]
@@ -114,10 +112,13 @@ class Learner:
         group: NDArray[np.int64],
         importance: NDArray[np.float64] | None = None,
         learned: NDArray[np.void] | None = None,
+        times: NDArray[np.int64] | None = None,
+        popularity: NDArray[np.float64] | None = None,
     ) -> None:
         """Start to learn about many pages; `group` is that of their kin (`group_of`), `importance` what operators say.
 
-        `learned` holds a record of each (`PAGE`), one of zeros where nothing was learned.
+        `learned` holds a record of each (`read_back`), one of zeros where nothing was learned. `times`: 1 where the
+        importance multiplies what is learned. `popularity` is that of reports, NaN where there is none.
         """
         now = moment("now", now)
         self._make_room(int(slots.max(initial=-1)))
@@ -134,6 +135,10 @@ class Learner:
         self.asking.wanted[slots] = nothing_said(len(slots))
         if importance is not None:
             self.asking.wanted["importance"][slots] = importance
+        if times is not None:
+            self.asking.wanted["times"][slots] = times
+        if popularity is not None:
+            self.asking.wanted["popularity"][slots] = np.where(np.isnan(popularity), 1.0, popularity)
         asked = records["since"] + records["asked"]
         since = np.minimum(records["since"], self.asking.counted_since[0])
         requests = records["requests"] * np.exp(-np.maximum(now - asked, 0.0) / self._memory.slow)
@@ -143,6 +148,20 @@ class Learner:
         lacking = np.bincount(popular, lacked)
         for each in np.flatnonzero(pages).tolist():
             self._popularity.add_many(each, now, pages[each], asked_for[each], lacking[each])
+
+    def read_back(self, kept: Sequence[bytes], now: float) -> NDArray[np.void]:
+        """Records of what was `learned` of pages, for `add_many`; zeros where nothing was, or it cannot be read."""
+        whole = len(_MARK) + PAGE.itemsize
+        if kept and all(len(each) == whole for each in kept):
+            table = np.frombuffer(b"".join(kept), np.uint8).reshape(-1, whole)
+            records = np.ascontiguousarray(table[:, len(_MARK) :]).reshape(-1).view(PAGE)
+            if (table[:, : len(_MARK)] == np.frombuffer(_MARK, np.uint8)).all():
+                return records
+        records = np.zeros(len(kept), PAGE)
+        for nth, each in enumerate(kept):
+            if each and (record := _read_one(each, now)) is not None:
+                records[nth] = record[0]
+        return records
 
     def group_of(self, kin: tuple[str, ...]) -> int:
         """The number of the narrowest group of these names, for `add_many`."""
@@ -296,7 +315,19 @@ class Learner:
         """Priors are not kept on disk: they follow from the pages, and are learned again when many were read back."""
         if self._restored * 8 >= max(self._pages, 1):
             self._restored = 0
-            sweep(self.table, 5)
+            sweep(self.table, max(1, min(SWEEPS, SWEPT // max(self._pages, 1))))
+
+
+def _read_one(learned: bytes, now: float) -> NDArray[np.void] | None:
+    """The record that was kept of a page; None where there is none."""
+    kept = learned.removeprefix(_MARK)
+    if len(kept) not in (_OLD_BYTES, PAGE.itemsize) or not learned.startswith(_MARK):
+        return None
+    record = np.frombuffer(kept.ljust(PAGE.itemsize, b"\0"), PAGE).copy()
+    if len(kept) == _OLD_BYTES:
+        # Signals did not fade then: the count is used as a rate since the page was first watched.
+        record["heard_at"] = max(now - float(record["since"][0]), 0.0)
+    return record
 
 
 def _make_sense(records: NDArray[np.void]) -> NDArray[np.bool_]:

@@ -50,13 +50,22 @@ class Hosts:
     def __init__(self, politeness: Politeness | None = None) -> None:
         self.politeness = politeness or Politeness()
         self._numbers: dict[str, int] = {}
+        self._names: list[str] = []
         self._states: dict[str, HostState] = {}
         self._delays: dict[str, float] = {}
         self._rests: dict[str, Rest] = {}  # of each, the average over its last answers: some take longer than others
 
     def number(self, host: str) -> int:
         """The host's number, the same for the same name."""
-        return self._numbers.setdefault(host, len(self._numbers))
+        number = self._numbers.get(host)
+        if number is None:
+            number = self._numbers[host] = len(self._names)
+            self._names.append(host)
+        return number
+
+    def name(self, number: int) -> str:
+        """The name of the host that has a number."""
+        return self._names[number]
 
     def state(self, host: str) -> HostState:
         """What is remembered of a host."""

@@ -223,7 +223,9 @@ def replay_learned(
     machine = CompiledHeart(scheduler, learner, activity, senders)
     machine.columns.control[CERTAIN] = certain
     machine.columns.control[ALIKE] = heard.sender is None or policy != "greedy-ncis"
-    machine.enter_many(history.start, _entries(history, machine, weight))
+    slots = machine.enter_many(history.start, _entries(history, machine, weight))
+    machine.believe_many(slots, history.start)
+    machine.settle_many(slots, history.start)
     _wait_for_birth(scheduler, later)
     machine.columns.pages["current"][later] = math.nan
     setting = setting._replace(signal_pair=_pairs(history, heard, machine.senders))

@@ -15,7 +15,7 @@ Others read meanwhile, and hand over what they want and know through the inbox. 
 
 from typing import TYPE_CHECKING
 
-from afresh.store.base import Entry, Failing, PageState, Record, Space, Store, Totals
+from afresh.store.base import Entry, Failing, PageColumns, PageState, Record, Space, Store, Totals
 from afresh.store.memory import Memory
 from afresh.store.sqlite import Sqlite
 from afresh.store.understood import understood
@@ -27,6 +27,7 @@ __all__ = [
     "Entry",
     "Failing",
     "Memory",
+    "PageColumns",
     "PageState",
     "Record",
     "SeenOnDisk",

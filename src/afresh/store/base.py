@@ -1,6 +1,6 @@
 """What the runners and the faces ask of a store."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
@@ -37,6 +37,28 @@ class PageState:
     learned: bytes = b""  # the estimator's own memory of the page, opaque to the store
     noise: str = ""  # what is known of the spots of the page that differ at nearly every fetch; opaque too
     urgent: bool = False  # somebody asked for it to be crawled before all others
+
+
+@dataclass(frozen=True, slots=True)
+class PageColumns:
+    """Many pages, a column each: what a runner needs to know of them when it starts."""
+
+    numbers: Sequence[int]
+    urls: Sequence[str]
+    hosts: Sequence[str]
+    checked: Sequence[float | None]
+    crawls: Sequence[int]
+    failures: Sequence[int]
+    signals: Sequence[int]
+    learned: Sequence[bytes]
+    importance: Sequence[float | None]  # requests a second, as the operator says, or
+    times: Sequence[float | None]  # times what is learned
+    popularity: Sequence[float | None]
+    # Those of which the operator says more than that, by their place here.
+    special: Mapping[int, PageState]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +190,15 @@ class Store(Protocol):
         The first number is 1. Pages that are added meanwhile come at the end; no lock is held between
         two of them, so the consumer may be slow.
         """
+
+    def columns(self, *, after: int = 0, limit: int = 10_000) -> PageColumns:
+        """The next pages behind number `after`, in the order in which they were added; none: there are no more."""
+
+    def numbers(self, urls: Sequence[str]) -> list[int]:
+        """The numbers of pages; 0 where one is not kept."""
+
+    def state_numbered(self, number: int) -> PageState | None:
+        """The page with a number, or None if there is none."""
 
     def states_of_host(self, host: str) -> Iterator[PageState]:
         """Every page of a host, in the order in which they were added; no lock is held between two of them."""

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import itemgetter
@@ -17,6 +17,7 @@ from afresh.store.base import (
     MAX_ALIKE,
     Entry,
     Failing,
+    PageColumns,
     PageState,
     Record,
     Space,
@@ -48,6 +49,7 @@ class Memory:
         self.keep_crawls = keep_crawls
         self._pages: dict[str, _Kept] = {}
         self._urls: list[str | None] = []  # the page with number n is at n − 1; None: it was removed
+        self._numbers: dict[str, int] = {}
         self._hosts: dict[str, HostState] = {}
         self._named: dict[str, str] = {}
         self._totals = Totals()
@@ -87,6 +89,7 @@ class Memory:
                 elif kept is None:
                     self._pages[page.url] = _Kept(PageState(page), deque(maxlen=self.keep_crawls))
                     self._urls.append(page.url)
+                    self._numbers[page.url] = len(self._urls)
                     new += 1
         return new
 
@@ -133,7 +136,7 @@ class Memory:
     def _remove_one(self, url: str) -> None:
         kept = self._pages.pop(url, None)
         if kept is not None:
-            self._urls[self._urls.index(url)] = None
+            self._urls[self._numbers.pop(url) - 1] = None
             size = self._totals.body_bytes - (len(kept.copy.body) if kept.copy else 0)
             copies = self._totals.copies - (kept.copy is not None)
             self._totals = replace(self._totals, copies=copies, body_bytes=size, stored_bytes=size)
@@ -204,6 +207,38 @@ class Memory:
             url = self._urls[number - 1]
             if url is not None:
                 yield number, self._pages[url].state
+
+    def columns(self, *, after: int = 0, limit: int = 10_000) -> PageColumns:
+        """The next pages behind number `after`, in columns."""
+        found = list(islice(self.states(after=after), max(limit, 0)))
+        states = [state for _, state in found]
+        said = [state.page.importance for state in states]
+        return PageColumns(
+            numbers=[number for number, _ in found],
+            urls=[state.page.url for state in states],
+            hosts=[state.page.host for state in states],
+            checked=[state.checked for state in states],
+            crawls=[state.crawls for state in states],
+            failures=[state.failures for state in states],
+            signals=[state.signals for state in states],
+            learned=[state.learned for state in states],
+            importance=[None if each is None or each.times else each.value for each in said],
+            times=[each.value if each is not None and each.times else None for each in said],
+            popularity=[state.page.popularity for state in states],
+            special={nth: state for nth, state in enumerate(states) if _is_special(state)},
+        )
+
+    def numbers(self, urls: Sequence[str]) -> list[int]:
+        """The numbers of pages; 0 where one is not kept."""
+        self._require_open()
+        with self._lock:
+            return [self._numbers.get(url, 0) for url in urls]
+
+    def state_numbered(self, number: int) -> PageState | None:
+        """The page with a number, or None if there is none."""
+        self._require_open()
+        url = self._urls[number - 1] if 0 < number <= len(self._urls) else None
+        return None if url is None else self._pages[url].state
 
     def states_of_host(self, host: str) -> Iterator[PageState]:
         """Every page of a host, in the order in which they were added."""
@@ -310,6 +345,11 @@ class Memory:
     def close(self) -> None:
         """Let go of everything. A second call does nothing."""
         self._closed = True
+
+
+def _is_special(state: PageState) -> bool:
+    page = state.page
+    return bool(page.shortest is not None or page.longest is not None or page.hours or page.paused or state.urgent)
 
 
 def _shorten_run(crawls: deque[tuple[int, Crawl]], new: Crawl) -> None:

@@ -1,8 +1,10 @@
 """The nouns as rows of the SQLite schema, and back; every SQL statement that names their columns."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any
 
-from afresh.store.base import Failing, PageState, Record, Totals
+from afresh.store.base import Failing, PageColumns, PageState, Record, Totals
 from afresh.store.body import Packed, signed, unsigned
 from afresh.types import Beliefs, Copy, Crawl, HostState, Importance, Outcome, Page, Validators
 
@@ -23,6 +25,12 @@ STATE_COLUMNS = f"""number, url, host, added, depth, {WISHES},
 STATES_AFTER = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? ORDER BY number LIMIT ?"  # noqa: S608
 STATES_UNDER = f"SELECT {STATE_COLUMNS} FROM pages WHERE url >= ? AND url < ? ORDER BY url LIMIT ?"  # noqa: S608
 STATES_OF_HOST = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? AND host = ? ORDER BY number LIMIT ?"  # noqa: S608
+STATE_NUMBERED = f"SELECT {STATE_COLUMNS} FROM pages WHERE number = ?"  # noqa: S608
+NUMBER_OF = "SELECT number FROM pages WHERE url = ?"
+COLUMNS_AFTER = """SELECT number, url, host, checked, crawls, failures, signals, learned,
+  importance, importance_factor, popularity,
+  shortest IS NOT NULL OR longest IS NOT NULL OR hours <> '' OR paused OR urgent
+  FROM pages WHERE number > ? ORDER BY number LIMIT ?"""
 STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE url = ?"  # noqa: S608
 
 FIND_PAGE = "SELECT number, written, fetched IS NOT NULL, body_bytes, stored_bytes FROM pages WHERE url = ?"
@@ -167,6 +175,24 @@ def state_from(row: Row) -> tuple[int, PageState]:
     validators = validators_from(*marks)
     counts = signals, crawls, changes, failures
     return number, PageState(page, beliefs, validators, fetched, checked, *counts, learned, noise, bool(urgent))
+
+
+def columns_from(rows: Sequence[Row], special: Callable[[int], PageState]) -> PageColumns:
+    """Pages in columns, from rows of `COLUMNS_AFTER`; `special` gives the state of one with a number."""
+    if not rows:
+        return PageColumns(*((),) * 11, {})
+    columns: list[Any] = list(zip(*rows, strict=True))
+    for counts in columns[4:7]:
+        if min(counts) < 0:
+            raise ValueError("a page that cannot be")
+    for wishes in columns[8:11]:
+        if any(each is not None and not 0 <= each < HIGHEST_RATE for each in wishes):
+            raise ValueError("a wish that cannot be")
+    if None in columns[1] or None in columns[2]:
+        raise ValueError("a page that cannot be")
+    marked = {nth: special(columns[0][nth]) for nth, more in enumerate(columns[11]) if more}
+    names = [each.name for each in fields(PageColumns)][:11]
+    return PageColumns(**dict(zip(names, columns, strict=False)), special=marked)
 
 
 def validators_row(validators: Validators) -> Row:

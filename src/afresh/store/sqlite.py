@@ -15,7 +15,7 @@ import zstandard
 
 from afresh.errors import StoreError
 from afresh.store import inbox, rows
-from afresh.store.base import INBOX_BYTES, MAX_ALIKE, Entry, Failing, PageState, Record, Space, Totals
+from afresh.store.base import INBOX_BYTES, MAX_ALIKE, Entry, Failing, PageColumns, PageState, Record, Space, Totals
 from afresh.store.body import LEVEL, Packed, pack, unpack
 from afresh.store.faults import damaged, damaged_body, transaction, translated
 from afresh.store.files import Claim, ensure
@@ -291,6 +291,27 @@ class Sqlite:
         while found := self._read(rows.STATES_AFTER, (after, CHUNK)):
             yield from self._made(rows.state_from, found)
             after = found[-1][0]
+
+    def columns(self, *, after: int = 0, limit: int = 10_000) -> PageColumns:
+        """The next pages behind number `after`, in columns."""
+        found = self._read(rows.COLUMNS_AFTER, (after, max(limit, 0)))
+
+        def special(number: int) -> PageState:
+            return rows.state_from(self._read(rows.STATE_NUMBERED, (number,))[0])[1]
+
+        return self._made(lambda _: rows.columns_from(found, special), [()])[0]
+
+    def numbers(self, urls: Sequence[str]) -> list[int]:
+        """The numbers of pages; 0 where one is not kept."""
+        with self._read_lock, translated(self.path):
+            execute = self._reader.execute
+            found = [execute(rows.NUMBER_OF, (url,)).fetchone() for url in urls]
+        return [0 if row is None else int(row[0]) for row in found]
+
+    def state_numbered(self, number: int) -> PageState | None:
+        """The page with a number, or None if there is none."""
+        found = self._read(rows.STATE_NUMBERED, (number,))
+        return self._made(rows.state_from, found)[0][1] if found else None
 
     def states_of_host(self, host: str) -> Iterator[PageState]:
         """Every page of a host, in the order in which they were added."""

@@ -49,6 +49,15 @@ class Machine:
 
     def __init__(self) -> None:
         self.state: State = new_state()
+        self._core_of: State | None = None
+        self._core = 0
+
+    @property
+    def core(self) -> int:
+        """What compiled functions want: `State.core`, which takes a while to find."""
+        if self.state is not self._core_of:
+            self._core_of, self._core = self.state, self.state.core
+        return self._core
 
     def _make_room(self, pages: int, now: float) -> None:
         """Make sure that this many more pages fit."""

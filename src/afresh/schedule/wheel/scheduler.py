@@ -26,7 +26,7 @@ from afresh.schedule.wheel.hosts import touch_host
 from afresh.schedule.wheel.machine import Machine, Slots
 from afresh.schedule.wheel.policies import THRESHOLD, policy_numbers
 from afresh.schedule.wheel.saved import read_state, write_state
-from afresh.schedule.wheel.table import FREE, SPECIAL, URGENT
+from afresh.schedule.wheel.table import FREE, PAUSED, SPECIAL, URGENT
 from afresh.schedule.wheel.ticks import next_chance, run_thresholds, run_ticks
 from afresh.schedule.wheel.worth import value_of
 from afresh.types import Wait
@@ -172,7 +172,8 @@ class Scheduler(Machine):
         return slots
 
     def place_many(self, slots: Slots, now: float) -> None:
-        """Put new pages where they belong; the price is found anew if they are many."""
+        """Put new pages where they belong; the price is found anew if they are many. Those in play stay there."""
+        slots = slots[self.state.pages["place"][slots] == PAUSED]
         if len(slots) > (len(self) - len(slots)) // 2 and not self.state.control[0]["exact"]:
             self._solve_price(now, slots)
             self.state.control[0]["changes"] = 0
@@ -319,19 +320,15 @@ class Scheduler(Machine):
         free = control["policy"] == THRESHOLD
         if not free and (wait := self._pace.wait(now)):
             return wait
-        slot = int(turn.take(self.state.core, now)) if len(self) else -1
+        slot, value, cost = turn.order(self.core, now) if len(self) else (-1, 0.0, 0.0)
         if slot < 0:
-            until, reason = next_chance(self.state.core, now)
+            until, reason = next_chance(self.core, now)
             return Wait(float(until), ("no pages", "hosts", "nothing to gain")[reason])
-        cost, value = float(self.state.pages[slot]["cost"]), float(value_of(self.state.core, slot, now))
         if not free:
             self._pace.take(now, cost)
         self._tick = max(self._tick, now + cost / self.budget if self.budget > 0 else now)
         if control["lease"] > 0:
             self._room_for_lease()
-            turn.lease_out(self.state.core, slot, now)
-        else:
-            turn.crawl(self.state.core, slot, now)
         return Pick(slot, value, float(control["price"]))
 
     def next_many(self, now: float, count: int) -> Slots:
@@ -368,6 +365,12 @@ class Scheduler(Machine):
         if crawled is None and put_off > 0:
             self.state.pages[slot]["marks"] &= ~URGENT & 255  # it was tried
         turn.hand_in(self.state.core, slot, now, math.nan if crawled is None else crawled, gap)
+
+    def may_go_again(self, slot: int, now: float) -> None:
+        """Nothing puts the page off any longer; who calls `turn.hand_in` for it calls this before."""
+        self._begin(now)
+        if self.state.pages["marks"][slot] & SPECIAL:
+            self._extra(slot)["not_before"] = now
 
     def give_back(self, slot: int, until: float, now: float) -> None:
         """The page that `next` has just handed out is not crawled before `until`: the budget's token is back."""

@@ -28,7 +28,17 @@ from afresh.schedule.wheel.place import (
 from afresh.schedule.wheel.policies import LDS, THRESHOLD, seen
 from afresh.schedule.wheel.price import steer
 from afresh.schedule.wheel.table import EPOCH_SHIFT, LEASED, PAUSED, READY, SHELVES, TO_PAUSE, URGENT, WHEEL
-from afresh.schedule.wheel.worth import about, alike, longest_of, may_go_at, price_of, set_rate, set_threshold, worth
+from afresh.schedule.wheel.worth import (
+    about,
+    alike,
+    longest_of,
+    may_go_at,
+    price_of,
+    set_rate,
+    set_threshold,
+    value_of,
+    worth,
+)
 from afresh.value.compiled import compiled
 from afresh.value.predictive import silent_time
 
@@ -375,6 +385,23 @@ def lease_out(core: int, slot: int, now: float) -> None:
     lease_at(core, control.leases_last % size).slot = slot
     lease_at(core, control.leases_last % size).end = page.due
     control.leases_last += 1
+
+
+@compiled
+def order(core: int, now: float) -> tuple[int, float, float]:
+    """(slot, value, cost) of the page to crawl now, which is handed out, or crawled at once if there are no leases.
+
+    There must be room for a lease; a slot of −1: no page may go or has anything to gain.
+    """
+    slot = take(core, now)
+    if slot < 0:
+        return -1, 0.0, 0.0
+    value, cost = value_of(core, slot, now), float(page_at(core, slot).cost)
+    if control_at(core).lease > 0.0:
+        lease_out(core, slot, now)
+    else:
+        crawl(core, slot, now)
+    return slot, value, cost
 
 
 @compiled
