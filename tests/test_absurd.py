@@ -15,7 +15,6 @@ from afresh.schedule import Few, Greedy, Pick, Plain, Scheduler
 from afresh.types import Importance, Order
 from afresh.value import (
     budget_for,
-    combined_freshness,
     crawl_interval,
     crawl_rate,
     crawl_value,
@@ -346,11 +345,6 @@ def value_calls() -> dict[str, Act]:
     calls["refresh_probabilities weight"] = lambda v: refresh_probabilities([v, 1.0], [0.1, 0.2])
     calls["refresh_probabilities change"] = lambda v: refresh_probabilities([1.0, 1.0], [v, 0.2])
     calls["refresh_probabilities budget"] = lambda v: refresh_probabilities([1.0, 1.0], [0.1, 0.2], v)
-    signals = {"elapsed": 1.0, "signals": [1.0], "change_rate": 0.1, "recall": [0.5], "false_rate": [0.1]}
-    for name, usual in signals.items():
-        calls[f"combined_freshness {name}"] = lambda v, n=name, u=usual: combined_freshness(
-            **{**signals, n: [v] if isinstance(u, list) else v}
-        )
     return calls
 
 

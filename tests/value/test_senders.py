@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afresh.value import combined_crawl_value, combined_freshness, combined_staleness, crawl_value, freshness
+from afresh.value import crawl_value, freshness
+from combined import combined_crawl_value, combined_freshness, combined_staleness
 
 rates = st.floats(-1, 1).map(lambda power: 10.0**power)
 

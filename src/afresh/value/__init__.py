@@ -16,15 +16,11 @@ from afresh.value.interval import crawl_interval, crawl_rate, fresh_share, fresh
 from afresh.value.optimum import Optimum, optimum
 from afresh.value.plan import Plan, budget_for, plan
 from afresh.value.probabilities import expected_freshness, refresh_probabilities
-from afresh.value.senders import combined_crawl_value, combined_freshness, combined_staleness
 
 __all__ = [
     "Optimum",
     "Plan",
     "budget_for",
-    "combined_crawl_value",
-    "combined_freshness",
-    "combined_staleness",
     "crawl_interval",
     "crawl_rate",
     "crawl_value",
