@@ -180,6 +180,7 @@ def replay_learned(
 ) -> tuple[Field, float]:
     """Run one of our policies over a history; `known` are the rates that it knows, None: it learns them.
 
+    Who learns makes the picks of a live `Engine` that was given all pages and the names of all senders at the start.
     What it learns of the senders of signals, where they have any, goes to `senders`. `certain`: the mean rate is
     used as if it were known exactly. The page that each tick went to is left in `picks`, −1: none, as
     far as there is room; the first tick is one step after the start.
