@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from afresh.estimate import Senders, fit_change
 from afresh.estimate.senders import FIRST_SENDER, MOST_PAIRS, MOST_SENDERS, NOT_EARLY, OCTAVES
-from afresh.lab.hearing import DAY, ROUND, share_fresh, two_senders
+from afresh.lab.trials import DAY, ROUND, share_fresh, two_senders
 from afresh.sim.history import Heard
 from afresh.sim.learned import replay_learned
 

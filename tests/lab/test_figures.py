@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from afresh.lab import EXPERIMENTS, Result, experiment, run
-from afresh.lab.bandwidth_steps import over_last_crawls
-from afresh.lab.heavy_tails import heavy_tailed_world
-from afresh.lab.learning import learn_trial
 from afresh.lab.run import row_of
+from afresh.lab.trials import heavy_tailed_world, learn, over_last_crawls
 from afresh.sim.simulate import simulate
 from afresh.sim.world import paper_world
 
@@ -166,7 +164,7 @@ def test_all_published_figures_are_there() -> None:
 
 
 def test_learning_comes_close_to_knowing_and_exploring_pays() -> None:
-    trials = [learn_trial(200, seed, (3.0, 10.0, 30.0)) for seed in range(3)]
+    trials = [learn(200, seed, (3.0, 10.0, 30.0)) for seed in range(3)]
     share = {name: float(np.mean([trial[name].accuracy for trial in trials])) for name in trials[0]}
     for length, at_least in ((3, 0.93), (10, 0.95), (30, 0.965)):
         assert share[f"learns, with signals, {length} crawls"] > at_least
