@@ -1,13 +1,13 @@
 """A replay is the live engine over a recorded history: same picks at every tick, and the same said of the copies."""
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from afresh.engine import Engine
-from afresh.engine.hearts import CompiledHeart, Entries
+from afresh.engine import Arrivals, Engine
 from afresh.estimate import Activity, Learner
 from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.senders import ALL, FIRST_OCTAVE, FIRST_PAIR
@@ -70,29 +70,10 @@ def live_engine(history: History, *, exact: bool) -> Engine:
         for page in pages:
             engine.add(page, history.start, current=history.start)
     else:
-        enter_together(engine, pages, history.start, weight)
+        # One by one, each finds another price, and so the places of those before it differ.
+        some = Arrivals.of(pages)
+        engine.add_many(replace(some, current=[history.start] * len(pages)), history.start)
     return engine
-
-
-def enter_together(engine: Engine, pages: list[Page], now: float, weight: np.ndarray) -> None:
-    """`add` of pages all at once: one by one, each finds another price, and so the places of those before it differ."""
-    heart = engine.heart
-    assert type(heart) is CompiledHeart
-    places = np.array([heart.place(page.url, page.host) for page in pages])
-    slots = heart.enter_many(
-        now,
-        Entries(
-            host=np.array([engine.hosts.number(page.host) for page in pages]),
-            branch=places[:, 0],
-            group=places[:, 1],
-            current=np.full(len(pages), now),
-            importance=weight,
-            failures=np.zeros(len(pages), np.int64),
-            flags=np.zeros(len(pages), np.int64),
-        ),
-    )
-    for slot, page in zip(slots.tolist(), pages, strict=True):
-        engine._slots[page.url], engine._pages[slot] = slot, page
 
 
 class Ran(NamedTuple):
