@@ -129,6 +129,13 @@ class Members(Statements):
         if not_before > now:
             self.scheduler.put_off(slot, not_before, now)
 
+    def reserve(self, pages: int) -> None:
+        """So many pages will be here: where that is known, memory is not copied as they come, nor kept for more."""
+        pages = whole("pages", pages)
+        if isinstance(self.heart, CompiledHeart):
+            self.heart.reserve(pages)
+            self.names.reserve(pages)
+
     def add_many(self, arrivals: Arrivals | Iterable[Page], now: float, *, settle: bool = True) -> Integers:
         """Keep many pages fresh from now on; their slots, −1 where one was kept already.
 

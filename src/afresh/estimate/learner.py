@@ -281,17 +281,26 @@ class Learner:
             whole("slot", slot, most=len(self._live) - 1)
         return slot
 
+    def reserve(self, pages: int) -> None:
+        """Make room for this many pages at once, and not for a quarter more."""
+        if pages > len(self.table.pages):
+            self._grow(pages)
+
     def _make_room(self, slot: int) -> None:
         pages = self.table.pages
         if slot >= len(pages):
-            more = np.zeros(max(64, slot + 1, len(pages) * 5 // 4), PAGE)
-            more[: len(pages)] = pages
-            self.table = self.table._replace(pages=more)
-            self._live = np.concatenate([self._live, np.zeros(len(more) - len(self._live), np.bool_)])
-            wanted = nothing_said(len(more))
-            wanted[: len(pages)] = self.asking.wanted
-            self.asking = self.asking._replace(wanted=wanted)
+            self._grow(max(64, slot + 1, len(pages) * 5 // 4))
         self.table.control[USED] = max(self.table.control[USED], slot + 1)
+
+    def _grow(self, size: int) -> None:
+        pages = self.table.pages
+        more = np.zeros(size, PAGE)
+        more[: len(pages)] = pages
+        self.table = self.table._replace(pages=more)
+        self._live = np.concatenate([self._live, np.zeros(len(more) - len(self._live), np.bool_)])
+        wanted = nothing_said(len(more))
+        wanted[: len(pages)] = self.asking.wanted
+        self.asking = self.asking._replace(wanted=wanted)
 
     def _group(self, kin: tuple[str, ...]) -> int:
         """The narrowest group of these names; new ones believe what their parents do."""

@@ -29,7 +29,7 @@ from afresh.estimate.points import (
     weigh_rates,
     weight_of,
 )
-from afresh.estimate.sums import SUMS, add_crawl
+from afresh.estimate.sums import SUMS, add_crawl, tell_of_signals
 from afresh.value.compiled import compiled
 
 Records = NDArray[Any]
@@ -128,7 +128,7 @@ def weigh_page(table: Table, page: int) -> None:
     record = table.pages[page]
     group = table.groups[record.group]
     typical_rate = table.control[TYPICAL_RATE]
-    if record.heard > 0.0:
+    if tell_of_signals(record.sums):  # else rates and weights do not depend on each other
         weigh_pairs(record.sums, typical_rate, group.rates, group.weights, table.pairs, table.chance)
         return
     weigh_rates(record.sums, typical_rate, group.rates, table.chance)
