@@ -17,7 +17,7 @@ from afresh.mirror.step import check_set
 
 Floats = NDArray[np.float64]
 _HALVINGS = 100
-_LEAST_CHANGE, _LARGEST_CHANGE = 0.005, 5.0  # change rates of the published Poisson family
+_SLOWEST, _FASTEST = 0.005, 5.0  # change rates of the published Poisson family
 
 
 class Family(Protocol):
@@ -57,26 +57,27 @@ class Polynomial:
 
 
 class Poisson:
-    """1 from the first change on: stale or not. The instance follows from the seed."""
+    """Its importance from the first change on: stale or not. The instance follows from the seed."""
 
-    def __init__(self, arms: int, seed: int) -> None:
+    def __init__(self, arms: int, seed: int, *, fastest: float = _FASTEST) -> None:
         legacy = np.random.RandomState(seed)
-        self.change_rate = legacy.uniform(_LEAST_CHANGE, _LARGEST_CHANGE, size=arms)
+        self.change_rate = legacy.uniform(_SLOWEST, fastest, size=arms)
+        self.importance = np.ones(arms)
         self.noise = np.uint64(seed)
 
     def costs(self, plays: Plays) -> Floats:
         """Whether the first change of the interval has come."""
         chance = mixed(self.noise, plays.arm.astype(np.uint64), plays.nth)
         first = -np.log1p(-chance) / self.change_rate[plays.arm]
-        return np.asarray(first < plays.age, np.float64)
+        return np.asarray(self.importance[plays.arm] * (first < plays.age))
 
     def mean_cost(self, age: Floats) -> Floats:
-        """1 − e^{−Δτ}."""
-        return np.asarray(-np.expm1(-self.change_rate * age))
+        """1 − e^{−Δτ}, times the importance."""
+        return np.asarray(-self.importance * np.expm1(-self.change_rate * age))
 
     def mean_spent(self, age: Floats) -> Floats:
-        """τ − (1 − e^{−Δτ})/Δ."""
-        return np.asarray(age + np.expm1(-self.change_rate * age) / self.change_rate)
+        """τ − (1 − e^{−Δτ})/Δ, times the importance."""
+        return np.asarray(self.importance * (age + np.expm1(-self.change_rate * age) / self.change_rate))
 
 
 class AgeSquared(Poisson):

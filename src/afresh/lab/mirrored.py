@@ -154,35 +154,34 @@ def turning(pages: int, seed: int, every: int) -> Samples:
     return found
 
 
-def growth(pages: int, seed: int, lengths: Iterable[int]) -> Samples:
+def growth(pages: int, seed: int, lengths: Iterable[int], fastest: float) -> Samples:
     """The mean regret a round against the best rates of the whole budget, with the theorem's ε and η of each length.
 
     Once the laws stay as they are; once an adversary sees the rates before each round, doubles the costs of the half
-    that is refreshed the least, and lets the others cost nothing. The best rates are those of hindsight.
+    that is refreshed the least, and lets the others cost nothing. The best rates are those of hindsight. No page changes
+    faster than `fastest`: pages that the best rates give up leave the learner slowly, and hide the law for long.
     """
-    law = Polynomial(pages, seed)
-    scale, most = law.scale.copy(), 1.1 * ROUND**0.9933
-    spread = math.log(BUDGET / R_MIN)
+    law, spread = Poisson(pages, seed, fastest=fastest), math.log(BUDGET / R_MIN)
     found = {}
     for name, spiteful in (("same costs", False), ("adversary", True)):
         began = time.perf_counter()
         costs, best = [], []
         for rounds in lengths:
             epsilon = rounds ** (-1 / 3) * spread ** (1 / 3)
-            eta = math.sqrt(spread * epsilon / rounds) / most
-            learner = learner_of("polynomial", "MirrorSync", pages, seed, epsilon=epsilon, eta=eta)
-            spent, scales = 0.0, np.zeros(pages)
+            eta = math.sqrt(spread * epsilon / rounds) / (2.0 if spiteful else 1.0)  # by the largest cost
+            learner = learner_of("poisson", "MirrorSync", pages, seed, epsilon=epsilon, eta=eta)
+            spent, importance = 0.0, np.zeros(pages)
             for count in range(1, rounds + 1):
-                law.scale = scale
+                law.importance = np.ones(pages)
                 if spiteful:
-                    law.scale = 2.0 * scale
-                    law.scale[np.argsort(learner.rates, kind="stable")[pages // 2 :]] = 0.0
-                scales += law.scale
+                    law.importance *= 2.0
+                    law.importance[np.argsort(learner.rates, kind="stable")[pages // 2 :]] = 0.0
+                importance += law.importance
                 spent += cost_of(law, learner.rates)
                 _play(learner, law.costs, count * ROUND)
-            law.scale = scales / rounds
+            law.importance = importance / rounds
             costs.append(spent / rounds)
-            best.append(_best(law, pages, 3.0))
+            best.append(_best(law, pages, FAMILIES["poisson"].r_max))
         moments = np.array(list(lengths), np.float64)
         found[f"MirrorSync, {name}"] = _sample(moments, costs, np.array(best), time.perf_counter() - began)
     return found

@@ -27,16 +27,21 @@ _NAMES = ("low", "high", "total")
 
 @compiled
 def _corner(place: Floats, first: float, last: float, low: float, high: float, salt: int) -> float:
-    """One of the corners between `low` and `high`, each with the same chance; NaN if there is none."""
-    found, count, state = math.nan, 0, salt
+    """One of the corners between `low` and `high`, as good as at random; NaN if there is none."""
+    count = 0
+    for k in range(place.size):
+        count += low < first - place[k] < high
+        count += low < last - place[k] < high
+    if count == 0:
+        return math.nan
+    left = (salt + 1) * 2_654_435_761 % count
     for k in range(place.size):
         for corner in (first - place[k], last - place[k]):
             if low < corner < high:
-                count += 1
-                state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
-                if state % count == 0:
-                    found = corner
-    return found
+                if left == 0:
+                    return float(corner)
+                left -= 1
+    return math.nan
 
 
 @compiled
