@@ -158,8 +158,8 @@ def growth(pages: int, seed: int, lengths: Iterable[int], fastest: float) -> Sam
     """The mean regret a round against the best rates of the whole budget, with the theorem's ε and η of each length.
 
     Once the laws stay as they are; once an adversary sees the rates before each round, doubles the costs of the half
-    that is refreshed the least, and lets the others cost nothing. The best rates are those of hindsight. No page changes
-    faster than `fastest`: pages that the best rates give up leave the learner slowly, and hide the law for long.
+    that is refreshed the least, and lets the others cost nothing. The best rates are those of hindsight. No page
+    changes faster than `fastest`: what the best rates give up is learned slowly, and would hide the law for long.
     """
     law, spread = Poisson(pages, seed, fastest=fastest), math.log(BUDGET / R_MIN)
     found = {}
