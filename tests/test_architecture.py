@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "estimate": NOUNS | {"value"},
     "value": NOUNS,
     "schedule": NOUNS | {"value"},
-    "mirror": NOUNS | {"value"},
+    "mirror": NOUNS | {"value", "schedule"},
     "reading": NOUNS | {"value"},
     "frontier": NOUNS | {"reading"},
     "detect": NOUNS | {"reading", "value"},

@@ -20,6 +20,7 @@ from afresh.engine import Arrivals, Engine
 from afresh.errors import BodyDamaged, StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
 from afresh.estimate.senders import SENDERS
+from afresh.schedule import SeesCosts
 from afresh.store import PageColumns, PageState, Record, Store
 from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
 
@@ -29,6 +30,7 @@ Integers = NDArray[np.int64]
 
 BATCH = 256  # crawls that are written without waiting for more
 TAKE_IN = 10_000  # pages handed to the engine at once
+LEARNED_RATES = "learned rates"  # under this name the store has them
 KEEP_LEARNED = 30.0  # seconds, for what is learned of whole sites; and at the end
 MOST_LET_IN = 8  # pages that wait, while nothing else is due, in one go
 PLACES = 1 << 20
@@ -366,6 +368,8 @@ class Keeper:
             values["calibration"] = self.engine.calibration.to_text()
         if now == 0.0 or now - self._learned_kept >= KEEP_LEARNED:
             self._learned_kept = now
+            if isinstance(self.engine.scheduler, SeesCosts):
+                values[LEARNED_RATES] = self.engine.scheduler.to_text()
             if self.engine.senders.learned:
                 values[SENDERS] = self.engine.senders.to_text()
             activity = self.engine.activity
