@@ -148,6 +148,8 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
     facts["learned_rate"] = None
     if config.crawl.policy == "mirror" or (said or {}).get("learned_rate"):
         facts["learned_rate"] = (said or {}).get("learned_rate") or _kept_rate(kept, config, url)
+        if said is None and facts["learned_rate"] and facts["copy"]:
+            facts["due"] = max(when, facts["copy"]["checked"] + 1.0 / facts["learned_rate"]["rate"])
     # Where nobody said how much any page is wanted, all count as if they had one request a second.
     facts["requests_known"] = stated.beliefs is not None and (
         stated.beliefs.request_rate != 1.0 or kept.get(WATCHED) is not None or state.page.importance is not None
@@ -184,20 +186,12 @@ def _kept_rate(kept: Store, config: Config, url: str) -> dict[str, float] | None
     mine = rows[rows["mark"] == mark_of(url)]
     if not len(mine):
         return None
-    budget = number_kept(kept, "budget")
-    unit = (
-        float(rows["rate"].sum())
-        * (1.0 + config.crawl.probes)
-        / ((config.crawl.budget if budget is None else budget) or math.inf)
-    )
-    row = mine[0]
-    slope = float(row["slope"]) * unit
-    return {
-        "rate": float(row["rate"]) / unit if unit else 0.0,
-        "slope": slope,
-        "cost": float(row["cost"]),
-        "probe": float(row["probe"]),
-    }
+    budget = number_kept(kept, "budget") or config.crawl.budget
+    if not budget > 0:
+        return None
+    unit = float(rows["rate"].sum()) * (1.0 + config.crawl.probes) / budget  # seconds an interval of the mean rate
+    slope, cost, probe = (float(mine[0][name]) for name in ("slope", "cost", "probe"))
+    return {"rate": float(mine[0]["rate"]) / unit, "slope": slope * unit, "cost": cost, "probe": probe}
 
 
 def _has_room_again(kept: Store, last: Crawl, held_by: str) -> bool:

@@ -28,6 +28,8 @@ def why(facts: dict[str, Any], when: float) -> str:
     if facts["copy"] is None or facts["beliefs"] is None:
         waits = f": {queue_of(facts)}" if facts["ahead"] else ""
         return f"It was never crawled; it waits for its first turn{waits}."
+    if facts.get("learned_rate") and not trouble and not facts.get("put_off", 0.0) > when:
+        return _by_costs(facts, when)
     reason = _reason(facts, when)
     if facts["price"] is None:
         return f"No runner has set a price yet; {reason}."
@@ -37,8 +39,6 @@ def why(facts: dict[str, Any], when: float) -> str:
         reason += f"; {trouble}"
     if facts.get("put_off", 0.0) > when:
         return f"It is put off until {moment(facts['put_off'])}: {reason}."
-    if facts.get("learned_rate"):
-        return _by_costs(facts, when)
     return _by_value(facts, when, reason)
 
 

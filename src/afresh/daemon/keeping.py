@@ -20,7 +20,6 @@ from afresh.engine import Arrivals, Engine
 from afresh.errors import BodyDamaged, StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
 from afresh.estimate.senders import SENDERS
-from afresh.schedule import SeesCosts
 from afresh.store import PageColumns, PageState, Record, Store
 from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
 
@@ -368,8 +367,8 @@ class Keeper:
             values["calibration"] = self.engine.calibration.to_text()
         if now == 0.0 or now - self._learned_kept >= KEEP_LEARNED:
             self._learned_kept = now
-            if isinstance(self.engine.scheduler, SeesCosts):
-                values[LEARNED_RATES] = self.engine.scheduler.to_text()
+            if self.engine.by_costs is not None:
+                values[LEARNED_RATES] = self.engine.by_costs.to_text()
             if self.engine.senders.learned:
                 values[SENDERS] = self.engine.senders.to_text()
             activity = self.engine.activity

@@ -37,7 +37,6 @@ from afresh.fetch import Fetcher
 from afresh.frontier import Addresses
 from afresh.frontier.scope import site_of
 from afresh.mirror.costs import Cost, significance
-from afresh.schedule import SeesCosts
 from afresh.store import PageState, Store, understood
 from afresh.store.messages import PAUSED, WATCHED, Edit, Pauses, of_requests, of_signals
 from afresh.types import STORE_FULL, Fetched, Order, Outcome, Request, Signal, Verdict, Wait
@@ -109,7 +108,7 @@ class Daemon:
         )
         self._reader = Reader(detector or Detector(), copy=self._keeper.copy, recall=store.get, discovery=discovery)
         self._costing = None
-        if isinstance(engine.scheduler, SeesCosts):
+        if engine.by_costs is not None:
             self._costing = Costing(cost, copy=self._keeper.copy, importance=self._importance)
         self._asker = Asker(
             fetcher=fetcher,
@@ -206,9 +205,9 @@ class Daemon:
             self.engine.activity = understood(
                 "activity", lambda: activity_from_text(get("activity"), width=width, now=self.clock())
             )
-        scheduler = self.engine.scheduler
-        if isinstance(scheduler, SeesCosts) and (rates := get(LEARNED_RATES)) is not None:
-            understood(LEARNED_RATES, lambda: scheduler.recall(rates))
+        by_costs = self.engine.by_costs
+        if by_costs is not None and (rates := get(LEARNED_RATES)) is not None:
+            understood(LEARNED_RATES, lambda: by_costs.recall(rates))
         if (price := get("price")) is not None:
             self.engine.scheduler.resume_price(understood("price", lambda: float(price)))
         if self._permits is not None:

@@ -21,7 +21,7 @@ from afresh.engine.names import Names
 from afresh.estimate import Activity, Calibration, Estimator, Senders
 from afresh.estimate.base import bounded
 from afresh.frontier import Hosts, Retries, SiteRules, Turns, host_failed
-from afresh.schedule import Explanation, Schedules, SeesCosts
+from afresh.schedule import Explanation, Schedules
 from afresh.types import Crawl, Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
 MOST_SENT_AWAY = 100  # pages whose paths have spent their budget, in one go
@@ -187,8 +187,8 @@ class Engine(Members):
         crawl = self._recorded(order, fetched, verdict)
         outcome, changed = verdict.outcome, verdict.outcome is Outcome.CHANGED
         failures = 0 if outcome.refreshed or outcome is Outcome.PROBED else self._failed(slot, crawl)
-        if isinstance(self.scheduler, SeesCosts):
-            self.scheduler.saw(slot, verdict.cost, fetched.started, probe=order.probe)
+        if self.by_costs is not None:
+            self.by_costs.saw(slot, verdict.cost, fetched.started, probe=order.probe)
         if self.without_room or verdict.reason:
             self._note_room(slot, verdict.reason)
         put_off = self.retries.put_off(outcome, failures, verdict.reason)

@@ -16,7 +16,7 @@ from afresh.engine.names import Names
 from afresh.engine.statements import Statements
 from afresh.estimate import Activity, Estimator, Senders, branches_of, kin_of
 from afresh.frontier import Hosts, Purses, Retries, SiteRules
-from afresh.schedule import Schedules, SeesCosts
+from afresh.schedule import Schedules
 from afresh.types import STORE_FULL, Crawl, Importance, Order, Outcome, Page
 
 Integers = NDArray[np.int64]
@@ -94,8 +94,8 @@ class Members(Statements):
             age=float("inf") if current is None else max(now - current, 0.0),
         )
         self.names.enter(slot, page, number)
-        if isinstance(self.scheduler, SeesCosts):
-            self.scheduler.named(slot, page.url)
+        if self.by_costs is not None:
+            self.by_costs.named(slot, page.url)
         branches = tuple[int, ...]()
         if self.activity is not None:
             self._follow()

@@ -84,6 +84,7 @@ class Statements:
         names: Names | None,
     ) -> None:
         self.scheduler = scheduler
+        self.by_costs = scheduler if isinstance(scheduler, SeesCosts) else None  # the same, if it learns from costs
         self.estimator = estimator
         self.heart = heart_for(scheduler, estimator, activity, senders)
         self.names = Names() if names is None else names
@@ -176,7 +177,7 @@ class Statements:
 
     def learned_rate(self, url: str) -> LearnedRate | None:
         """What the costs of a page have taught; None if nothing is learned from costs."""
-        return self.scheduler.learned_rate(self._slot(url)) if isinstance(self.scheduler, SeesCosts) else None
+        return None if self.by_costs is None else self.by_costs.learned_rate(self._slot(url))
 
     def learned(self, url: str) -> bytes:
         """What the estimator remembers of a page, for `add` after a restart."""
