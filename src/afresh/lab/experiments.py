@@ -231,8 +231,8 @@ _ALL = (
     ),
     Experiment(
         "mirror-regret",
-        "Regret of MIRRORSYNC against the best rates of the whole budget, by the number of rounds",
-        "it grows like T^(2/3) or slower, also against an adversary that sees the rates",
+        "Regret of MIRRORSYNC, by the number of rounds T",
+        "against the best rates of the whole budget it grows like T^(2/3), also if an adversary sees the rates",
         (20,),
         partial(mirrored.growth, lengths=(256, 1024, 4096, 16384), fastest=0.5),
         reps=4,

@@ -115,8 +115,8 @@ def _rounds(pyplot: Any, result: Result) -> Any:
             continue
         axes.plot(x, y, color=_colour(k), label=algorithm)
         axes.fill_between(x, y - 2 * np.nan_to_num(band), y + 2 * np.nan_to_num(band), color=_colour(k), alpha=0.25)
-    axes.set_xlabel("rounds")
-    axes.set_ylabel("mean cost J (bands: two standard errors of the gap to the optimum)", fontsize=8)
+    axes.set_xlabel("rounds (bands: two standard errors of the gap to the optimum)")
+    axes.set_ylabel("mean cost J")
     axes.legend(fontsize=8)
     return figure
 
