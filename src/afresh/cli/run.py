@@ -265,8 +265,8 @@ def _read_again(again: Callable[[], Config], daemon: "Daemon", progress: "Progre
     progress.config = config
     progress.taking_up = asyncio.get_running_loop().create_task(take_up(config, daemon))
     faults.say(
-        "The settings were read again. [store] but for max_bytes, [fetch], keep, drop and policy hold from the next "
-        "start on. Options of the command line come before them."
+        "The settings were read again. [store] but for max_bytes, [fetch], keep, drop, policy, cost and probes hold "
+        "from the next start on. Options of the command line come before them."
     )
 
 
