@@ -94,6 +94,8 @@ class Members(Statements):
             age=float("inf") if current is None else max(now - current, 0.0),
         )
         self.names.enter(slot, page, number)
+        if self.by_costs is not None:
+            self.by_costs.named(slot, page.url)
         branches = tuple[int, ...]()
         if self.activity is not None:
             self._follow()

@@ -13,7 +13,7 @@ from afresh.engine.hearts import Rough, heart_for
 from afresh.engine.names import Names
 from afresh.errors import InputError
 from afresh.estimate import Activity, Estimator, Senders
-from afresh.schedule import Schedules
+from afresh.schedule import LearnedRate, Schedules, SeesCosts
 from afresh.types import Beliefs
 
 STATED = 20_000  # pages at most that are looked at closely
@@ -84,6 +84,7 @@ class Statements:
         names: Names | None,
     ) -> None:
         self.scheduler = scheduler
+        self.by_costs = scheduler if isinstance(scheduler, SeesCosts) else None  # the same, if it learns from costs
         self.estimator = estimator
         self.heart = heart_for(scheduler, estimator, activity, senders)
         self.names = Names() if names is None else names
@@ -173,6 +174,10 @@ class Statements:
     def signals(self, url: str) -> int:
         """How many signals a page has sent since its copy was current."""
         return self.heart.signals(self._slot(url))
+
+    def learned_rate(self, url: str) -> LearnedRate | None:
+        """What the costs of a page have taught; None if nothing is learned from costs."""
+        return None if self.by_costs is None else self.by_costs.learned_rate(self._slot(url))
 
     def learned(self, url: str) -> bytes:
         """What the estimator remembers of a page, for `add` after a restart."""
