@@ -53,7 +53,7 @@ def measure(pages: int) -> dict[str, float]:
     from afresh.engine import Arrivals, Engine, Names
     from afresh.engine.ahead import compile_ahead
     from afresh.estimate import Activity, Learner
-    from afresh.frontier import Hosts, Politeness
+    from afresh.frontier import Lanes, Politeness
     from afresh.schedule import Scheduler
     from afresh.types import Fetched, Order, Outcome, Page, Signal, Verdict
 
@@ -63,7 +63,7 @@ def measure(pages: int) -> dict[str, float]:
         scheduler=Scheduler(budget=budget, lease=90.0, sweep=0.02),
         estimator=Learner(typical_rate=1e-3),
         activity=Activity(width=60.0),
-        hosts=Hosts(Politeness(factor=0.0, shortest_gap=0.0, first_back_off=0.0, longest_back_off=0.0)),
+        lanes=Lanes(Politeness(factor=0.0, shortest_gap=0.0, first_back_off=0.0, longest_back_off=0.0)),
         names=Names(b"secret of the crawl", read=lambda number: Page(*url_of(number - 1))),
     )
     before, found = resident(), {"add": 0.0}
@@ -71,7 +71,7 @@ def measure(pages: int) -> dict[str, float]:
         numbers = range(first, min(first + BATCH, pages))
         urls, hosts = zip(*(url_of(number) for number in numbers), strict=True)
         some = Arrivals(
-            urls=urls, hosts=hosts, numbers=[number + 1 for number in numbers], current=[0.0] * len(numbers)
+            urls=urls, lanes=hosts, numbers=[number + 1 for number in numbers], current=[0.0] * len(numbers)
         )
         found["add"] += cost(lambda some=some: engine.add_many(some, 1.0, settle=False)) / pages
     found["settle"] = cost(lambda: list(engine.settle(1.0))) / pages
