@@ -71,7 +71,7 @@ def measure(pages: int) -> dict[str, float]:
         numbers = range(first, min(first + BATCH, pages))
         urls, hosts = zip(*(url_of(number) for number in numbers), strict=True)
         some = Arrivals(
-            urls=urls, lanes=hosts, numbers=[number + 1 for number in numbers], current=[0.0] * len(numbers)
+            urls=urls, hosts=hosts, numbers=[number + 1 for number in numbers], current=[0.0] * len(numbers)
         )
         found["add"] += cost(lambda some=some: engine.add_many(some, 1.0, settle=False)) / pages
     found["settle"] = cost(lambda: list(engine.settle(1.0))) / pages

@@ -95,9 +95,12 @@ class Asker:
             answer = await permits.ask(url, self.fetcher, self.clock)
             now = self.clock()
             delay, closed = permits.crawl_delay(url, now), permits.closed_until(url, now)
+            lane = self.engine.lanes.lane(host)
             self.engine.lanes.wants(host, delay)
             if closed is not None:
                 return _closed(url, answer, closed - now)
+            if host_failed(host, answer) and (lane.failures or is_unreachable(answer.reason)):
+                return _closed(url, answer, 0.0)  # the rules still hold, but it is the host that fails
             return GivenBack(max(self._answered(host, answer, now), delay or 0.0))
         now = self.clock()
         if self.engine.lanes.lane(host).delay is None:  # rules that were kept from before a restart
@@ -160,7 +163,8 @@ class Asker:
         try:
             await asyncio.sleep(0 if own else max(lane.ready - self.clock(), 0.0))
             asked = await self._permission(where, host)
-            if isinstance(asked, GivenBack) and asked.gap <= LONGEST_WAIT:  # robots.txt was fetched just now
+            if isinstance(asked, GivenBack) and asked.failure is None and asked.gap <= LONGEST_WAIT:
+                # robots.txt was fetched just now.
                 await asyncio.sleep(asked.gap)
                 asked = await self._permission(where, host)
             if isinstance(asked, GivenBack):
