@@ -24,10 +24,10 @@ class Outcome(StrEnum):
     BUSY = "busy"  # 429 or 503: the host asks to wait
     FAILED = "failed"  # timeout, reset, truncated, too large, bad protocol, server error
 
-    @property
-    def refreshed(self) -> bool:
-        """Whether the kept copy was confirmed or replaced, so that its age starts again."""
-        return self in (Outcome.NEW, Outcome.CHANGED, Outcome.UNCHANGED)
+    refreshed: bool  # whether the kept copy was confirmed or replaced, so that its age starts again
+
+    def __init__(self, word: str) -> None:
+        self.refreshed = word in ("new", "changed", "unchanged")
 
 
 # What a reader of changes wants to hear of.

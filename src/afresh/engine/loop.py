@@ -20,7 +20,7 @@ from afresh.engine.members import Members
 from afresh.engine.names import Names
 from afresh.estimate import Activity, Calibration, Estimator, Senders
 from afresh.estimate.base import bounded
-from afresh.frontier import Lanes, Retries, SiteRules, host_failed, retry_after
+from afresh.frontier import Lane, Lanes, Retries, SiteRules, host_failed, retry_after
 from afresh.schedule import Explanation, Schedules
 from afresh.types import STORE_FULL, Crawl, Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
@@ -174,17 +174,18 @@ class Engine(Members):
             require_kinds((order, Order, "order"))
         check_crawl(fetched, verdict)
         now, rest = moment("now", now), number("rest", rest, most=MAX_MOMENT)
-        if not self._ends(order):
+        lane = self._lanes.lane(order.host)
+        if not self._ends(order, lane):
             return _record(order, fetched, verdict)
         slot, outcome = order.slot, verdict.outcome
         crawl = self._recorded(order, fetched, verdict)
         if self._without_room or verdict.reason == STORE_FULL:
             self._note_room(slot, verdict.reason)
         if not outcome.refreshed:
-            self._not_refreshed(order, fetched, crawl, now, rest)
+            self._not_refreshed(order, lane, fetched, crawl, now, rest)
             return crawl
         self._wanted.discard(slot)
-        gap = self._rest(order, fetched, crawl, now, rest, failed=False)
+        gap = self._rest(lane, False, fetched, crawl, now, rest)
         learns, changed = crawl.elapsed is not None and outcome is not Outcome.NEW, outcome is Outcome.CHANGED
         if learns and crawl.fresh_probability is not None:
             self.calibration.add(crawl.fresh_probability, not changed)
@@ -192,32 +193,28 @@ class Engine(Members):
         self.heart.close(slot, fetched.started, now, learns=learns, changed=changed, found=found, gap=gap)
         return crawl
 
-    def _not_refreshed(self, order: Order, fetched: Fetched, crawl: Crawl, now: float, rest: float) -> None:
+    def _not_refreshed(self, order: Order, lane: Lane, fetched: Fetched, crawl: Crawl, now: float, rest: float) -> None:
         """An order has brought no content: the page or its host is tried again later."""
         slot, failures = order.slot, self._failed(order.slot, crawl)
-        failed = host_failed(order.host, fetched, crawl.reason)
+        failed = host_failed(lane.name, fetched, crawl.reason)
         put_off = self.retries.put_off(crawl.outcome, failures, crawl.reason)
         if not put_off and failed is False:
             put_off = self.retries.put_off(Outcome.FAILED, failures)  # what rests is not this host, but where it led to
         if put_off:
             self._wanted.discard(slot)
-        gap = self._rest(order, fetched, crawl, now, rest, failed=failed)
+        gap = self._rest(lane, failed, fetched, crawl, now, rest)
         self.scheduler.finish(slot, now, crawled=None, changed=False, gap=gap, put_off=put_off)
         self.heart.believe(slot, now)
 
-    def _rest(
-        self, order: Order, fetched: Fetched, crawl: Crawl, now: float, rest: float, *, failed: bool | None
-    ) -> float:
+    def _rest(self, lane: Lane, failed: bool | None, fetched: Fetched, crawl: Crawl, now: float, rest: float) -> float:
         """Let the host of an order rest after it; for how long."""
-        lane = self._lanes.lane(order.host)
-        asked = None if fetched.retry_after is None else retry_after(order.host, fetched)
+        asked = None if fetched.retry_after is None else retry_after(lane.name, fetched)
         gap = self._lanes.note(lane, failed, now, fetched.took, fetched.ended, asked, rest, crawl.reason)
         lane.ended(now, now + gap, refreshed=crawl.outcome.refreshed)
         return gap
 
-    def _ends(self, order: Order) -> bool:
+    def _ends(self, order: Order, lane: Lane) -> bool:
         """Nobody is in the order's lane for it any more; whether it was still out."""
-        lane = self._lanes.lane(order.host)
         if lane.order is order:
             lane.order = None
         if self._out.get(order.slot) is not order:
@@ -242,8 +239,8 @@ class Engine(Members):
         """Take back an order that was not carried out: the page is in play again once its host has rested for `gap`."""
         require_kinds((order, Order, "order"))
         now, gap = moment("now", now), number("gap", gap, most=MAX_MOMENT)
-        if self._ends(order):
-            lane = self._lanes.lane(order.host)
+        lane = self._lanes.lane(order.host)
+        if self._ends(order, lane):
             lane.ready = max(lane.ready, now + gap)
             lane.ended(now, now + gap, refreshed=False)
             self.scheduler.finish(order.slot, now, crawled=None, gap=gap)

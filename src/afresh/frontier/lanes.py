@@ -207,7 +207,9 @@ class Lanes:
         if failed is not None:
             lane.failures = lane.failures + 1 if failed else 0
         failures, delay = lane.failures, lane.delay or 0.0
-        gap = max(self.politeness.gap(took, failures=failures, retry_after=retry_after), delay, at_least)
+        gap = self.politeness.gap(took, failures=failures, retry_after=retry_after)
+        gap = delay if delay > gap else gap
+        gap = at_least if at_least > gap else gap
         self._note_rest(lane, gap, delay)
         if now > ended:
             gap = max(gap - (now - ended), at_least)

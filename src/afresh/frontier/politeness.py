@@ -25,7 +25,9 @@ class Politeness:
         >>> Politeness().gap(0.5), Politeness().gap(0.5, failures=3), Politeness().gap(0.5, retry_after=1e9)
         (5.0, 40.0, 3600.0)
         """
-        rest = min(max(self.factor * took, self.shortest_gap), self.longest_gap)
+        rest = self.factor * took
+        rest = self.shortest_gap if rest < self.shortest_gap else rest
+        rest = self.longest_gap if rest > self.longest_gap else rest
         if failures:
             rest = max(rest, min(self.first_back_off * 2.0 ** min(failures - 1, 60), self.longest_back_off))
         if retry_after is not None:
