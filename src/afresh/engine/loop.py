@@ -279,16 +279,16 @@ class Engine(Members):
 def _record(
     order: Order, fetched: Fetched, verdict: Verdict, elapsed: float | None = None, said: float | None = None
 ) -> Crawl:
-    return Crawl(
-        url=order.url,
-        time=fetched.started,
-        outcome=verdict.outcome,
-        elapsed=elapsed,
-        signals=order.signals,
-        took=fetched.took,
-        status=fetched.status,
-        size=len(fetched.body),
-        significance=verdict.significance,
-        reason=verdict.reason,
-        fresh_probability=said,
+    return Crawl(  # by position: names take a fifth longer
+        order.url,
+        fetched.started,
+        verdict.outcome,
+        elapsed,
+        order.signals,
+        fetched.took,
+        fetched.status,
+        len(fetched.body),
+        verdict.significance,
+        verdict.reason,
+        said,
     )

@@ -6,7 +6,7 @@ cache (`cache`) and the eliminator (`seen`) drop what was met before; on a clust
 owns the host (`split`). What is new becomes a page.
 
 Before anything is sent, its host is asked what robots may do there (`robots`, and `permission`, which keeps that
-knowledge fresh), and politeness is counted by host (`hosts`) and by network address (`addresses`): after every answer
+knowledge fresh), and politeness is counted by host (`lanes`) and by network address (`addresses`): after every answer
 the host rests, longer if it was slow, much longer if it failed. `allowance` says what all that adds up to.
 """
 
