@@ -5,6 +5,9 @@ first size's, which should be near 1: nothing but memory grows with the number o
 
     python benchmarks/bench_engine.py                     # 100,000 and a million pages
     python benchmarks/bench_engine.py 100000 10000000     # these
+    python benchmarks/bench_engine.py --crawls            # next + finish alone, for 100,000 pages: half a minute
+
+The last says what of it the compiled parts take, in the same turns; that ratio is the same on a busy machine.
 """
 
 import json
@@ -16,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 BATCH = 20_000  # pages added at once
+TURNS = 20  # in which next + finish and its parts alternate; the least of each counts
 CRAWLS = 20_000
 SIGNALS = 50_000
 HOSTS = 5_000
@@ -24,10 +28,15 @@ NAMES = {
     "add": "add in bulk, µs a page",
     "settle": "believe and place, µs a page",
     "crawl": "next + finish, µs",
+    "parts": "  the schedule's and the heart's part, µs",
+    "share": "  next + finish, times that part",
     "signal": "signals in batches of 100, µs each",
     "survey": "a statement about all copies, µs a page",
     "remove": "remove, µs",
 }
+
+
+CRAWL_NAMES = ("crawl", "parts", "share")
 
 
 def url_of(number: int) -> tuple[str, str]:
@@ -48,14 +57,14 @@ def cost(act: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def measure(pages: int) -> dict[str, float]:
+def measure(pages: int, only_crawls: bool = False) -> dict[str, float]:
     """All that is measured at one size."""
     from afresh.engine import Arrivals, Engine, Names
     from afresh.engine.ahead import compile_ahead
     from afresh.estimate import Activity, Learner
-    from afresh.frontier import Hosts, Politeness
+    from afresh.frontier import Lanes, Politeness
     from afresh.schedule import Scheduler
-    from afresh.types import Fetched, Order, Outcome, Page, Signal, Verdict
+    from afresh.types import Fetched, Order, Outcome, Page, Signal, Verdict, Wait
 
     compile_ahead()
     budget = pages / 1000.0
@@ -63,7 +72,7 @@ def measure(pages: int) -> dict[str, float]:
         scheduler=Scheduler(budget=budget, lease=90.0, sweep=0.02),
         estimator=Learner(typical_rate=1e-3),
         activity=Activity(width=60.0),
-        hosts=Hosts(Politeness(factor=0.0, shortest_gap=0.0, first_back_off=0.0, longest_back_off=0.0)),
+        lanes=Lanes(Politeness(factor=0.0, shortest_gap=0.0, first_back_off=0.0, longest_back_off=0.0)),
         names=Names(b"secret of the crawl", read=lambda number: Page(*url_of(number - 1))),
     )
     before, found = resident(), {"add": 0.0}
@@ -88,8 +97,23 @@ def measure(pages: int) -> dict[str, float]:
                 verdict = Verdict(Outcome.CHANGED if done % 5 == 0 else Outcome.UNCHANGED)
                 engine.finish(order, Fetched(order.url, now, 0.0, status=200), verdict, now)
 
+    def parts(count: int) -> None:
+        nonlocal now
+        done = 0
+        while done < count:
+            now += 1.0 / budget
+            pick = engine.scheduler.next(now)
+            if not isinstance(pick, Wait):
+                done += 1
+                changed = done % 5 == 0
+                engine.heart.close(pick.slot, now, now, learns=True, changed=changed, found=changed, gap=0.0)
+
     crawl(CRAWLS // 4)
-    found["crawl"] = cost(lambda: crawl(CRAWLS)) / CRAWLS
+    turns = [(cost(lambda: crawl(CRAWLS // TURNS)), cost(lambda: parts(CRAWLS // TURNS))) for _ in range(TURNS)]
+    found["crawl"], found["parts"] = (TURNS * min(each) / CRAWLS for each in zip(*turns, strict=True))
+    found["share"] = found["crawl"] / found["parts"] / 1e6
+    if only_crawls:
+        return {name: 1e6 * found[name] for name in CRAWL_NAMES}
     chosen = random.Random(1).sample(range(pages), min(SIGNALS, pages))
     signals = [Signal(url_of(number)[0], now, "feed") for number in chosen]
 
@@ -110,17 +134,21 @@ def measure(pages: int) -> dict[str, float]:
 def main() -> None:
     """Measure each size and print a table."""
     if sys.argv[1:2] == ["--one"]:
-        print(json.dumps(measure(int(sys.argv[2]))))
+        print(json.dumps(measure(int(sys.argv[2]), "--crawls" in sys.argv)))
         return
-    sizes = [int(each) for each in sys.argv[1:]] or [100_000, 1_000_000]
+    only = ["--crawls"] if "--crawls" in sys.argv else []
+    sizes = [int(each) for each in sys.argv[1:] if each not in only]
+    sizes = sizes or [100_000] + [1_000_000] * (not only)
     rows = []
     for size in sizes:
         done = subprocess.run(
-            [sys.executable, __file__, "--one", str(size)], check=True, capture_output=True, text=True
+            [sys.executable, __file__, "--one", str(size), *only], check=True, capture_output=True, text=True
         )
         rows.append(json.loads(done.stdout))
     print(f"{'':42}" + "".join(f"{size:>13,}" for size in sizes) + "   ratio")
     for name, title in NAMES.items():
+        if name not in rows[0]:
+            continue
         values = [row[name] for row in rows]
         print(f"{title:42}" + "".join(f"{value:13.2f}" for value in values) + f"{values[-1] / values[0]:8.2f}")
 

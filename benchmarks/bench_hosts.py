@@ -27,7 +27,7 @@ from afresh.daemon import Daemon, Finished, Ordered, SteadyClock
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Guard, Http, Limits
-from afresh.frontier import Addresses, Hosts, Politeness, host_of
+from afresh.frontier import Addresses, Lanes, Politeness, host_of
 from afresh.schedule import Few
 from afresh.store import Memory
 from afresh.types import Page
@@ -91,7 +91,7 @@ async def crawl(port: int, hosts: int, seconds: float, watch: "Watch") -> tuple[
         clock=clock,
     )
     # As `afresh run` has them for so many pages.
-    engine = Engine(scheduler=Few(budget=50_000.0), estimator=Grid(typical_rate=1.0), hosts=Hosts(polite))
+    engine = Engine(scheduler=Few(budget=50_000.0), estimator=Grid(typical_rate=1.0), lanes=Lanes(polite))
     daemon = Daemon(
         engine=engine,
         fetcher=fetcher,
@@ -126,7 +126,7 @@ class Watch(selectors.DefaultSelector):
         if isinstance(event, Ordered) and event.order.host in self.ready:
             self.late.append(event.order.time - self.ready.pop(event.order.host))
         elif isinstance(event, Finished) and self.daemon and (host := host_of(event.crawl.url)) in wanted:
-            self.ready[host] = self.daemon.engine.hosts.state(host).ready
+            self.ready[host] = self.daemon.engine.lanes.state(host).ready
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """As usual."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from afresh import Engine, Fetched, Order, Outcome, Page, Verdict
 from afresh.estimate import Learner, typical_rate
-from afresh.frontier import Hosts, Politeness
+from afresh.frontier import Lanes, Politeness
 from afresh.schedule import DEFAULT_SWEEP, Few
 from afresh.value import optimum
 
@@ -55,7 +55,7 @@ def engine_run(world: World) -> np.ndarray:
     engine = Engine(
         scheduler=Few(budget=budget, lease=world.interval, sweep=DEFAULT_SWEEP),
         estimator=Learner(typical_rate=typical_rate(budget, PAGES)),
-        hosts=Hosts(Politeness(factor=0.0, shortest_gap=0.0, longest_gap=0.0)),
+        lanes=Lanes(Politeness(factor=0.0, shortest_gap=0.0, longest_gap=0.0)),
     )
     for page in range(PAGES):
         engine.add(Page(f"https://h{page}.example/", host=f"h{page}.example"), 0.0, current=0.0)

@@ -26,7 +26,7 @@ from afresh.estimate import Activity, Learner
 from afresh.estimate.activity import slice_width
 from afresh.estimate.base import typical_rate
 from afresh.fetch import Http
-from afresh.frontier import Hosts
+from afresh.frontier import Lanes
 from afresh.schedule import Scheduler
 from afresh.store import PageState, Record, Sqlite
 from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
@@ -115,7 +115,7 @@ def engine_for(config: Config, pages: int) -> Timed:
         scheduler=Scheduler(budget=budget, lease=config.fetch.timeout + 60, sweep=config.crawl.sweep),
         estimator=Learner(typical_rate=typical_rate(budget, pages)),
         activity=Activity(width=slice_width(typical_rate(budget, pages))),
-        hosts=Hosts(politeness_of(config)),
+        lanes=Lanes(politeness_of(config)),
     )
 
 
@@ -159,7 +159,7 @@ async def whole(config: Config, store: Sqlite, pages: int, measured: int, profil
         store=store,
         detector=detector_for(config),
         permits=permits_for(config, store),
-        addresses=addresses_for(config, engine.hosts),
+        addresses=addresses_for(config, engine.lanes),
         clock=clock,
         concurrency=config.crawl.concurrency,
     )

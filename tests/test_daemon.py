@@ -14,7 +14,7 @@ from afresh.engine import Engine
 from afresh.errors import StoreError
 from afresh.estimate import Activity, Calibration, Grid
 from afresh.fetch import Http, Scripted
-from afresh.frontier import Hosts, Politeness, host_of
+from afresh.frontier import Lanes, Politeness, host_of
 from afresh.schedule import Few, Scheduler
 from afresh.sim.web import Server, Site, SiteOptions, read_mark
 from afresh.store import Memory, Record
@@ -36,7 +36,7 @@ def every_scheduler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 
 def engine(budget: float, politeness: Politeness = NO_GAPS) -> Engine:
-    return Engine(scheduler=MACHINES[kind](budget), estimator=Grid(typical_rate=0.1), hosts=Hosts(politeness))
+    return Engine(scheduler=MACHINES[kind](budget), estimator=Grid(typical_rate=0.1), lanes=Lanes(politeness))
 
 
 def pages(count: int) -> list[Page]:
@@ -231,7 +231,7 @@ def test_hosts_are_asked_when_they_have_rested_and_soon_after() -> None:
     store = Memory()
     store.add(pages(30))
     scene = Scene(store, always(), budget=1e5)
-    hosts = scene.daemon.engine.hosts = Hosts(Politeness(factor=0, shortest_gap=0.2, longest_gap=0.2))
+    hosts = scene.daemon.engine.lanes = Lanes(Politeness(factor=0, shortest_gap=0.2, longest_gap=0.2))
     late: list[float] = []
 
     def hear(event: Event) -> None:
@@ -445,4 +445,4 @@ def test_a_host_whose_robots_cannot_be_had_is_left_alone_and_nothing_is_refused(
     assert fetcher.asked == ["http://h0.example/robots.txt"]
     assert [(crawl.outcome, crawl.reason) for crawl in store.history(pages(1)[0].url)] == [(Outcome.FAILED, "dns")]
     assert scene.daemon.engine.explain("http://h0.example/", time.time()).held_by == "host resting"
-    assert scene.daemon.engine.hosts.state("h0.example").failures == 1
+    assert scene.daemon.engine.lanes.state("h0.example").failures == 1

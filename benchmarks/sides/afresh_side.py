@@ -72,7 +72,7 @@ def go(config: Config, store: Sqlite, bounds: Bounds, most: int | None, engine: 
             store=store,
             detector=detector_for(config),
             permits=permits_for(config, store),
-            addresses=addresses_for(config, engine.hosts),
+            addresses=addresses_for(config, engine.lanes),
             discovery=bounds.discovery(),
             clock=clock,
             concurrency=config.crawl.concurrency,

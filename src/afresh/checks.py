@@ -54,6 +54,8 @@ def moment(name: str, value: Any) -> float:
     ...
     afresh.errors.ConfigError: now must be a moment in seconds, not 1e+300. Give time.time(), or your own clock's.
     """
+    if type(value) is float and -MAX_MOMENT <= value <= MAX_MOMENT:
+        return value  # nearly always
     if isinstance(value, bool) or not isinstance(value, int | float) or not -MAX_MOMENT <= value <= MAX_MOMENT:
         raise ConfigError(
             f"{name} must be a moment in seconds, not {value!r:.40}.", hint="Give time.time(), or your own clock's."

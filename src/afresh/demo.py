@@ -19,7 +19,7 @@ from afresh.engine import Engine
 from afresh.errors import ConfigError
 from afresh.estimate import Learner
 from afresh.fetch import Http
-from afresh.frontier import Hosts, Politeness, host_of
+from afresh.frontier import Lanes, Politeness, host_of
 from afresh.schedule import Greedy, NutchAdaptive, Plain, Rule, Uniform
 from afresh.sim.web import Ledger, Readers, Server, Site, SiteOptions
 from afresh.store import Memory
@@ -174,7 +174,7 @@ class Demo:
             engine=Engine(
                 scheduler=Plain(rule, budget=budget),
                 estimator=Learner(typical_rate=budget / len(urls)),
-                hosts=Hosts(NO_GAPS),
+                lanes=Lanes(NO_GAPS),
             ),
             fetcher=fetcher,
             store=store,

@@ -25,10 +25,10 @@ class Outcome(StrEnum):
     BUSY = "busy"  # 429 or 503: the host asks to wait
     FAILED = "failed"  # timeout, reset, truncated, too large, bad protocol, server error
 
-    @property
-    def refreshed(self) -> bool:
-        """Whether the kept copy was confirmed or replaced, so that its age starts again."""
-        return self in (Outcome.NEW, Outcome.CHANGED, Outcome.UNCHANGED)
+    refreshed: bool  # whether the kept copy was confirmed or replaced, so that its age starts again
+
+    def __init__(self, word: str) -> None:
+        self.refreshed = word in ("new", "changed", "unchanged")
 
 
 # What a reader of changes wants to hear of.
@@ -246,6 +246,14 @@ class Wait:
 RECENT_SECONDS = 3600.0
 
 
+def recently(asks: float, seconds: float, elapsed: float) -> tuple[float, float]:
+    """What a number of requests, and the seconds over which they were counted, still count for later."""
+    if not asks:
+        return 0.0, 0.0
+    left = exp(-max(elapsed, 0.0) / RECENT_SECONDS)
+    return asks * left, seconds * left + RECENT_SECONDS * (1.0 - left)
+
+
 @dataclass(frozen=True, slots=True)
 class HostState:
     """What must be remembered of a host to stay polite, also after a restart."""
@@ -262,10 +270,7 @@ class HostState:
 
     def recent(self, now: float) -> tuple[float, float]:
         """How often the host was asked recently, and over how many seconds, as they count now."""
-        if not self.recent_asks:
-            return 0.0, 0.0
-        left = exp(-max(now - self.asked, 0.0) / RECENT_SECONDS)
-        return self.recent_asks * left, self.recent_seconds * left + RECENT_SECONDS * (1.0 - left)
+        return recently(self.recent_asks, self.recent_seconds, now - self.asked)
 
     def rate(self, now: float) -> float:
         """Recent requests a second; 0 if it was not asked yet, or only just for the first time.

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from afresh.daemon import Discovery
-from afresh.frontier import Politeness, Scope
+from afresh.frontier import Politeness, Scope, host_of
 from afresh.store import Memory
 from afresh.types import Outcome
 from live_site import NONE, Clock, Crawl, LiveSite, html, to
@@ -186,5 +186,45 @@ def test_links_of_a_page_whose_header_says_nofollow_are_not_followed() -> None:
         await crawl.until(lambda: "/hidden" in site.asked("a.test"), seconds=0.3)
         assert {"/a", "/seen"} <= set(site.asked("a.test"))
         assert "/hidden" not in site.asked("a.test")
+
+    play(site, act)
+
+
+def test_a_host_whose_robots_txt_fails_rests_as_one_that_fails_though_its_rules_still_hold() -> None:
+    rules = html("User-agent: *\nDisallow: /private\n", kind="text/plain")
+    answers = {"/robots.txt": rules, "/open": html("<p>hello")}
+    site, store = LiveSite(lambda host, path: answers.get(path, NONE)), Memory()
+    patient = Politeness(factor=0, shortest_gap=0, longest_gap=0, first_back_off=0.5)
+
+    async def act() -> None:
+        url, clock = site.url("a.test", "/open"), Clock()
+        await Crawl(site, store, politeness=patient).until(lambda: store.totals().copies == 1, url)
+        answers["/robots.txt"] = b"HTTP/1.1 500 Broken\r\nContent-Length: 0\r\n\r\n"
+        clock.shift = 13 * 3600.0
+        del site.log[:]
+        later = Crawl(site, store, clock=clock, politeness=patient)
+        daemon = await later.until(lambda: "/open" in site.asked("a.test"))
+        assert site.asked("a.test")[:2] == ["/robots.txt", "/open"]
+        assert next(iter(site.gaps())) >= 0.49
+        assert daemon.engine.lanes.state(host_of(url)).failures == 0, "and is well again once a page comes"
+
+    play(site, act)
+
+
+def test_a_redirect_to_a_host_that_fails_is_no_fault_of_the_one_that_points_there() -> None:
+    def answer(host: str, path: str) -> bytes:
+        if path == "/robots.txt":
+            return NONE
+        if host == "b.test":
+            return b"HTTP/1.1 500 Broken\r\nContent-Length: 0\r\n\r\n"
+        return to(f"http://b.test:{site.port}{path}")
+
+    site, store = LiveSite(answer), Memory()
+
+    async def act() -> None:
+        url = site.url("a.test", "/page")
+        await Crawl(site, store, politeness=POLITE).until(lambda: bool(store.history(url)), url)
+        assert store.history(url)[0].reason == "status_500"
+        assert {state.host: state.failures for state in store.hosts()} == {host_of(url): 0}
 
     play(site, act)

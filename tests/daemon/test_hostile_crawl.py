@@ -228,7 +228,7 @@ def test_f14_a_busy_host_is_left_alone_as_a_whole_and_no_other_is(wait: str, sta
         crawl = Crawl(site, store, politeness=polite, robots=False, budget=200)
         busy = [site.url("busy.test", f"/{number}") for number in range(30)]
         daemon = await crawl.until(lambda: False, *busy, site.url("calm.test"), seconds=1.5)
-        state = daemon.engine.hosts.state("busy.test:" + str(site.port))
+        state = daemon.engine.lanes.state("busy.test:" + str(site.port))
         assert state.ready - crawl.clock() <= 60, "the rest that it asks for is cut to the longest"
         assert wait != "1000000000" or state.ready - crawl.clock() > 50
         assert state.failures == len(site.asked("busy.test"))

@@ -17,7 +17,7 @@ from afresh.daemon import Discovery
 from afresh.detect import compare
 from afresh.engine import Engine
 from afresh.estimate import Grid
-from afresh.frontier import Hosts, Politeness, Scope, Traps, host_of
+from afresh.frontier import Lanes, Politeness, Scope, Traps, host_of
 from afresh.schedule import Greedy, Plain
 from afresh.sim.web import Site, SiteOptions
 from afresh.sim.web.ledger import Ledger
@@ -76,7 +76,7 @@ class Run:
         self.ledger = Ledger(self.site, window=(START, END))
         self.ledger.weights = np.ones(PAGES)
         scheduler, estimator = Plain(Greedy(), budget=BUDGET), Grid(typical_rate=BUDGET / PAGES)
-        self.engine = Engine(scheduler=scheduler, estimator=estimator, hosts=Hosts(politeness))
+        self.engine = Engine(scheduler=scheduler, estimator=estimator, lanes=Lanes(politeness))
         self.discovery = Discovery(Scope(traps=traps))
         self.pages: dict[str, Page] = {}
         self.known: dict[str, Validators] = {}

@@ -10,7 +10,7 @@ from afresh.daemon import Daemon, Stored
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Scripted
-from afresh.frontier import Hosts, Politeness, host_of
+from afresh.frontier import Lanes, Politeness, host_of
 from afresh.schedule import Few
 from afresh.store import Memory, Sqlite, Store
 from afresh.store.messages import Pauses, drain, of_pages, of_requests, of_signals, packed
@@ -30,7 +30,7 @@ def answer(url: str, known: Validators) -> Fetched:
 
 
 def daemon_on(store: Store, *, budget: float = 50.0, **more: Any) -> Daemon:
-    engine = Engine(scheduler=Few(budget=budget), estimator=Grid(typical_rate=0.01), hosts=Hosts(QUIET))
+    engine = Engine(scheduler=Few(budget=budget), estimator=Grid(typical_rate=0.01), lanes=Lanes(QUIET))
     return Daemon(engine=engine, fetcher=Scripted(answer), store=store, write_every=0.02, grace=0.2, **more)
 
 

@@ -16,7 +16,7 @@ from afresh.engine import Engine
 from afresh.errors import StoreError
 from afresh.estimate import Grid
 from afresh.fetch import Scripted
-from afresh.frontier import Hosts, Politeness, Scope
+from afresh.frontier import Lanes, Politeness, Scope
 from afresh.schedule import Few
 from afresh.store import Memory, PageState, Record
 from afresh.types import Fetched, Order, Outcome, Page, Validators
@@ -145,7 +145,7 @@ def run(store: Watched, enough: int) -> list[str]:
     """Crawl until so many fetches were made; their addresses."""
 
     async def go() -> list[str]:
-        engine = Engine(scheduler=Few(budget=1e5), estimator=Grid(), hosts=Hosts(NO_GAPS))
+        engine = Engine(scheduler=Few(budget=1e5), estimator=Grid(), lanes=Lanes(NO_GAPS))
         fetcher = Scripted(answer)
         daemon = Daemon(engine=engine, fetcher=fetcher, store=store, discovery=Discovery(Scope()))
         daemon.listeners.append(lambda event: daemon.stop() if len(fetcher.asked) >= enough else None)

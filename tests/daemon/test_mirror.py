@@ -16,7 +16,7 @@ from afresh.daemon.costing import Costing
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Guard, Http, Scripted
-from afresh.frontier import Hosts, Politeness, host_of
+from afresh.frontier import Lanes, Politeness, host_of
 from afresh.mirror.costs import Cost, Seen, staleness
 from afresh.mirror.scheduler import ByCosts
 from afresh.sim.web import Server
@@ -78,7 +78,7 @@ def left(scheduler: ByCosts, pages: np.ndarray) -> float:
 async def run(
     store: Store, scheduler: ByCosts, cost: Cost, reached: Callable[[Engine], bool], seconds: float
 ) -> Engine:
-    engine = Engine(scheduler=scheduler, estimator=Grid(typical_rate=1.0), hosts=Hosts(NO_GAPS))
+    engine = Engine(scheduler=scheduler, estimator=Grid(typical_rate=1.0), lanes=Lanes(NO_GAPS))
     fetcher = Http(user_agent="afresh/test", guard=Guard(allow_private=True))
     daemon = Daemon(engine=engine, fetcher=fetcher, store=store, cost=cost)
     running, end = asyncio.create_task(daemon.run()), time.monotonic() + seconds
@@ -135,7 +135,7 @@ def test_a_probe_is_in_the_history_and_leaves_the_copy() -> None:
 
     async def go() -> None:
         scheduler = ByCosts(budget=50.0, rng=np.random.default_rng(1), epsilon=1.0)
-        engine = Engine(scheduler=scheduler, estimator=Grid(typical_rate=1.0), hosts=Hosts(NO_GAPS))
+        engine = Engine(scheduler=scheduler, estimator=Grid(typical_rate=1.0), lanes=Lanes(NO_GAPS))
         daemon = Daemon(engine=engine, fetcher=Scripted(answer), store=store, cost=staleness)
         running = asyncio.create_task(daemon.run())
         while len(asked) < 8 and not running.done():  # noqa: ASYNC110

@@ -13,7 +13,7 @@ from afresh.daemon.newcomers import MAX_UNTRIED, Newcomers
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Scripted
-from afresh.frontier import Hosts, Politeness, host_of, site_of
+from afresh.frontier import Lanes, Politeness, host_of, site_of
 from afresh.schedule import Few, Greedy, Plain
 from afresh.store import Memory, PageState, Record
 from afresh.types import Copy, Fetched, Importance, Outcome, Page, Validators, Verdict, Wait
@@ -28,7 +28,7 @@ class Crawling:
         scheduler = Few(budget=budget, sweep=sweep) if fast else Plain(Greedy(), budget=budget)
         politeness = Politeness(factor=0.0, shortest_gap=GAP)
         self.now = 1000.0
-        self.engine = Engine(scheduler=scheduler, estimator=Grid(typical_rate=0.01), hosts=Hosts(politeness))
+        self.engine = Engine(scheduler=scheduler, estimator=Grid(typical_rate=0.01), lanes=Lanes(politeness))
         self.keeper = Keeper(store=Memory(), engine=self.engine, clock=lambda: self.now)
         self.asked: list[tuple[float, str]] = []
         self.robots: set[str] = set()

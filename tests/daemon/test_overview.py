@@ -10,7 +10,7 @@ from afresh.daemon import Daemon
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Scripted
-from afresh.frontier import Allowance, Hosts, Politeness
+from afresh.frontier import Allowance, Lanes, Politeness
 from afresh.schedule import Few
 from afresh.store import Memory, PageState, Record
 from afresh.store.socket_file import ask
@@ -24,7 +24,7 @@ def daemon(store: Memory, socket: Path | None = None, gap: float = 1.0) -> Daemo
     engine = Engine(
         scheduler=Few(budget=0.0),
         estimator=Grid(typical_rate=1e-3),
-        hosts=Hosts(Politeness(factor=0.0, shortest_gap=gap)),
+        lanes=Lanes(Politeness(factor=0.0, shortest_gap=gap)),
     )
     return Daemon(
         engine=engine,

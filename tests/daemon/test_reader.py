@@ -16,7 +16,7 @@ from afresh.detect import Detector, Habits
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Scripted
-from afresh.frontier import Hosts, Links, Politeness, Scope
+from afresh.frontier import Lanes, Links, Politeness, Scope
 from afresh.reading import read
 from afresh.schedule import Few
 from afresh.store import Memory, PageState, Sqlite, Store
@@ -32,8 +32,8 @@ def html(body: str | bytes) -> Fetched:
 
 
 def engine() -> Engine:
-    hosts = Hosts(Politeness(factor=0.0, shortest_gap=0.0))
-    return Engine(scheduler=Few(budget=200.0), estimator=Grid(), hosts=hosts)
+    hosts = Lanes(Politeness(factor=0.0, shortest_gap=0.0))
+    return Engine(scheduler=Few(budget=200.0), estimator=Grid(), lanes=hosts)
 
 
 def known(body: bytes) -> tuple[PageState, Copy]:

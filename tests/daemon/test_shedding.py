@@ -2,7 +2,7 @@
 
 from afresh.daemon.effort import MAX_REST, rest_after
 from afresh.daemon.shedding import LET_THROUGH, Shedding
-from afresh.frontier import Hosts, Links, Politeness
+from afresh.frontier import Lanes, Links, Politeness
 from afresh.types import Fetched
 
 
@@ -63,7 +63,7 @@ def test_long_links_do_not_cost_a_host_as_little_as_short_ones() -> None:
 
 
 def test_a_rest_for_our_own_sake_holds_beside_those_for_the_hosts() -> None:
-    hosts = Hosts(Politeness(factor=0.0, shortest_gap=1.0))
+    hosts = Lanes(Politeness(factor=0.0, shortest_gap=1.0))
     assert hosts.answered("a.example", failed=False, now=0.0, took=0.0, at_least=7.0) == 7.0
     assert hosts.state("a.example").ready == 7.0
     assert hosts.answered("a.example", failed=False, now=0.0, took=0.0, at_least=0.5) == 1.0

@@ -12,7 +12,7 @@ from afresh.engine import Engine
 from afresh.engine.columns import Columns, forget_heard, hear_out, leave, mark_ordered, note_heard
 from afresh.engine.hearts import CompiledHeart, PlainHeart
 from afresh.estimate import Activity, Learner
-from afresh.frontier import Hosts, Politeness
+from afresh.frontier import Lanes, Politeness
 from afresh.schedule import Scheduler
 from afresh.types import Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict
 
@@ -30,7 +30,7 @@ def made(kind: type[Learner], *, together: bool) -> Engine:
         scheduler=Scheduler(budget=1.0, lease=60.0, exact=True),
         estimator=kind(typical_rate=0.05),
         activity=Activity(width=5.0) if together else None,
-        hosts=Hosts(NO_GAPS),
+        lanes=Lanes(NO_GAPS),
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from afresh.engine import Engine
 from afresh.estimate import Activity, Grid, Learner
-from afresh.frontier import Hosts, Politeness
+from afresh.frontier import Lanes, Politeness
 from afresh.schedule import Few, Greedy, Plain, Scheduler
 from afresh.types import (
     STORE_FULL,
@@ -42,7 +42,7 @@ def engine(budget: float = 1.0, typical_rate: float = 0.01, politeness: Politene
     return Engine(
         scheduler=MACHINES[kind](budget),
         estimator=Grid(typical_rate=typical_rate),
-        hosts=Hosts(politeness),
+        lanes=Lanes(politeness),
     )
 
 
@@ -156,7 +156,7 @@ def test_a_busy_host_rests_as_it_asks() -> None:
     wait = machine.next(1.0)
     assert isinstance(wait, Wait)
     assert wait.until == 120.0
-    assert machine.hosts.state("a.example").ready == 120.0
+    assert machine.lanes.state("a.example").ready == 120.0
 
 
 def test_a_page_on_a_host_that_cannot_be_reached_waits_for_its_host_alone() -> None:
@@ -170,7 +170,7 @@ def test_a_page_on_a_host_that_cannot_be_reached_waits_for_its_host_alone() -> N
         assert isinstance(wait, Wait)
         assert wait.until - now <= 3600.0, "a week of failures must not put the page off for another"
         now = wait.until
-    state = machine.hosts.state(page("a").host)
+    state = machine.lanes.state(page("a").host)
     assert (state.failures, state.reason, state.since) == (30, "dns", 10.0)
     assert 0.5 / 3600 < state.rate(now) < 3 / 3600
 
@@ -252,7 +252,7 @@ def test_removed_pages_are_forgotten() -> None:
 
 def test_a_late_finish_changes_nothing() -> None:
     """The lease ended, the page went out again, and then both came back."""
-    machine = Engine(scheduler=Plain(Greedy(), budget=1.0, lease=10.0), estimator=Grid(), hosts=Hosts(NO_GAPS))
+    machine = Engine(scheduler=Plain(Greedy(), budget=1.0, lease=10.0), estimator=Grid(), lanes=Lanes(NO_GAPS))
     machine.add(page("a"), 0.0, current=0.0, signals=2)
     late = order_at(machine, 5.0)
     second = order_at(machine, 20.0)
@@ -272,7 +272,7 @@ def test_a_change_makes_the_siblings_of_a_page_urgent() -> None:
     machine = Engine(
         scheduler=MACHINES[kind](1.0),
         estimator=Learner(typical_rate=1e-4),
-        hosts=Hosts(NO_GAPS),
+        lanes=Lanes(NO_GAPS),
         activity=Activity(width=100.0),
     )
     names = [f"http://a.example/docs/{i}" for i in range(12)] + ["http://b.example/docs/other"]
@@ -393,7 +393,7 @@ def test_a_survey_by_the_compiled_pass_states_what_is_said_of_each_copy(together
     machine = Engine(
         scheduler=MACHINES[kind](2.0),
         estimator=Learner(typical_rate=0.05),
-        hosts=Hosts(NO_GAPS),
+        lanes=Lanes(NO_GAPS),
         activity=Activity(width=2.0) if together else None,
     )
     pages = [Page(f"http://{n % 3}.example/{n % 4}/{n}", f"{n % 3}.example") for n in range(40)]
@@ -426,7 +426,7 @@ def test_a_survey_by_the_compiled_pass_states_what_is_said_of_each_copy(together
 
 def test_a_crawl_is_worth_its_value_over_all_that_is_believed() -> None:
     estimator = Learner(typical_rate=0.05)
-    machine = Engine(scheduler=MACHINES[kind](2.0), estimator=estimator, hosts=Hosts(NO_GAPS))
+    machine = Engine(scheduler=MACHINES[kind](2.0), estimator=estimator, lanes=Lanes(NO_GAPS))
     for number in range(20):
         machine.add(page(str(number), importance=Importance(0.01 * (number + 1))), 0.0)
     for step in range(1, 120):
@@ -467,7 +467,7 @@ def test_what_happens_on_the_only_branch_does_not_change_the_order(folders: int)
         machine = Engine(
             scheduler=Plain(Greedy(), budget=budget),
             estimator=Grid(typical_rate=1 / day),
-            hosts=Hosts(NO_GAPS),
+            lanes=Lanes(NO_GAPS),
             activity=activity,
         )
         for number in range(30):
@@ -494,4 +494,4 @@ def test_no_host_is_asked_sooner_because_we_kept_its_answer_waiting() -> None:
     order = order_at(machine, 0.0)
     fetched = Fetched(order.url, started=0.0, took=0.01, waited=2.0, status=200)
     machine.finish(order, fetched, Verdict(Outcome.NEW), 2.5)
-    assert machine.hosts.state("a.example").ready == pytest.approx(3.01)
+    assert machine.lanes.state("a.example").ready == pytest.approx(3.01)

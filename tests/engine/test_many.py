@@ -9,7 +9,7 @@ from afresh.engine import Arrivals, Engine
 from afresh.errors import ConfigError
 from afresh.estimate import Activity, Learner
 from afresh.estimate.online import sweep
-from afresh.frontier import Hosts, Politeness, SiteRule, SiteRules
+from afresh.frontier import Lanes, Politeness, SiteRule, SiteRules
 from afresh.schedule import Scheduler
 from afresh.types import Crawl, Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict
 
@@ -22,7 +22,7 @@ def made(rules: SiteRules | None = None) -> Engine:
         scheduler=Scheduler(budget=1.0, lease=60.0, exact=True),
         estimator=Learner(typical_rate=0.05),
         activity=Activity(width=5.0),
-        hosts=Hosts(NO_GAPS),
+        lanes=Lanes(NO_GAPS),
         rules=rules,
     )
 

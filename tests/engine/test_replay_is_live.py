@@ -11,7 +11,7 @@ from afresh.engine import Arrivals, Engine
 from afresh.estimate import Activity, Learner
 from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.senders import ALL, FIRST_OCTAVE, FIRST_PAIR
-from afresh.frontier import Hosts, Politeness
+from afresh.frontier import Lanes, Politeness
 from afresh.schedule import DEFAULT_SWEEP, Scheduler
 from afresh.sim.field import Field, new_field, visit
 from afresh.sim.history import Heard, History, make_history
@@ -59,7 +59,7 @@ def live_engine(history: History, *, exact: bool) -> Engine:
         scheduler=Scheduler(budget=BUDGET, lease=60.0, exact=exact, sweep=DEFAULT_SWEEP),
         estimator=Learner(typical_rate=BUDGET / PAGES),
         activity=Activity(width=ROUND / SLICES_PER_ROUND),
-        hosts=Hosts(NO_GAPS),
+        lanes=Lanes(NO_GAPS),
     )
     for number in range(SENDERS):
         engine.senders.number(str(number))

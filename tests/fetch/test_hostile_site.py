@@ -11,7 +11,7 @@ from afresh.daemon import Daemon, Event, Finished
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Http, Limits
-from afresh.frontier import Hosts, Politeness, host_of
+from afresh.frontier import Lanes, Politeness, host_of
 from afresh.schedule import Greedy, Plain
 from afresh.sim.web import Server, Site, SiteOptions
 from afresh.store import Memory
@@ -64,7 +64,7 @@ def test_a_hostile_page_keeps_its_last_good_copy_and_hurts_nobody() -> None:
         store = Memory()
         store.add(Page(url, host_of(url)) for url in server.urls())
         fetcher = Http(user_agent="afresh/test", allow_private=True, limits=Limits(seconds=2.0, body=1_000_000))
-        engine = Engine(scheduler=Plain(Greedy(), budget=80.0), estimator=Grid(typical_rate=1.0), hosts=Hosts(PATIENT))
+        engine = Engine(scheduler=Plain(Greedy(), budget=80.0), estimator=Grid(typical_rate=1.0), lanes=Lanes(PATIENT))
         daemon = Daemon(engine=engine, fetcher=fetcher, store=store)
         wanted = Counter({url: 2 if url in hostile else 1 for url in server.urls()})
 

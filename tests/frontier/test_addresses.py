@@ -11,14 +11,14 @@ HERE = "192.0.2.1"
 def test_t5_a_million_names_on_one_address_get_its_one_share() -> None:
     addresses = Addresses(AddressLimits(names=500, at_once=3))
     tracemalloc.start()
-    admitted = sum(addresses.admit(HERE) for _ in range(1_000_000))
+    admitted = sum(addresses.admit(f"h{nth}", HERE) for nth in range(1_000_000))
     assert admitted == 500
     assert sum(addresses.start(HERE, now=0.0) for _ in range(1_000)) == 3
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 100_000
     assert len(addresses) == 1
-    assert addresses.admit("192.0.2.2")
+    assert addresses.admit("other", "192.0.2.2")
 
 
 def test_an_address_rests_after_an_answer() -> None:
@@ -33,16 +33,35 @@ def test_an_address_rests_after_an_answer() -> None:
 
 
 def test_memory_is_bounded_and_what_is_running_is_not_forgotten() -> None:
-    addresses = Addresses(AddressLimits(addresses=1_000, at_once=1))
+    addresses = Addresses(AddressLimits(addresses=1_000, hosts=1_000, at_once=1))
     assert addresses.start("busy", 0.0)
     tracemalloc.start()
     for nth in range(100_000):
-        addresses.admit(f"10.{nth}")
+        addresses.admit(f"h{nth}", f"10.{nth}")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(addresses) == 1_000
     assert peak < 2e6
     assert not addresses.start("busy", 10.0), "it was forgotten while a request was running"
+
+
+def test_a_host_is_counted_once_where_it_is_and_no_longer_where_it_was() -> None:
+    addresses = Addresses(AddressLimits(names=2, hosts=3))
+    assert [addresses.admit(host, HERE) for host in "aabbc"] == [True, True, True, True, False]
+    assert addresses.admit("a", "192.0.2.2"), "it moved"
+    assert addresses.admit("c", HERE)
+    assert not addresses.admit("d", HERE)
+    assert [addresses.admit(host, "192.0.2.2") for host in "ad"] == [True, True], "b, found longest ago, is forgotten"
+    assert addresses.admit("e", HERE), "and so it is counted no more"
+    assert not addresses.admit("b", HERE)
+
+
+def test_where_a_host_is_is_believed_for_a_minute() -> None:
+    addresses = Addresses()
+    assert addresses.where("a", 0.0) is None
+    assert addresses.found("a", HERE, 0.0) == addresses.where("a", 59.0) == addresses.of("a") == HERE
+    assert addresses.where("a", 60.0) is None
+    assert addresses.found("a", "127.0.0.1", 60.0) == addresses.where("a", 61.0) == "", "no limits hold on this machine"
 
 
 STEPS = st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.floats(0, 3)), max_size=60)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from afresh.frontier import Addresses, AddressLimits, Allowance, Hosts, Politeness, Rest, allowance
+from afresh.frontier import Addresses, AddressLimits, Allowance, Lanes, Politeness, Rest, allowance
 
 QUICK = Rest(1.0, "politeness.shortest_gap")
 HERE = "192.0.2.1"
@@ -64,7 +64,7 @@ def test_hosts_that_rest_differently_are_said_to_on_average() -> None:
 
 
 def test_hosts_say_why_they_rest() -> None:
-    hosts = Hosts(Politeness())
+    hosts = Lanes(Politeness())
     for name in "abcde":
         hosts.number(name)
     hosts.wants("d", 20.0)
@@ -83,7 +83,7 @@ def test_hosts_say_why_they_rest() -> None:
 
 def test_a_host_rests_as_long_as_its_answers_take_on_average() -> None:
     """One slow answer must not stand for all: what politeness allows was said to be far less than was crawled."""
-    hosts = Hosts(Politeness())
+    hosts = Lanes(Politeness())
     hosts.number("a")
     for nth in range(100):
         hosts.answered("a", failed=False, now=10.0 * nth, took=0.5 if nth % 10 == 9 else 0.0)

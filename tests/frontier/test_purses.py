@@ -8,7 +8,7 @@ import pytest
 
 from afresh.engine import Engine
 from afresh.estimate import Grid
-from afresh.frontier import Hosts, Politeness, SiteRule, SiteRules
+from afresh.frontier import Lanes, Politeness, SiteRule, SiteRules
 from afresh.schedule import Few, Greedy, Plain, Scheduler, Schedules
 from afresh.types import Fetched, Order, Outcome, Page, Verdict
 
@@ -24,8 +24,8 @@ MAKERS: list[Callable[[], Schedules]] = [
 def engine(request: pytest.FixtureRequest) -> Engine:
     """Forty pages that want to be crawled all the time, half of them news."""
     rules = SiteRules([SiteRule("a.example", "/news/*", budget=0.5)])
-    free = Hosts(Politeness(factor=0, shortest_gap=0, longest_gap=0))
-    made = Engine(scheduler=request.param(), estimator=Grid(typical_rate=1.0), hosts=free, rules=rules)
+    free = Lanes(Politeness(factor=0, shortest_gap=0, longest_gap=0))
+    made = Engine(scheduler=request.param(), estimator=Grid(typical_rate=1.0), lanes=free, rules=rules)
     for nth in range(20):
         made.add(Page(f"{NEWS}{nth}", "a.example"), 0.0)
         made.add(Page(f"{ELSEWHERE}{nth}", "b.example"), 0.0)

@@ -8,7 +8,7 @@ import pytest
 from afresh.engine import Engine
 from afresh.errors import ConfigError
 from afresh.estimate import Grid
-from afresh.frontier import Hosts, Politeness
+from afresh.frontier import Lanes, Politeness
 from afresh.mirror.costs import COSTS, Seen
 from afresh.mirror.scheduler import ByCosts, read_learned
 from afresh.schedule import Pick, SeesCosts
@@ -182,9 +182,9 @@ def test_arguments_without_sense_are_refused() -> None:
 
 
 def test_the_engine_passes_costs_on_and_marks_probes() -> None:
-    hosts = Hosts(Politeness(factor=0.0, shortest_gap=0.0))
+    lanes = Lanes(Politeness(factor=0.0, shortest_gap=0.0))
     scheduler = ByCosts(budget=BUDGET, rng=np.random.default_rng(1), epsilon=1.0)
-    engine = Engine(scheduler=scheduler, estimator=Grid(), hosts=hosts)
+    engine = Engine(scheduler=scheduler, estimator=Grid(), lanes=lanes)
     assert isinstance(scheduler, SeesCosts)
     url = "http://e.org/"
     engine.add(Page(url, "e.org"), 0.0)

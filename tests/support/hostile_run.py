@@ -112,7 +112,7 @@ async def _crawl(port: int, seconds: float, evils: list[str], body: int, folder:
             store=store,
             detector=detector_for(settings),
             permits=permits_for(settings, store),
-            addresses=addresses_for(settings, engine.hosts),
+            addresses=addresses_for(settings, engine.lanes),
             discovery=Discovery(Scope(), most_pages=20_000),
             clock=clock,
             concurrency=settings.crawl.concurrency,

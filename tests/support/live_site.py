@@ -14,7 +14,7 @@ from afresh.daemon import Daemon, Discovery, Listener, Permits, SteadyClock
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Guard, Http, Limits
-from afresh.frontier import Addresses, AddressLimits, Hosts, Politeness, host_of
+from afresh.frontier import Addresses, AddressLimits, Lanes, Politeness, host_of
 from afresh.schedule import Greedy, Plain, Schedules
 from afresh.store import Memory, Store
 from afresh.types import Page
@@ -157,7 +157,7 @@ class Crawl:
             clock=self.clock,
         )
         scheduler = self.scheduler or Plain(Greedy(), budget=self.budget)
-        engine = Engine(scheduler=scheduler, estimator=Grid(typical_rate=0.1), hosts=Hosts(self.politeness))
+        engine = Engine(scheduler=scheduler, estimator=Grid(typical_rate=0.1), lanes=Lanes(self.politeness))
         daemon = Daemon(
             engine=engine,
             fetcher=fetcher,

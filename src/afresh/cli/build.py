@@ -20,7 +20,7 @@ from afresh.estimate.activity import slice_width
 from afresh.estimate.base import typical_rate
 from afresh.estimate.requests import Memory
 from afresh.fetch import Guard, Http, Limits
-from afresh.frontier import Addresses, AddressLimits, HostPatterns, Hosts, Politeness, Retries, SiteRule, SiteRules
+from afresh.frontier import Addresses, AddressLimits, HostPatterns, Lanes, Politeness, Retries, SiteRule, SiteRules
 from afresh.frontier.links import wanted
 from afresh.mirror.costs import COSTS, Cost
 from afresh.mirror.scheduler import ByCosts
@@ -49,7 +49,7 @@ def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
         rules=rules_for(config),
         # The width follows what is found.
         activity=Activity(width=slice_width(typical_rate(budget, pages))),
-        hosts=Hosts(politeness_of(config)),
+        lanes=Lanes(politeness_of(config)),
         names=Names(token_bytes(16)),  # whoever writes links must not be able to choose addresses that collide
     )
 
@@ -114,7 +114,7 @@ async def take_up(config: Config, daemon: Daemon) -> None:
     The others need a new start: where the store is, how pages are fetched and compared, the policy.
     """
     engine, crawl = daemon.engine, config.crawl
-    engine.hosts.politeness = politeness_of(config)
+    engine.lanes.politeness = politeness_of(config)
     engine.importance = config.importance
     engine.retries = Retries(gone=config.crawl.gone_retry)
     daemon.concurrency, daemon.grace = crawl.concurrency, crawl.grace
@@ -200,11 +200,11 @@ def permits_for(config: Config, store: Store) -> Permits | None:
     return Permits("afresh", recall=store.get, names=store.names) if config.politeness.robots else None
 
 
-def addresses_for(config: Config, hosts: Hosts) -> Addresses:
+def addresses_for(config: Config, lanes: Lanes) -> Addresses:
     """What limits the names of one address together."""
     limits = AddressLimits(
         at_once=config.politeness.address_at_once,
         gap_share=config.politeness.address_share,
         names=config.politeness.address_names,
     )
-    return Addresses(limits, hosts.politeness)
+    return Addresses(limits, lanes.politeness)

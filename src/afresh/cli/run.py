@@ -211,7 +211,7 @@ def _keep_fresh(
             store=kept,
             detector=detector,
             permits=permits_for(config, kept),
-            addresses=addresses_for(config, engine.hosts),
+            addresses=addresses_for(config, engine.lanes),
             discovery=discovery,
             never=HostPatterns(config.crawl.never),
             sitemaps=config.crawl.sitemaps,

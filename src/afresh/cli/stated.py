@@ -11,7 +11,7 @@ from afresh.estimate import Estimator, Grid, Senders
 from afresh.estimate.activity import slice_width
 from afresh.estimate.activity_kept import from_text
 from afresh.estimate.base import BY_LEARNER, typical_rate
-from afresh.frontier import Hosts, Politeness, SiteRules
+from afresh.frontier import Lanes, Politeness, SiteRules
 from afresh.schedule import Few, Greedy, Plain
 from afresh.store import PageState, Store, understood
 from afresh.store.messages import WATCHED
@@ -171,7 +171,7 @@ def _engine(
     engine = Engine(
         scheduler=scheduler,
         estimator=_estimator(states, typical),
-        hosts=Hosts(Politeness(shortest_gap=0.0)),  # it knows some pages of each: no queue of a host can be told
+        lanes=Lanes(Politeness(shortest_gap=0.0)),  # it knows some pages of each: no queue of a host can be told
         importance=importance,
         rules=rules,
         activity=understood("activity", lambda: from_text(kept.get("activity"), width=width, now=when)),

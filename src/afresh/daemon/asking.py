@@ -7,21 +7,16 @@ share the host's address, and where a redirect leads. If the moment is wrong, th
 import asyncio
 from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from afresh.daemon.permits import Permits
 from afresh.engine import Engine
 from afresh.fetch import Fetcher
-from afresh.frontier import Addresses, host_of, is_unreachable
+from afresh.frontier import Addresses, host_failed, host_of, is_unreachable, retry_after
 from afresh.types import Fetched, Order, Validators
-
-Value = TypeVar("Value")
 
 LONGEST_WAIT = 5.0  # for the turn of a host that a redirect leads to; after that the page is tried again later
 LONGEST_JOURNEY = 30.0  # over all hosts that redirects lead to
 MOST_HOSTS = 4  # that one page may lead to
-ADDRESS_KEPT = 60.0  # seconds that a host's address is believed
-MOST_REMEMBERED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +43,6 @@ class Asker:
         fetcher: Fetcher,
         engine: Engine,
         clock: Callable[[], float],
-        busy: Callable[[str], bool],
         permits: Permits | None = None,
         addresses: Addresses | None = None,
         never: Container[str] = (),
@@ -56,20 +50,15 @@ class Asker:
         self.fetcher = fetcher
         self.engine = engine
         self.clock = clock
-        self.busy = busy  # whether an order of this host is under way
         self.permits = permits
         self.addresses = addresses
         self.never = never  # hosts that are not asked anything; the fetcher would refuse them, too
-        self._visited: set[str] = set()  # hosts, because of a redirect
-        self._found: dict[str, tuple[str, float]] = {}  # the address of a host, and until when it is believed
-        self._admitted: dict[str, str] = {}  # the address that a host was counted at
-        self._delays: dict[str, bool] = {}  # hosts whose Crawl-delay was told to politeness
 
     async def ask(self, order: Order, known: Validators) -> Fetched | GivenBack:
         """The page, or when to try again."""
         if order.host in self.never:
             return Fetched(order.url, self.clock(), 0.0, reason="scope")
-        if order.host in self._visited:
+        if self.engine.lanes.lane(order.host).visited:
             return GivenBack(1.0)
         address, held = await self._take_turn(order.url, order.host)
         if held is not None:
@@ -106,17 +95,16 @@ class Asker:
             answer = await permits.ask(url, self.fetcher, self.clock)
             now = self.clock()
             delay, closed = permits.crawl_delay(url, now), permits.closed_until(url, now)
-            self.engine.hosts.wants(host, delay)
+            lane = self.engine.lanes.lane(host)
+            self.engine.lanes.wants(host, delay)
             if closed is not None:
                 return _closed(url, answer, closed - now)
-            gap = self.engine.hosts.answered(
-                host, failed=False, now=now, took=answer.took, retry_after=answer.retry_after
-            )
-            return GivenBack(max(gap, delay or 0.0))
+            if host_failed(host, answer) and (lane.failures or is_unreachable(answer.reason)):
+                return _closed(url, answer, 0.0)  # the rules still hold, but it is the host that fails
+            return GivenBack(max(self._answered(host, answer, now), delay or 0.0))
         now = self.clock()
-        if host not in self._delays:  # rules that were kept from before a restart
-            _remember(self._delays, host, True)
-            self.engine.hosts.wants(host, permits.crawl_delay(url, now))
+        if self.engine.lanes.lane(host).delay is None:  # rules that were kept from before a restart
+            self.engine.lanes.wants(host, permits.crawl_delay(url, now))
         if permits.allowed(url, now):
             return None
         closed = permits.closed_until(url, now)
@@ -128,7 +116,7 @@ class Asker:
         if addresses is None or not address:
             return "", None
         now = self.clock()
-        if not self._admit(host, address, addresses):
+        if not addresses.admit(host, address):
             return "", Fetched(url, now, 0.0, reason="names_of_address")
         if not addresses.start(address, now):
             return "", GivenBack(addresses.later(address, now) - now)
@@ -142,25 +130,10 @@ class Asker:
     async def _address(self, url: str, host: str) -> str:
         if self.addresses is None:
             return ""
-        address, until = self._found.get(host, ("", 0.0))
-        if self.clock() >= until:
-            address = await self.fetcher.address(url)
-            if not self.addresses.limits_apply(address):
-                address = ""
-            _remember(self._found, host, (address, self.clock() + ADDRESS_KEPT))
+        address = self.addresses.where(host, self.clock())
+        if address is None:
+            address = self.addresses.found(host, await self.fetcher.address(url), self.clock())
         return address
-
-    def address_of(self, host: str) -> str:
-        """The address whose limits hold for a host, as it was last found; "" if none do, or it is not known yet."""
-        return self._found.get(host, ("", 0.0))[0]
-
-    def _admit(self, host: str, address: str, addresses: Addresses) -> bool:
-        """Count a host at its address, once."""
-        if self._admitted.get(host) != address:
-            if not addresses.admit(address):
-                return False
-            _remember(self._admitted, host, address)
-        return True
 
     async def _journey(self, order: Order, fetched: Fetched) -> Fetched:
         """Follow a page to other hosts, each in its turn and with its permission; as far as we got."""
@@ -185,20 +158,22 @@ class Asker:
         own = host == host_of(url)  # whose turn this is anyway
         if not own and not await self._is_free(host):
             return None
-        self._visited.add(host)
+        lane = self.engine.lanes.lane(host)
+        lane.visited = True
         try:
-            await asyncio.sleep(0 if own else max(self.engine.hosts.state(host).ready - self.clock(), 0.0))
+            await asyncio.sleep(0 if own else max(lane.ready - self.clock(), 0.0))
             asked = await self._permission(where, host)
-            if isinstance(asked, GivenBack) and asked.gap <= LONGEST_WAIT:  # robots.txt was fetched just now
+            if isinstance(asked, GivenBack) and asked.failure is None and asked.gap <= LONGEST_WAIT:
+                # robots.txt was fetched just now.
                 await asyncio.sleep(asked.gap)
                 asked = await self._permission(where, host)
             if isinstance(asked, GivenBack):
                 if asked.failure is not None:
-                    self._note(host, asked.failure)
+                    self._answered(host, asked.failure, self.clock())
                 return None
             got = asked or await self._fetched_elsewhere(where, host)
         finally:
-            self._visited.discard(host)
+            lane.visited = False
         if got is None:
             return None
         return replace(
@@ -214,12 +189,12 @@ class Asker:
 
     async def _is_free(self, host: str) -> bool:
         """Whether a host is nobody else's, and ready, before long."""
-        end = self.clock() + LONGEST_WAIT
-        while host in self._visited or self.busy(host):  # seldom, and soon over: not worth a queue
+        end, lane = self.clock() + LONGEST_WAIT, self.engine.lanes.lane(host)
+        while not lane.is_free:  # seldom, and soon over: not worth a queue
             if self.clock() >= end:
                 return False
             await asyncio.sleep(0.02)
-        return self.engine.hosts.state(host).ready <= end
+        return lane.ready <= end
 
     async def _fetched_elsewhere(self, where: str, host: str) -> Fetched | None:
         """The page at another host, which rests afterwards like after any other fetch."""
@@ -237,17 +212,19 @@ class Asker:
             if held.gap > LONGEST_WAIT:
                 return None
             await asyncio.sleep(held.gap)  # it may be the first host's own address, which rests now
-        self._note(host, got)
+        self._answered(host, got, self.clock())
         return got
 
-    def _note(self, host: str, got: Fetched) -> None:
-        """Let a host rest after something that was asked of it in another's turn."""
-        now, failed = self.clock(), bool(got.reason) or got.status in (429, 503) or got.status >= 500
-        reason = got.reason or f"status_{got.status}"
-        gap = self.engine.hosts.answered(
-            host, failed=failed, now=now, took=got.took, retry_after=got.retry_after, reason=reason
+    def _answered(self, host: str, got: Fetched, now: float) -> float:
+        """Let a host rest after something that was asked of it besides its orders; for how long."""
+        return self.engine.lanes.answered(
+            host,
+            failed=host_failed(host, got),
+            now=now,
+            took=got.took,
+            retry_after=retry_after(host, got),
+            reason=got.reason or f"status_{got.status}",
         )
-        self.engine.scheduler.host_rests(self.engine.hosts.number(host), now + gap)
 
 
 def _closed(url: str, answer: Fetched, gap: float) -> GivenBack:
@@ -257,10 +234,3 @@ def _closed(url: str, answer: Fetched, gap: float) -> GivenBack:
         reason = f"robots_{reason}"
     rest = max(gap, answer.retry_after or 0.0, 0.0)
     return GivenBack(rest, Fetched(url, answer.started, answer.took, reason=reason, retry_after=rest))
-
-
-def _remember(known: dict[str, Value], host: str, value: Value) -> None:
-    """Note something about a host, in bounded memory: what is forgotten is found out again."""
-    if len(known) >= MOST_REMEMBERED:
-        known.clear()
-    known[host] = value

@@ -132,7 +132,7 @@ class Control:
                 "host": host,
                 "path": "",
                 "budget": budget,
-                "price": engine.scheduler.host_price(engine.hosts.number(host)),
+                "price": engine.lanes.price(host),
             }
             for host, budget in sorted(self._budgets.items())
         ]
@@ -143,12 +143,11 @@ class Control:
             self.engine.scheduler.budget = budget
 
     def _set_budget(self, host: str, budget: float | None) -> None:
-        number = self.engine.hosts.number(host)
         if budget is not None:
             self._budgets[host] = budget
-            self.engine.scheduler.set_host(number, budget=budget)
+            self.engine.lanes.limit(host, budget)
         elif self._budgets.pop(host, None) is not None:
-            self.engine.scheduler.set_host(number, budget=float("inf"))
+            self.engine.lanes.limit(host, float("inf"))
 
     def _leave_hours(self, url: str) -> None:
         for _, urls in self._hours.values():

@@ -242,7 +242,7 @@ class Keeper:
         self._newest[url] = after
         if not before.crawls:
             self._let_in(self.newcomers.tried(before.page.host), self.clock())
-        self._unwritten.append(Record(crawl, after, copy, self.engine.hosts.state(after.page.host)))
+        self._unwritten.append(Record(crawl, after, copy, self.engine.lanes.state(after.page.host)))
 
     def _page(self, before: PageState) -> Page:
         """The page as its operator wants it now: that may have changed since the fetch began."""

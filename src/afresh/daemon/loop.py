@@ -8,7 +8,6 @@ import asyncio
 import sys
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -114,12 +113,11 @@ class Daemon:
             fetcher=fetcher,
             engine=engine,
             clock=self.clock,
-            busy=self._is_busy,
             permits=permits,
             addresses=addresses,
             never=never,
         )
-        self.overview = Overview(engine=engine, asker=self._asker, clock=self.clock)
+        self.overview = Overview(engine=engine, addresses=addresses, clock=self.clock)
         # What can be asked over the socket, by name: a caller may put in others before `run`.
         self.questions = questions(
             engine=engine,
@@ -354,9 +352,6 @@ class Daemon:
     def _importance(self, url: str) -> float:
         return self.engine.beliefs(url, self.clock()).request_rate if url in self.engine else 0.0
 
-    def _is_busy(self, host: str) -> bool:
-        return any(order.host == host for order in self._under_way.values())
-
     def _release(self, order: Order, gap: float = 0.0) -> None:
         self.engine.release(order, self.clock(), gap)
         self._tell(Released(order))
@@ -449,11 +444,9 @@ class Daemon:
                 await asyncio.sleep(0)  # others have a turn
 
     def _restore_hosts(self) -> None:
-        # A clock that was wrong when this was written must not rest a host for ever.
-        latest = self.clock() + self.engine.hosts.politeness.longest_back_off
+        now = self.clock()
         for host in self.store.hosts():
-            self.engine.hosts.restore(replace(host, ready=min(host.ready, latest)))
-            self.engine.scheduler.host_rests(self.engine.hosts.number(host.host), min(host.ready, latest))
+            self.engine.lanes.restore(host, now)
 
     async def _settle(self) -> int:
         """Wait for what is under way, up to the grace time; give the rest back."""

@@ -4,9 +4,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from afresh.daemon.asking import Asker
 from afresh.engine import Engine, Stated, Survey
-from afresh.frontier import Allowance, allowance
+from afresh.frontier import Addresses, Allowance, allowance
 
 SURVEY_EVERY = 2.0  # seconds
 NEW_SECONDS = 1.0
@@ -19,9 +18,9 @@ class Overview:
     Invariant: what it states is of one moment, for all pages, and never older than a survey and the rest after it take.
     """
 
-    def __init__(self, *, engine: Engine, asker: Asker, clock: Callable[[], float]) -> None:
+    def __init__(self, *, engine: Engine, addresses: Addresses | None, clock: Callable[[], float]) -> None:
         self.engine = engine
-        self.asker = asker
+        self.addresses = addresses
         self.clock = clock
         self.stated: Stated | None = None
         self.allowance: Allowance | None = None
@@ -41,11 +40,11 @@ class Overview:
     async def renew(self) -> None:
         """State everything anew."""
         self.stated, self._took = await asyncio.to_thread(_timed, self.engine.survey(self.clock()))
-        rests, addresses = list(self.engine.hosts.rests()), self.asker.addresses
+        rests, addresses = list(self.engine.lanes.rests()), self.addresses
         if addresses is None:
             self.allowance = await asyncio.to_thread(allowance, rests)
         else:
-            self.allowance = await asyncio.to_thread(allowance, rests, self.asker.address_of, addresses.turns)
+            self.allowance = await asyncio.to_thread(allowance, rests, addresses.of, addresses.turns)
 
     def values(self) -> dict[str, str]:
         """What is worth keeping, for commands that look at the store when nothing runs on it."""

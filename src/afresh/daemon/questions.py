@@ -77,7 +77,7 @@ def questions(
             "turn": why.turn,
             "spare": why.spare,
             "every": why.every,
-            "host_price": engine.scheduler.host_price(engine.hosts.number(engine.host_of(url))),
+            "host_price": engine.lanes.price(engine.host_of(url)),
             "learned_rate": None if learned is None else asdict(learned),
             "parts": None if engine.current(url) is None else asdict(engine.freshness_parts(url, now)),
         }

@@ -20,7 +20,7 @@ from afresh.daemon.pressure import Pressure
 from afresh.detect import compare
 from afresh.engine import Engine
 from afresh.fetch import gunzip
-from afresh.frontier import Resolver, canonical_or_none, host_failed, host_of
+from afresh.frontier import Resolver, canonical_or_none, host_failed, host_of, retry_after
 from afresh.signals import Entry, Sitemap, read_sitemap
 from afresh.signals.sitemap import LARGEST
 from afresh.types import Fetched, Order, Outcome, Page, Signal
@@ -95,12 +95,12 @@ class Sitemaps:
         now = self.clock()
         rest = 0.0
         if own:
-            rest = self.engine.hosts.answered(
+            rest = self.engine.lanes.answered(
                 order.host,
-                failed=host_failed(fetched, verdict),
+                failed=False if verdict.outcome.refreshed else host_failed(order.host, fetched, verdict.reason),
                 now=now,
                 took=fetched.took,
-                retry_after=fetched.retry_after,
+                retry_after=retry_after(order.host, fetched),
                 reason=verdict.reason,
             )
         known.answered(verdict.outcome, verdict.validators, now)

@@ -26,6 +26,22 @@ def check_page(page: Page) -> None:
 
 def check_crawl(fetched: Fetched, verdict: Verdict) -> None:
     """ConfigError if what came of a fetch cannot have come of one."""
+    if (
+        type(fetched) is Fetched
+        and type(verdict) is Verdict
+        and type(verdict.outcome) is Outcome
+        and type(fetched.body) is bytes
+        and type(fetched.started) is float
+        and -MAX_MOMENT <= fetched.started <= MAX_MOMENT
+        and type(fetched.took) is float
+        and 0.0 <= fetched.took <= MAX_MOMENT
+        and type(fetched.status) is int
+        and fetched.status >= 0
+        and fetched.retry_after is None
+        and type(verdict.significance) is float
+        and 0.0 <= verdict.significance <= 1.0
+    ):
+        return  # nearly always
     require_kinds((fetched, Fetched, "fetched"), (verdict, Verdict, "verdict"))
     require_kinds((verdict.outcome, Outcome, "verdict.outcome"), (fetched.body, bytes, "fetched.body"))
     moment("fetched.started", fetched.started)

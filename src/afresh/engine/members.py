@@ -15,7 +15,7 @@ from afresh.engine.hearts import CompiledHeart, Entries
 from afresh.engine.names import Names
 from afresh.engine.statements import Statements
 from afresh.estimate import Activity, Estimator, Senders, branches_of, kin_of
-from afresh.frontier import Hosts, Purses, Retries, SiteRules
+from afresh.frontier import Lanes, Purses, Retries, SiteRules
 from afresh.schedule import Schedules
 from afresh.types import STORE_FULL, Crawl, Importance, Order, Outcome, Page
 
@@ -39,7 +39,7 @@ class Members(Statements):
         activity: Activity | None,
         senders: Senders | None,
         names: Names | None,
-        hosts: Hosts | None,
+        lanes: Lanes | None,
         importance: Mapping[str, Importance] | None,
         retries: Retries | None,
         rules: SiteRules | None,
@@ -47,7 +47,7 @@ class Members(Statements):
         super().__init__(scheduler=scheduler, estimator=estimator, activity=activity, senders=senders, names=names)
         self.importance = importance or {}  # of the pages of a host, unless they have one of their own
         self.rules = rules or SiteRules()  # what operators want of whole sites
-        self.hosts = hosts or Hosts()
+        self.lanes = Lanes() if lanes is None else lanes
         self.retries = retries or Retries()  # of pages that could not be refreshed
         self.purses = Purses()  # of paths that have a budget
         self.waiting = 0  # pages that are kept out of play until it is their turn for a first crawl
@@ -57,6 +57,16 @@ class Members(Statements):
         self._wanted: set[int] = set()  # pages that an operator wants now
         self._folders: dict[int, tuple[int, int]] = {}  # branch and group of kin of pages in a folder, by its key
         self._unsettled: list[Integers] = []  # pages that came in and are not in play yet
+
+    @property
+    def lanes(self) -> Lanes:
+        """What is known of hosts; it tells the schedule."""
+        return self._lanes
+
+    @lanes.setter
+    def lanes(self, lanes: Lanes) -> None:
+        lanes.schedule = self.scheduler
+        self._lanes = lanes
 
     # --- in ---
 
@@ -85,7 +95,7 @@ class Members(Statements):
             if number:
                 self.names.stored(known, page.url, number)
             return
-        host = self.hosts.number(page.host)
+        host = self.lanes.number(page.host)
         slot = self.scheduler.add(
             request_rate=0.0,
             change_rate=0.0,
@@ -188,7 +198,7 @@ class Members(Statements):
         heart = cast(CompiledHeart, self.heart)
         every = len(new) == len(some)
         urls, hosts = (each if every else [each[nth] for nth in new.tolist()] for each in (some.urls, some.hosts))
-        number = self.hosts.number
+        number = self.lanes.number
         host = np.fromiter((number(name) for name in hosts), np.int64, len(new))
         branch, group = self._places(urls, hosts, host)
         importance, times = some.floats_of("importance", math.inf)[new], some.floats_of("times", math.inf)[new]
@@ -266,7 +276,7 @@ class Members(Statements):
     def remove(self, url: str) -> None:
         """Forget a page."""
         slot = self._slot(url)
-        host, order = int(self.heart.columns.pages[slot]["host"]), self._out.pop(slot, None)
+        order = self._out.pop(slot, None)
         self._limits.pop(slot, None)
         self._wanted.discard(slot)
         self.purses.forget(slot)
@@ -277,7 +287,7 @@ class Members(Statements):
         self.scheduler.remove(slot)
         if order is not None:
             # Its host is being asked, and will be free for the next page only when that is over.
-            self.scheduler.host_rests(host, order.time + REST_AFTER_REMOVAL)
+            self.lanes.rest_until(order.host, order.time + REST_AFTER_REMOVAL)
         self.estimator.remove(slot)
         self.names.leave(slot)
 
@@ -328,7 +338,7 @@ class Members(Statements):
     def slots_of_host(self, host: str) -> Integers:
         """The slots of all pages of a host."""
         slots = self.names.in_use()
-        mine: Integers = slots[self.heart.columns.pages["host"][slots] == self.hosts.number(host)]
+        mine: Integers = slots[self.heart.columns.pages["host"][slots] == self.lanes.number(host)]
         return mine
 
     # --- in play and out of it ---

@@ -6,7 +6,7 @@ cache (`cache`) and the eliminator (`seen`) drop what was met before; on a clust
 owns the host (`split`). What is new becomes a page.
 
 Before anything is sent, its host is asked what robots may do there (`robots`, and `permission`, which keeps that
-knowledge fresh), and politeness is counted by host (`hosts`) and by network address (`addresses`): after every answer
+knowledge fresh), and politeness is counted by host (`lanes`) and by network address (`addresses`): after every answer
 the host rests, longer if it was slow, much longer if it failed. `allowance` says what all that adds up to.
 """
 
@@ -14,17 +14,18 @@ from afresh.frontier.addresses import Addresses, AddressLimits
 from afresh.frontier.allowance import Allowance, allowance
 from afresh.frontier.base import Eliminator
 from afresh.frontier.cache import Clock
+from afresh.frontier.faults import host_failed, in_trouble, is_unreachable, retry_after
 from afresh.frontier.host_patterns import HostPatterns
-from afresh.frontier.hosts import Hosts, Politeness, Rest, Retries, host_failed, in_trouble, is_unreachable
+from afresh.frontier.lanes import Lane, Lanes, Rest
 from afresh.frontier.links import Links, links
 from afresh.frontier.permission import Permission, RobotsState
+from afresh.frontier.politeness import Politeness, Retries
 from afresh.frontier.purses import Purses
 from afresh.frontier.robots import Robots
 from afresh.frontier.scope import Admission, Refusal, Scope, Traps, site_of
 from afresh.frontier.seen import Seen, fingerprints
 from afresh.frontier.sites import SiteRule, SiteRules
 from afresh.frontier.split import Splitter, owner
-from afresh.frontier.turns import Turns
 from afresh.frontier.url import Resolver, Url, canonical, canonical_or_none, host_of, parse
 
 __all__ = [
@@ -35,7 +36,8 @@ __all__ = [
     "Clock",
     "Eliminator",
     "HostPatterns",
-    "Hosts",
+    "Lane",
+    "Lanes",
     "Links",
     "Permission",
     "Politeness",
@@ -52,7 +54,6 @@ __all__ = [
     "SiteRules",
     "Splitter",
     "Traps",
-    "Turns",
     "Url",
     "allowance",
     "canonical",
@@ -65,5 +66,6 @@ __all__ = [
     "links",
     "owner",
     "parse",
+    "retry_after",
     "site_of",
 ]

@@ -7,9 +7,10 @@ its own turn: a limit of requests at a time, a gap after each, and a limit of na
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from afresh.frontier.hosts import Politeness
+from afresh.frontier.politeness import Politeness
 
 SHORTEST_STEP = 0.05  # seconds between two of those who wait for an address
+KEPT_SECONDS = 60.0  # for which it is believed that a host is at an address
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,8 @@ class AddressLimits:
     at_once: int = 8  # requests, over all its names
     gap_share: float = 0.1  # of the gap that a host gets: many small sites share an address in earnest
     names: int = 10_000  # hosts that are let in
-    addresses: int = 1_000_000  # remembered at most
+    addresses: int = 1_000_000  # remembered at most,
+    hosts: int = 100_000  # and hosts at them
     loopback: bool = False  # whether this machine itself is limited too: trying things out on it disturbs nobody
 
 
@@ -33,11 +35,21 @@ class _Address:
     promised: float = 0.0  # the last moment that somebody was told to come again at
 
 
-class Addresses:
-    """How busy each address is.
+@dataclass(slots=True)
+class _Place:
+    """Where a host is."""
 
-    Invariant: no address ever has more than `at_once` requests running, nor more than `names` hosts. What is remembered
-    is bounded: when there are too many, an address without a running request is forgotten, the least recently used.
+    address: str = ""  # "": nobody knows, or no limits hold there
+    until: float = 0.0  # believed
+    counted: str = ""  # the address among whose names it is
+
+
+class Addresses:
+    """How busy each address is, and which host is at which.
+
+    Invariant: no address ever has more than `at_once` requests running, nor more than `names` of the hosts that are
+    remembered. What is remembered is bounded: when there are too many, an address without a running request is
+    forgotten, the least recently used, or the host that was found longest ago.
 
     >>> addresses = Addresses(AddressLimits(at_once=1))
     >>> addresses.start("192.0.2.1", now=0.0), addresses.start("192.0.2.1", now=0.0)
@@ -51,6 +63,7 @@ class Addresses:
         self.limits = limits or AddressLimits()
         self.politeness = politeness or Politeness()
         self._known: dict[str, _Address] = {}
+        self._hosts: dict[str, _Place] = {}
 
     def __len__(self) -> int:
         return len(self._known)
@@ -78,13 +91,48 @@ class Addresses:
     def _step(known: _Address) -> float:
         return max(known.gap + known.took, SHORTEST_STEP)
 
-    def admit(self, address: str) -> bool:
-        """Let one more host name of an address in, unless it has too many."""
+    def where(self, host: str, now: float) -> str | None:
+        """The address whose limits hold for a host ("": none do); None if that must be found (out again)."""
+        place = self._hosts.get(host)
+        return None if place is None or now >= place.until else place.address
+
+    def found(self, host: str, address: str, now: float) -> str:
+        """A host is at an address; the one whose limits hold for it."""
+        place = self._place(host)
+        place.address, place.until = address if self.limits_apply(address) else "", now + KEPT_SECONDS
+        return place.address
+
+    def of(self, host: str) -> str:
+        """The address whose limits hold for a host, as it was last found; "" if none do, or it is not known yet."""
+        place = self._hosts.get(host)
+        return "" if place is None else place.address
+
+    def admit(self, host: str, address: str) -> bool:
+        """Count a host among the names of an address, once; False if that has too many."""
+        if (known_at := self._hosts.get(host)) is not None and known_at.counted == address:
+            return True
         known = self._get(address)
         if known.names >= self.limits.names:
             return False
+        place = self._place(host)
+        self._leaves(place)
+        place.counted = address
         known.names += 1
         return True
+
+    def _place(self, host: str) -> _Place:
+        place = self._hosts.pop(host, None) or _Place()
+        if len(self._hosts) >= self.limits.hosts:
+            # The one that was found longest ago; it is counted again when it comes again.
+            self._leaves(self._hosts.pop(next(iter(self._hosts))))
+        self._hosts[host] = place
+        return place
+
+    def _leaves(self, place: _Place) -> None:
+        """A host is not counted where it was any more."""
+        if (known := self._known.get(place.counted)) is not None:
+            known.names = max(known.names - 1, 0)
+        place.counted = ""
 
     def ready(self, address: str) -> float:
         """When the address may be asked next, as far as its gap goes."""

@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 
-from afresh.frontier.hosts import Rest
+from afresh.frontier.lanes import FAILURES, Rest
 from afresh.units import show_duration, show_rate
 
-FAILURES = "failures"  # what asks for the rest of a host that fails
 NOTICED = 0.05  # of a rest: a mean that differs by less is not said to be one
 ENOUGH = 0.95  # of the budget: a rate this close to it is worth no words
 

@@ -49,7 +49,7 @@ class SiteRules:
             )
             for rule in self.rules
         ]
-        self._limit_paths = any(rule.path and rule.budget for rule in self.rules)
+        self.limit_paths = any(rule.path and rule.budget for rule in self.rules)
         self._rules = sorted(compiled, key=lambda each: each.rank, reverse=True)
 
     def __bool__(self) -> bool:
@@ -92,7 +92,7 @@ class SiteRules:
 
     def path_budget(self, page: Page) -> SiteRule | None:
         """The most specific rule that limits the crawls of a path that the page is on; None: none does."""
-        if not self._limit_paths:
+        if not self.limit_paths:
             return None
         return next((rule for rule in self._matching(page) if rule.path and rule.budget), None)
 
