@@ -17,6 +17,7 @@ from afresh.cli import (
     feeds,
     hosts,
     lab,
+    lab_kinds,
     pages,
     plan,
     play,
@@ -74,6 +75,14 @@ experiments.command("compare", short_help="All policies on a synthetic collectio
 experiments.command("replay", short_help="All policies over a recorded history.")(replay.replay)
 experiments.command("contest", short_help="Every peer over many histories, summed up.")(contest.contest)
 experiments.command("report", short_help="One HTML page of all results.")(lab.report)
+of_kinds = typer.Typer(
+    help="The model that tells kinds of pages.\n\nExample: afresh lab kinds test pages.jsonl.xz",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+of_kinds.command("train", short_help="Train it on labelled pages.")(lab_kinds.train)
+of_kinds.command("test", short_help="Score it on a labelled file.")(lab_kinds.score)
+experiments.add_typer(of_kinds, name="kinds", short_help="The model that tells kinds of pages.")
 app.add_typer(experiments, name="lab", short_help="Experiments, comparisons, replays.")
 
 
