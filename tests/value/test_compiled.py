@@ -65,7 +65,7 @@ from afresh.schedule.wheel.policies import seen
 from afresh.schedule.wheel.table import PAGE
 from afresh.value.sums import page_change_rate
 seen.compile((from_dtype(PAGE), int64))
-for function in (seen, page_change_rate):
+for function in (seen, page_change_rate._part):
     print(*(result.fndesc.inline for result in function.overloads.values()))
 """
 

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import config as _config
-from numba import njit, vectorize
+from numba import vectorize
+
+from afresh.value import parts
 
 config = cast(Any, _config)  # its settings are made at run time
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -32,11 +34,12 @@ def compiled(function: Function, **options: Any) -> Function:
 
     The numpy error model gives 1/0 = inf instead of an exception; no fastmath, because inf and NaN mean something.
     Whether a function is forced into its callers is always stated: else numba takes it from the first caller, and what
-    an inlined function calls would be copied, and optimised, in every place that this one is.
+    an inlined function calls would be copied, and optimised, in every place that this one is. A function that compiled
+    code calls is part of its callers; see `afresh.value.parts`.
     """
     stated = {"nogil": True, "error_model": "numpy", "forceinline": False, **options}
     with _kept_apart(function.__module__):
-        return cast(Function, njit(cache=_can_keep(), **stated)(function))
+        return cast(Function, parts.function(function, cache=_can_keep(), **stated))
 
 
 def elementwise(function: Callable[..., float]) -> Callable[..., Any]:

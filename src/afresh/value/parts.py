@@ -1,0 +1,151 @@
+"""Compiles what the interpreter calls, and the functions that this calls only as parts of it.
+
+numba makes a whole of every function: optimised, turned into machine code, with a way in from the interpreter, and
+with a copy of all that it calls. So a function that ten others lead to is worked on eleven times, and most of the time
+before the first crawl went there. Here a function that compiled code calls is a `Part`: typed and translated once, and
+optimised only within each `Whole`, which is made for a function when the interpreter calls it.
+
+Both rely on how numba goes about it inside, so the version of numba is pinned to one that the tests have passed with.
+"""
+
+import gc
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from numba import _dynfunc, types  # type: ignore[attr-defined]
+from numba.core import codegen, compiler
+from numba.core.registry import CPUDispatcher
+
+_numbers = itertools.count()
+
+
+class Part(codegen.JITCodeLibrary):
+    """The code of one function, without what it calls; nobody runs it as it is."""
+
+    _merged: Any = None
+
+    def finalize(self) -> None:
+        """Nothing is optimised, and no machine code is made."""
+        self._raise_if_finalized()
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def needed(self) -> list[Any]:
+        """This and all that it calls, directly or not."""
+        found: dict[Any, None] = {}
+        left = [self]
+        while left:
+            library = left.pop()
+            if library not in found:
+                found[library] = None
+                left.extend(library._linking_libraries if isinstance(library, Part) else ())
+        return list(found)
+
+    def own_module(self) -> Any:
+        """The code of this function alone."""
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:
+        """For a library that is not a `Whole`, and knows only of what it calls itself."""
+        if self._merged is None:
+            merged = self.own_module().clone()
+            for library in self.needed()[1:]:
+                merged.link_in(_module_of(library), preserve=True)
+            self._merged = merged
+        return self._merged
+
+
+class Whole(codegen.JITCodeLibrary):
+    """The code of a function that the interpreter calls, and of all that it calls."""
+
+    def add_linking_library(self, library: Any) -> None:
+        """Take in a library, and all that it needs."""
+        for each in library.needed() if isinstance(library, Part) else (library,):
+            each._ensure_finalized()
+            self._linking_libraries.append(_Alone(each))
+
+
+class _Alone:
+    """A library as a `Whole` links it: without the parts that it is given separately. Equal for equal libraries."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._reload_init = library._reload_init
+
+    def __hash__(self) -> int:
+        return hash(self._library)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Alone) and self._library is other._library
+
+    def _get_module_for_linking(self) -> Any:
+        return _module_of(self._library)
+
+
+def _module_of(library: Any) -> Any:
+    return library.own_module() if isinstance(library, Part) else library._get_module_for_linking()
+
+
+class _IntoPart(compiler.Compiler):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        context = self.state.targetctx  # this function's own
+        self.state.library = Part(context.codegen(), f"part-{next(_numbers)}")
+        context.get_executable = _no_way_in
+
+
+class _IntoWhole(compiler.Compiler):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.state.library = Whole(self.state.targetctx.codegen(), f"whole-{next(_numbers)}")
+        self.state.library.enable_object_caching()
+
+
+def _no_way_in(library: Any, described: Any, environment: Any) -> Any:
+    """What stands for a part among numba's functions: an object with no machine code behind it."""
+    library._ensure_finalized()
+    name = described.qualname.split(".")[-1]
+    return _dynfunc.make_function(described.lookup_module(), name, "", 0, environment, (library,))
+
+
+class Compiled(CPUDispatcher):
+    """A function that is compiled when the interpreter calls it, and as a part when compiled code does."""
+
+    _part: Any = None
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What compiled code sees."""
+        if self._part is None:
+            options = {**self.targetoptions, "no_cpython_wrapper": True}
+            self._part = CPUDispatcher(self.py_func, targetoptions=options, pipeline_class=_IntoPart)
+        return types.Dispatcher(self._part)
+
+    def compile(self, signature: Any) -> Any:
+        """Compile for these types, or read what was kept."""
+        with _no_garbage():
+            return super().compile(signature)
+
+
+def function(python: Callable[..., Any], *, cache: bool, **options: Any) -> Any:
+    """What numba's `njit` does, in parts."""
+    options = {"nopython": True, "no_cfunc_wrapper": True, **options}
+    dispatcher = Compiled(python, targetoptions=options, pipeline_class=_IntoWhole)
+    if cache:
+        dispatcher.enable_caching()
+    return dispatcher
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Compiling makes millions of small objects: looking through them again and again takes a twentieth of it."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
