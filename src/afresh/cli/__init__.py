@@ -16,6 +16,7 @@ from afresh.cli import (
     control,
     feeds,
     hosts,
+    kinds,
     lab,
     lab_kinds,
     pages,
@@ -55,6 +56,7 @@ app.command("status", short_help="How fresh the collection is.")(status.status)
 app.command("show", short_help="All about one page: when it is due, and why.")(show.show)
 app.command("hosts", short_help="Hosts: pages, rate, rest, failures; most failures first.")(hosts.hosts)
 app.command("senders", short_help="Who sends change hints, and what they are worth.")(senders.senders)
+app.command("kinds", short_help="Kinds of pages: how many, how often they change.")(kinds.kinds)
 app.command("changes", short_help="What was found new, changed or gone, as JSON lines.")(feeds.changes)
 app.command("export", short_help="Write all copies as WARC or JSON lines.")(feeds.export)
 app.command("backup", short_help="Copy the whole store, even while it is in use.")(upkeep.backup)

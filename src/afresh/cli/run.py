@@ -184,6 +184,7 @@ def _keep_fresh(
         detector_for,
         engine_for,
         fetcher_for,
+        kinds_for,
         permits_for,
     )
     from afresh.cli.hangup import Hangup
@@ -213,6 +214,7 @@ def _keep_fresh(
             discovery=discovery,
             never=HostPatterns(config.crawl.never),
             sitemaps=config.crawl.sitemaps,
+            kinds=kinds_for(config),
             clock=clock,
             concurrency=config.crawl.concurrency,
             grace=config.crawl.grace,

@@ -15,9 +15,12 @@ from afresh.engine.hearts import CompiledHeart, Entries
 from afresh.engine.names import Names
 from afresh.engine.statements import Statements
 from afresh.estimate import Activity, Estimator, Senders, branches_of, kin_of
+from afresh.estimate.base import LearnsKinds
 from afresh.frontier import Hosts, Purses, Retries, SiteRules
 from afresh.schedule import Schedules
 from afresh.types import STORE_FULL, Crawl, Importance, Order, Outcome, Page
+
+MAX_PACKED = (1 << 16) - 1  # the kinds of a page
 
 Integers = NDArray[np.int64]
 
@@ -378,6 +381,25 @@ class Members(Statements):
         if not self.heart.has(slot, OUT_OF_PLAY):
             self.heart.believe(slot, now)
             self.scheduler.resume(slot, now)
+
+    # --- kinds of pages ---
+
+    def tell_kind(self, url: str, kind: int, now: float) -> None:
+        """A page turned out to be of these kinds, as `estimate.kinds.pack` gives them."""
+        slot, kind, now = self._slot(url), whole("kind", kind, most=MAX_PACKED), moment("now", now)
+        if isinstance(self.estimator, LearnsKinds):
+            self.estimator.told_kind(slot, kind)
+            self.heart.believe(slot, now)
+
+    def describe_kind(self, kind: int, *, rate: float | None = None, value: float = 1.0) -> None:
+        """What an operator says of a kind: how often its pages change, and how much more they are wanted."""
+        if isinstance(self.estimator, LearnsKinds):
+            self.estimator.describe_kind(kind, rate=rate, value=value)
+
+    def recall_kinds(self, scores: Sequence[float]) -> None:
+        """What kinds had proved to be worth before a restart."""
+        if isinstance(self.estimator, LearnsKinds):
+            self.estimator.recall_kinds(scores)
 
     # --- room in the store ---
 

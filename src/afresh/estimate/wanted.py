@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.estimate.base import MAX_RATE
+from afresh.estimate.kinds import value_of
 from afresh.estimate.online import Table
 from afresh.estimate.popularity import average_of, count_in
 from afresh.estimate.requests import Memory, faded, ordinary_share, request_rate
@@ -101,4 +102,6 @@ def request_rate_of(table: Table, asking: Asking, page: int, now: float) -> floa
         memory,
         float(said.popularity),
     )
+    if record.kind != 0:
+        rate *= value_of(table.groups, record.kind)
     return float(min(rate * said.importance if given else rate, MAX_RATE))

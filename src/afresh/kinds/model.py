@@ -58,6 +58,14 @@ class Model:
             ) from None
 
 
+def compile_ahead() -> None:
+    """Compile and load all that telling a kind takes, by doing it once."""
+    from afresh.kinds.criteria import WANTED, criteria
+    from afresh.reading import read
+
+    shipped().probabilities(criteria(read(b"<title>Tides</title><p>High water", wanted=WANTED), "http://e.org/tides"))
+
+
 @cache
 def shipped() -> Model:
     """The model that comes with the package."""
