@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from afresh.checks import moment, number, require_kinds, whole
 from afresh.estimate.base import BY_LEARNER, amount, bounded, check_wanted, checked_rate
+from afresh.estimate.courses import new_courses
 from afresh.estimate.kinds import FIRST_OWN, GIVEN, GUESSES, MAX_KINDS, give, guessed
 from afresh.estimate.kinds_learned import KindsLearned, kinds_learned
 from afresh.estimate.online import (
@@ -75,8 +76,13 @@ class Learner:
         self._popularity = Popularity(requests.slow)
         # What is known of requests, with room for more groups than there are; logs may reach further back than pages
         # are watched.
+        kept = np.append(np.inf, new_courses(requests.fast))
         self.asking = Asking(
-            nothing_said(0), self._popularity.groups, np.zeros(2 * FIRST_OWN, np.int64), requests, np.full(1, np.inf)
+            nothing_said(0),
+            self._popularity.groups,
+            np.zeros(2 * FIRST_OWN, np.int64),
+            requests,
+            kept,
         )
         self._restored = 0  # pages read back since the priors were last learned from all of them
 
