@@ -19,7 +19,6 @@ import numpy as np
 from afresh.estimate import Learner
 from afresh.estimate.courses import JUDGED, SCORE, SPREAD
 from afresh.estimate.requests import Memory
-from afresh.estimate.wanted import OF_COURSES
 
 HOUR = 3600.0
 MOST = 32  # snapshots of a story
@@ -62,7 +61,7 @@ def learned(seen: Watched, births: np.ndarray, memory: Memory, judged: bool) -> 
     Stories come as they came: all looks in the order of time. Unless courses are judged, they are never used.
     """
     learner = Learner(typical_rate=1 / 86400, requests=memory)
-    kept = learner.asking.counted_since[OF_COURSES:]
+    kept = learner.asking.courses
     said = np.zeros_like(seen.at)
     rows, looks = np.nonzero(seen.known)
     moments = births[rows] + seen.at[rows, looks]

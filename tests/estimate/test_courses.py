@@ -24,7 +24,6 @@ from afresh.estimate.courses import (
     new_courses,
 )
 from afresh.estimate.requests import MEMORY
-from afresh.estimate.wanted import OF_COURSES
 
 HALF_MINUTE = 30.0
 
@@ -75,13 +74,13 @@ def news(learner: Learner, pages: int, rng: np.random.Generator) -> None:
 def test_courses_are_used_once_they_have_foretold_better_and_then_see_interest_end() -> None:
     rng = np.random.default_rng(0)
     learner, counts = Learner(), Learner()
-    kept = learner.asking.counted_since[OF_COURSES:]
+    kept = learner.asking.courses
     assert not are_used(kept)
     news(learner, 60, rng)
     news(counts, 60, np.random.default_rng(0))
     assert kept[JUDGED] > 200
     assert kept[SCORE] > PROOF
-    counts.asking.counted_since[OF_COURSES + SCORE] = 0.0
+    counts.asking.courses[SCORE] = 0.0
     for one in (learner, counts):
         one.add(100, now=200 * HOUR, kin=("h",))
         asks(one, 100, 200 * HOUR, np.random.default_rng(1).exponential(2.0 * HOUR, 60))
@@ -103,7 +102,7 @@ def test_steady_interest_is_not_taken_for_news() -> None:
 def test_weights_stay_shares_and_an_old_or_unknown_page_has_no_course() -> None:
     learner = Learner()
     news(learner, 20, np.random.default_rng(3))
-    kept = learner.asking.counted_since[OF_COURSES:]
+    kept = learner.asking.courses
     weights = kept[WEIGHT : WEIGHT + KINDS]
     assert weights.sum() == pytest.approx(1.0)
     assert weights.min() > 0.0
@@ -116,8 +115,8 @@ def test_weights_stay_shares_and_an_old_or_unknown_page_has_no_course() -> None:
 def test_no_request_makes_a_belief_that_is_not_a_number(asked: list[tuple[float, float]]) -> None:
     learner = Learner()
     learner.add(0, now=0.0, kin=("h",))
-    learner.asking.counted_since[OF_COURSES + SCORE] = 1e6
+    learner.asking.courses[SCORE] = 1e6
     for now, count in asked:
         learner.requested(0, count, now)
         assert np.isfinite(learner.beliefs(0, now).request_rate)
-    assert np.isfinite(learner.asking.counted_since[1:]).all()
+    assert np.isfinite(learner.asking.courses).all()

@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from afresh.schedule import Scheduler
-from afresh.schedule.wheel.hosts import ready_at
 from afresh.schedule.wheel.lists import BUCKETS
 from afresh.schedule.wheel.table import FREE, LEASED, PARKED, PAUSED, READY, SHELVES, WHEEL
 
@@ -55,6 +54,7 @@ def check(machine: Scheduler) -> None:
     assert control["active"] == (pages["rate"] > 0).sum()
     assert math.isclose(control["demand"], pages["rate"].astype(float).sum(), rel_tol=1e-6, abs_tol=1e-9)
     heap = state.heap[: control["heap_size"]]
-    keys = [float(ready_at(state.hosts[number])) for number in heap]
+    hosts = state.hosts
+    keys = [max(float(hosts[number][name]) for name in ("busy_until", "rests_until", "spent_until")) for number in heap]
     assert all(keys[(i - 1) // 2] <= keys[i] for i in range(1, len(keys)))
     assert [int(state.hosts[number]["in_heap"]) for number in heap] == list(range(1, len(heap) + 1))

@@ -291,7 +291,7 @@ class CompiledHeart(PlainHeart):
         from afresh.engine import heart, opened  # compiled code takes a while to load
 
         super().__init__(scheduler, estimator, activity, senders)
-        self._does, self._of_one = heart, opened
+        self._does, self._by_address = heart, opened
         self._wheel, self.learner = scheduler, estimator
         self._without = Activity(width=1.0)  # where pages change each on their own
         self._line = np.zeros(DEEPEST, np.int64)
@@ -318,6 +318,7 @@ class CompiledHeart(PlainHeart):
             and self.senders is to[8]
         ):
             from afresh.estimate.activity_online import slices_of
+            from afresh.value.views import written
 
             self._bound_to = (
                 *(self._wheel.state, learner.table, learner.asking, activity.found, activity.wider),
@@ -339,13 +340,13 @@ class CompiledHeart(PlainHeart):
                 due=self.senders.due,
                 checked=self.senders.checked,
             )
-            self._written = self._of_one.written(self._bound)
+            self._written = written(self._bound)
             self._at = self._written.ctypes.data
         return self._bound
 
     @property
     def at(self) -> int:
-        """The address by which the functions about one page (`opened`) find all that."""
+        """The address by which the functions of `opened` find all that."""
         _ = self.heart
         return self._at
 
@@ -381,7 +382,7 @@ class CompiledHeart(PlainHeart):
 
     def believe_many(self, slots: Integers, now: float) -> None:
         """Write what is believed of pages that are not in play."""
-        self._does.believe_all(self.heart, slots, now)
+        self._by_address.believe_all(self.at, slots, now)
 
     def settle_many(self, slots: Integers, now: float) -> None:
         """Pages that came in are in play, but for those that are kept out of it."""
@@ -390,30 +391,30 @@ class CompiledHeart(PlainHeart):
     def hear_many(self, slots: Integers, senders: Integers, pairs: Integers, times: Floats, now: float) -> None:
         """Signals arrived, in this order; the schedule is told."""
         self.columns.room_for_heard(len(slots))
-        self._does.hear_all(self.heart, slots, senders, pairs, times, now)
+        self._by_address.hear_all(self.at, slots, senders, pairs, times, now)
         self._wheel.changed(0, now)
 
     def ask_many(self, slots: Integers, counts: Floats, times: Floats, now: float) -> None:
         """Requests arrived, in this order; the schedule is told."""
-        self._does.ask_all(self.heart, slots, counts, times, now)
+        self._by_address.ask_all(self.at, slots, counts, times, now)
         self._wheel.changed(len(slots), now)
 
     def forget(self, slot: int) -> None:
         """A page goes."""
-        self._of_one.forget(self.at, slot)
+        self._by_address.forget(self.at, slot)
 
     def hear(self, slot: int, sender: int, pair: int, time: float) -> None:
         """A signal arrived; `believe` or `heard` tells the schedule."""
         self.columns.room_for_heard(1)
-        self._of_one.hear(self.at, slot, sender, pair, time)
+        self._by_address.hear(self.at, slot, sender, pair, time)
 
     def heard(self, slot: int, now: float) -> None:
         """Tell the schedule that signals of a page were heard."""
-        self._of_one.heard(self.at, slot, now)
+        self._by_address.heard(self.at, slot, now)
 
     def believe(self, slot: int, now: float) -> None:
         """Tell the schedule what is believed of a page and its copy."""
-        self._of_one.believe(self.at, slot, now)
+        self._by_address.believe(self.at, slot, now)
         self._wheel.changed(1, now)
 
     def close(
@@ -421,19 +422,21 @@ class CompiledHeart(PlainHeart):
     ) -> None:
         """A crawl has confirmed or replaced the copy: learn from it, and the page is in play again."""
         self._wheel.may_go_again(slot, now)
-        self._of_one.close(self.at, slot, started, now, learns, changed, found, gap)
+        self._by_address.close(self.at, slot, started, now, learns, changed, found, gap)
         if learns and self.activity is not None:
             self.activity.learned += 1
 
     def fresh_probability(self, slot: int, now: float) -> float:
         """How likely the copy of a page is to be current; 0 where there is none."""
-        return float(self._of_one.fresh_probability(self.at, slot, now))
+        return float(self._by_address.fresh_probability(self.at, slot, now))
 
     def snapshot(self, slots: Integers, now: float) -> Callable[[], Floats]:
         """What says how likely these copies are to be current now, when it is called, in any thread.
 
         All that it reads is copied here, where nothing changes meanwhile.
         """
+        from afresh.value.views import written
+
         heart, numbers = self.heart, slots
         table = heart.table
         copied = heart._replace(
@@ -456,9 +459,12 @@ class CompiledHeart(PlainHeart):
             due=heart.due.copy(),
         )
 
+        words = written(copied)
+
         def said() -> Floats:
             found = np.zeros(len(numbers))
-            self._does.state_all(copied, np.arange(len(numbers)), now, found)
+            self._by_address.state_all(words.ctypes.data, np.arange(len(numbers)), now, found)
+            assert copied is not None  # noqa: S101 (it is kept: the words say where its arrays are)
             return found
 
         return said
@@ -480,11 +486,11 @@ class CompiledHeart(PlainHeart):
 
     def count(self, slot: int) -> float:
         """Signals since the copy was current, as a number of good ones."""
-        return float(self._of_one.count_heard(self.at, slot))
+        return float(self._by_address.count_heard(self.at, slot))
 
     def age(self, slot: int, now: float) -> float:
         """How old a copy is, in seconds as long as what happened in them makes them."""
-        return math.inf if self.current(slot) is None else float(self._of_one.age_of(self.at, slot, now))
+        return math.inf if self.current(slot) is None else float(self._by_address.age_of(self.at, slot, now))
 
 
 def heart_for(

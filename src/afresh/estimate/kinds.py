@@ -73,14 +73,21 @@ def unpack(packed: int) -> list[tuple[int, float]]:
 def start(control: Floats) -> None:
     """Nothing is known yet of what kinds are worth."""
     control[:] = 0.0
-    control[POWER : POWER + LEVELS] = power_of(np.zeros(POWERS.size), False)
+    control[POWER : POWER + LEVELS] = _mean_power(START_SCORES)
 
 
 def give(control: Floats) -> None:
     """An operator says what the rates of kinds are: that counts before anything has proved it."""
     control[GIVEN] = 1.0
     for level in range(LEVELS):
-        control[POWER + level] = power_of(control[level * POWERS.size : (level + 1) * POWERS.size], True)
+        scores = control[level * POWERS.size : (level + 1) * POWERS.size]
+        control[POWER + level] = _mean_power(scores + GIVEN_SCORES)
+
+
+def _mean_power(scores: Floats) -> float:
+    """What `power_of` says, for the interpreter, which need not wait until that is compiled."""
+    weights = np.exp(scores - scores.max())
+    return float(weights @ POWERS / weights.sum())
 
 
 def guessed(rate: float, typical_rate: float) -> Logs:

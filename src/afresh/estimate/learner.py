@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from afresh.checks import moment, number, require_kinds, whole
 from afresh.estimate.base import BY_LEARNER, amount, bounded, check_wanted, checked_rate
 from afresh.estimate.courses import new_courses
-from afresh.estimate.kinds import FIRST_OWN, GIVEN, GUESSES, MAX_KINDS, give, guessed
+from afresh.estimate.kinds import GIVEN, GUESSES, MAX_KINDS, give, guessed
 from afresh.estimate.kinds_learned import KindsLearned, kinds_learned
 from afresh.estimate.online import (
     CRAWL_MEMORY,
@@ -19,18 +19,26 @@ from afresh.estimate.online import (
     OF_KINDS,
     PAGE,
     USED,
+    Table,
+    new_table,
+)
+from afresh.estimate.opened import (
+    Known,
+    ask,
+    asking_nobody,
     beliefs_of,
     fresh_probability_of,
     glance,
     hear_signals,
     learn_crawl,
-    new_table,
+    request_rate_of,
     sweep,
 )
 from afresh.estimate.popularity import Popularity
 from afresh.estimate.requests import MEMORY, Memory, faded
-from afresh.estimate.wanted import Asking, ask, asked_at, counted_from, nothing_said, request_rate_of
+from afresh.estimate.wanted import Asking, nothing_said
 from afresh.types import Beliefs, Importance
+from afresh.value.views import written
 
 MOST_GROUPS = 65_536
 MAX_SIGNALS = 1e9
@@ -76,15 +84,21 @@ class Learner:
         self._popularity = Popularity(requests.slow)
         # What is known of requests, with room for more groups than there are; logs may reach further back than pages
         # are watched.
-        kept = np.append(np.inf, new_courses(requests.fast))
-        self.asking = Asking(
-            nothing_said(0),
-            self._popularity.groups,
-            np.zeros(2 * FIRST_OWN, np.int64),
-            requests,
-            kept,
+        self.asking = asking_nobody()._replace(
+            groups=self._popularity.groups, memory=requests, courses=new_courses(requests.fast)
         )
+        self._written_of: tuple[Table, Asking] | None = None
+        self._words = np.zeros(0, np.int64)
         self._restored = 0  # pages read back since the priors were last learned from all of them
+
+    @property
+    def at(self) -> int:
+        """The address by which compiled functions find all that."""
+        of = self._written_of
+        if of is None or of[0] is not self.table or of[1] is not self.asking:
+            self._written_of = self.table, self.asking
+            self._words = written(Known(self.table, self.asking))
+        return self._words.ctypes.data
 
     def add(
         self,
@@ -110,7 +124,7 @@ class Learner:
         self.table.pages[slot] = record[0]
         self._pages += not self._live[slot]
         self._live[slot] = True
-        requests = faded(float(record["requests"][0]), now - asked_at(self.table, slot), self._memory.slow)
+        requests = faded(float(record["requests"][0]), now - self._asked_at(slot), self._memory.slow)
         self._popularity.add(self._popular(slot), now, since=self._since(slot), requests=requests)
         self.told(slot, importance=importance, popularity=popularity)
 
@@ -226,11 +240,11 @@ class Learner:
         slot = self._known(slot)
         elapsed, signals = number("elapsed", elapsed), number("signals", signals)
         self.learn_from_restored()
-        learn_crawl(self.table, slot, min(max(float(elapsed), 0.0), 1e15), float(min(signals, 10**9)), bool(changed))
+        learn_crawl(self.at, slot, min(max(float(elapsed), 0.0), 1e15), float(min(signals, 10**9)), bool(changed))
 
     def glance(self) -> list[int]:
         """Look at the pages whose turn it is, for their groups' sake; which they were."""
-        seen = [glance(self.table) for _ in range(int(self.table.control[GLANCES]))] if self._pages else []
+        seen = [glance(self.at) for _ in range(int(self.table.control[GLANCES]))] if self._pages else []
         return [slot for slot in seen if self._live[slot]]
 
     def signalled(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
@@ -239,12 +253,12 @@ class Learner:
         record = self.table.pages[slot]
         since = float(record["since"])
         at = since + float(record["heard_at"]) if now is None else min(float(now), since + MAX_WATCHED)
-        hear_signals(self.table, slot, float(min(count, MAX_SIGNALS)) if count > 0.0 else 0.0, at)
+        hear_signals(self.at, slot, float(min(count, MAX_SIGNALS)) if count > 0.0 else 0.0, at)
 
     def requested(self, slot: int, count: float = 1.0, now: float | None = None) -> None:
         """Somebody asked for the page."""
         slot, count, now = self._known(slot), amount("count", count), None if now is None else bounded("now", now)
-        ask(self.table, self.asking, slot, float(count), np.nan if now is None else now)
+        ask(self.at, slot, float(count), np.nan if now is None else now)
 
     def requests_since(self, moment: float) -> None:
         """Requests are counted since this moment, also those of pages that were added later."""
@@ -253,22 +267,27 @@ class Learner:
             return
         self.asking.counted_since[0] = moment
         for slot in np.flatnonzero(self._live).tolist():  # their groups were watched for longer, too
-            since, asked = float(self.table.pages["since"][slot]), asked_at(self.table, slot)
+            since, asked = float(self.table.pages["since"][slot]), self._asked_at(slot)
             requests = float(self.table.pages["requests"][slot])
             self._popularity.remove(self._popular(slot), asked, since=since, requests=requests)
             self._popularity.add(self._popular(slot), asked, since=self._since(slot), requests=requests)
 
     def _since(self, slot: int) -> float:
         """Since when requests for the page are counted."""
-        return counted_from(self.table, self.asking, slot)
+        return min(float(self.table.pages["since"][slot]), float(self.asking.counted_since[0]))
+
+    def _asked_at(self, slot: int) -> float:
+        """When the counts of requests for the page were last brought up to date."""
+        page = self.table.pages[slot]
+        return float(page["since"]) + float(page["asked"])
 
     def beliefs(self, slot: int, now: float) -> Beliefs:
         """What is believed of the page now."""
         self.learn_from_restored()
         slot, now = self._known(slot), bounded("now", now)  # a whole number would be compiled for anew
-        change_rate, recall, false_rate, shape = beliefs_of(self.table, slot, now)
+        change_rate, recall, false_rate, shape = beliefs_of(self.at, slot, now)
         return Beliefs(
-            request_rate=request_rate_of(self.table, self.asking, slot, now),
+            request_rate=request_rate_of(self.at, slot, now),
             change_rate=change_rate,
             recall=recall,
             false_rate=false_rate,
@@ -280,7 +299,7 @@ class Learner:
         """How likely a copy of this age is to be current, over all rates that the page may have."""
         elapsed, signals = number("elapsed", elapsed, least=-inf), number("signals", signals)
         elapsed, signals = min(max(elapsed, 0.0), MAX_WATCHED), min(signals, MAX_SIGNALS)
-        return float(fresh_probability_of(self.table, self._known(slot), elapsed, signals))
+        return float(fresh_probability_of(self.at, self._known(slot), elapsed, signals))
 
     def learned(self, slot: int) -> bytes:
         """All that was learned of the page, for `add` after a restart."""
@@ -292,7 +311,7 @@ class Learner:
         """Forget the page."""
         record = self.table.pages[slot]
         requests = float(record["requests"])
-        asked = asked_at(self.table, slot)
+        asked = self._asked_at(slot)
         self._popularity.remove(self._popular(slot), asked, since=self._since(slot), requests=requests)
         self.table.pages[slot] = np.zeros((), PAGE)
         self._pages -= bool(self._live[slot])
@@ -360,7 +379,7 @@ class Learner:
         """Priors are not kept on disk: they follow from the pages, and are learned again when many were read back."""
         if self._restored * 8 >= max(self._pages, 1):
             self._restored = 0
-            sweep(self.table, max(1, min(SWEEPS, SWEPT // max(self._pages, 1))))
+            sweep(self.at, max(1, min(SWEEPS, SWEPT // max(self._pages, 1))))
 
 
 def _read_one(learned: bytes, now: float) -> NDArray[np.void] | None:

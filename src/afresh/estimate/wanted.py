@@ -21,7 +21,6 @@ Records = NDArray[Any]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-OF_COURSES = 1  # where that begins, in `Asking.counted_since`
 MAX_REQUESTS = 1e15  # in one piece of evidence; more would not fit into what is kept of a page
 
 WANTED = np.dtype(
@@ -40,7 +39,8 @@ class Asking(NamedTuple):
     groups: Floats  # of `Popularity`
     group_of: Integers  # the group there of each group of the estimator
     memory: Memory
-    counted_since: Floats  # one moment: logs reach back so far; and behind it what `courses` keeps
+    counted_since: Floats  # one moment: logs reach back so far
+    courses: Floats  # what `courses` keeps
 
 
 def nothing_said(pages: int) -> Records:
@@ -66,7 +66,7 @@ def counted_from(table: Table, asking: Asking, page: int) -> float:
 @compiled
 def _judge_courses(table: Table, asking: Asking, page: int, count: float, now: float) -> None:
     """See whether the course of a page foretold a request, or its counts alone; for one request of some."""
-    kept, record, memory = asking.counted_since[OF_COURSES:], table.pages[page], asking.memory
+    kept, record, memory = asking.courses, table.pages[page], asking.memory
     kept[TICK] += 1.0
     if not now > asked_at(table, page) or kept[TICK] % EVERY != 0.0:
         return
@@ -117,7 +117,7 @@ def request_rate_of(table: Table, asking: Asking, page: int, now: float) -> floa
     average = average_of(asking.groups, memory.slow, asking.group_of[record.group], now)
     slow = faded(float(record.requests), elapsed, memory.slow)
     fast = faded(float(record.burst), elapsed, memory.fast)
-    kept, age = asking.counted_since[OF_COURSES:], now - record.since
+    kept, age = asking.courses, now - record.since
     if are_used(kept) and fits(kept, age, slow):
         rate = expected(kept, age, 60.0, slow, fast, average) / 60.0
     else:

@@ -10,6 +10,7 @@ from afresh.engine import heart as does
 from afresh.engine.columns import ALIKE, CERTAIN, mark_ordered
 from afresh.engine.heart import Heart
 from afresh.engine.hearts import CompiledHeart, Entries
+from afresh.engine.opened import opened
 from afresh.estimate import Activity, Learner, Senders
 from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.online import DEFAULT_MEMORY
@@ -102,8 +103,9 @@ def _urge_at_random(core: int, setting: Setting, tick: int, now: float) -> None:
 
 
 @compiled
-def run_learning(heart: Heart, field: Field, setting: Setting, first: int, last: int, heard: int) -> int:
+def run_learning(at: int, field: Field, setting: Setting, first: int, last: int, heard: int) -> int:
     """The ticks from `first` to `last`; the index of the next signal."""
+    heart = opened(at)
     for tick in range(first, last + 1):
         now = setting.start + tick * setting.step
         if now > field.span[1]:
@@ -150,8 +152,9 @@ def run_knowing(core: int, field: Field, setting: Setting, last: int) -> None:
 
 
 @compiled
-def stated_freshness(heart: Heart, field: Field, weight: Floats, now: float) -> tuple[float, float]:
+def stated_freshness(at: int, field: Field, weight: Floats, now: float) -> tuple[float, float]:
     """The requests that would find a fresh copy, as it is stated, and all for pages that are not gone."""
+    heart = opened(at)
     total, asked = 0.0, 0.0
     for page in range(weight.size):
         if is_gone(field, page, now) or field.births[page] > now:
@@ -241,11 +244,11 @@ def _learn(machine: CompiledHeart, field: Field, setting: Setting, ticks: int) -
         last = min(first + each - 1, ticks)
         to_come = np.searchsorted(setting.signal_time, setting.start + last * setting.step, side="right")
         machine.columns.room_for_heard(int(to_come) - heard)
-        heard = run_learning(machine.heart, field, setting, first, last, heard)
+        heard = run_learning(machine.at, field, setting, first, last, heard)
         # Somewhere between two visits: right after one the copy that was visited would always count as fresh.
         now = setting.start + (last + nth * _GOLDEN % 1.0) * setting.step
         if field.span[0] < now <= field.span[1]:
-            stated.append(stated_freshness(machine.heart, field, setting.weight, now))
+            stated.append(stated_freshness(machine.at, field, setting.weight, now))
     fresh, asked = np.sum(stated, axis=0) if stated else (math.nan, 1.0)
     return float(fresh / asked)
 

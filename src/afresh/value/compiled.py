@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 from numba import config as _config
 from numba import vectorize
 
-from afresh.value import parts
+from afresh.value import bundles, parts
 
 config = cast(Any, _config)  # its settings are made at run time
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -48,21 +48,35 @@ def elementwise(function: Callable[..., float]) -> Callable[..., Any]:
         return cast(Callable[..., Any], vectorize(nopython=True, cache=_can_keep())(function))  # type: ignore[no-untyped-call]
 
 
+def bundle(name: str, *functions: Callable[..., Any]) -> bundles.Bundle:
+    """Let these functions of one package be compiled together, when the first of them is called."""
+    package = _package_of(functions[0].__module__)
+    return bundles.Bundle(name, functions, lambda: _folder_of(package))
+
+
 @contextmanager
 def _kept_apart(module: str) -> Iterator[None]:
     """Let what is decorated meanwhile be kept in the folder that belongs to the present sources."""
-    before = config.CACHE_DIR
-    package = ".".join(module.split(".")[:2])
+    before, package = config.CACHE_DIR, _package_of(module)
     if package.startswith("afresh."):
-        digest = blake2b(digest_size=8)
-        for each in sorted({package, *_CALLED.get(package, ("afresh.value",))}):
-            digest.update(_digest(each))
-        if home := before or kept_in():
-            config.CACHE_DIR = f"{home}/{digest.hexdigest()}"
+        config.CACHE_DIR = _folder_of(package)
     try:
         yield
     finally:
         config.CACHE_DIR = before
+
+
+def _package_of(module: str) -> str:
+    return ".".join(module.split(".")[:2])
+
+
+def _folder_of(package: str) -> str:
+    """The folder for what is compiled of this package, from the present sources; "" if there is none."""
+    home = config.CACHE_DIR or kept_in()
+    digest = blake2b(digest_size=8)
+    for each in sorted({package, *_CALLED.get(package, ("afresh.value",))}):
+        digest.update(_digest(each))
+    return f"{home}/{digest.hexdigest()}" if home else ""
 
 
 def _can_keep() -> bool:

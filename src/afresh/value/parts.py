@@ -3,7 +3,8 @@
 numba makes a whole of every function: optimised, turned into machine code, with a way in from the interpreter, and
 with a copy of all that it calls. So a function that ten others lead to is worked on eleven times, and most of the time
 before the first crawl went there. Here a function that compiled code calls is a `Part`: typed and translated once, and
-optimised only within each `Whole`, which is made for a function when the interpreter calls it.
+optimised only within each `Whole`, which is made for a function when the interpreter calls it. Functions that have
+much in common are best made one `Bundle`.
 
 Both rely on how numba goes about it inside, so the version of numba is pinned to one that the tests have passed with.
 """
@@ -99,33 +100,68 @@ class _IntoPart(compiler.Compiler):
 class _IntoWhole(compiler.Compiler):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.state.library = Whole(self.state.targetctx.codegen(), f"whole-{next(_numbers)}")
-        self.state.library.enable_object_caching()
+        context = self.state.targetctx
+        if gathering:
+            self.state.library = gathering[-1]
+            context.get_executable = _not_yet
+        else:
+            self.state.library = Whole(context.codegen(), f"whole-{next(_numbers)}")
+            self.state.library.enable_object_caching()
+
+
+gathering: list[Whole] = []  # the library of the bundle that is being compiled, under numba's lock
 
 
 def _no_way_in(library: Any, described: Any, environment: Any) -> Any:
     """What stands for a part among numba's functions: an object with no machine code behind it."""
     library._ensure_finalized()
+    return _not_yet(library, described, environment)
+
+
+def _not_yet(library: Any, described: Any, environment: Any) -> Any:
     name = described.qualname.split(".")[-1]
     return _dynfunc.make_function(described.lookup_module(), name, "", 0, environment, (library,))
+
+
+class _AsPart(CPUDispatcher):
+    """A function as compiled code sees it: with one form for all numbers of a kind, constants or not."""
+
+    def get_call_template(self, arguments: Any, named: Any) -> Any:
+        """The form that serves these arguments."""
+        named = {name: _usual(kind) for name, kind in named.items()}
+        return super().get_call_template(tuple(_usual(kind) for kind in arguments), named)
+
+
+_SHORTER = frozenset((types.int8, types.int16, types.int32, types.uint8, types.uint16, types.uint32))
+
+
+def _usual(kind: Any) -> Any:
+    """What a number of this type is handed on as: numba would compile a form for a 7, and one for each width."""
+    kind = types.unliteral(kind)
+    if kind in _SHORTER:
+        return types.int64
+    return types.float64 if kind == types.float32 else kind
 
 
 class Compiled(CPUDispatcher):
     """A function that is compiled when the interpreter calls it, and as a part when compiled code does."""
 
     _part: Any = None
+    bundle: Any = None  # the `bundles.Bundle` that it is in
 
     @property
     def _numba_type_(self) -> Any:
         """What compiled code sees."""
         if self._part is None:
             options = {**self.targetoptions, "no_cpython_wrapper": True}
-            self._part = CPUDispatcher(self.py_func, targetoptions=options, pipeline_class=_IntoPart)
+            self._part = _AsPart(self.py_func, targetoptions=options, pipeline_class=_IntoPart)
         return types.Dispatcher(self._part)
 
     def compile(self, signature: Any) -> Any:
         """Compile for these types, or read what was kept."""
         with _no_garbage():
+            if self.bundle is not None:
+                self.bundle.compile()
             return super().compile(signature)
 
 

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from afresh.schedule.wheel.hosts import touch_host
 from afresh.schedule.wheel.inlined import inlined
@@ -29,6 +30,11 @@ from afresh.schedule.wheel.worth import forget_anchor, price_of, set_rate, set_t
 from afresh.value.compiled import compiled
 from afresh.value.kernels import page_rates
 from afresh.value.sums import page_change_rate
+
+Slots = NDArray[np.int64]
+Numbers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+FourColumns = tuple[Floats, Floats, Floats, Floats]  # change_rate, recall, false_rate, shape
 
 
 @compiled
@@ -59,7 +65,15 @@ def _at(values: Any, i: int) -> Any:
 
 @compiled
 def write_all(
-    core: int, slots: Any, beliefs: Any, request_rate: Any, cost: Any, host: Any, now: float, age: Any, signals: Any
+    core: int,
+    slots: Slots,
+    beliefs: FourColumns,
+    request_rate: Floats,
+    cost: Floats,
+    host: Numbers,
+    now: float,
+    age: Floats,
+    signals: Floats,
 ) -> None:
     """Take pages in, without placing them yet; `beliefs` is (change_rate, recall, false_rate, shape)."""
     control = control_at(core)
@@ -84,7 +98,7 @@ def write_all(
 
 
 @compiled
-def place_all(core: int, slots: Any, now: float) -> None:
+def place_all(core: int, slots: Slots, now: float) -> None:
     """Find thresholds for pages that are in no list, and put each where it belongs."""
     for i in range(slots.size):
         if i > 0 and page_at(core, slots[i]).threshold == 0.0:
@@ -164,14 +178,14 @@ def signal(core: int, slot: int, now: float, count: float) -> None:
 
 
 @compiled
-def signal_all(core: int, slots: Any, now: float, count: Any) -> None:
+def signal_all(core: int, slots: Slots, now: float, count: Numbers) -> None:
     """`signal` for many pages."""
     for i in range(slots.size):
         signal(core, slots[i], now, _at(count, i))
 
 
 @compiled
-def update_all(core: int, slots: Any, beliefs: Any, request_rate: Any, now: float) -> None:
+def update_all(core: int, slots: Slots, beliefs: FourColumns, request_rate: Floats, now: float) -> None:
     """Believe something else of many pages; NaN: that stays as it is."""
     for i in range(slots.size):
         slot = slots[i]
@@ -229,7 +243,7 @@ def remove(core: int, slot: int) -> None:
 
 
 @compiled
-def remove_all(core: int, slots: Any) -> None:
+def remove_all(core: int, slots: Slots) -> None:
     """`remove` for many pages."""
     for i in range(slots.size):
         remove(core, slots[i])
@@ -274,7 +288,7 @@ def rebuild(core: int) -> None:
 
 
 @compiled
-def reshelve(core: int, slots: Any, base: int, now: float) -> None:
+def reshelve(core: int, slots: Slots, base: int, now: float) -> None:
     """Let the shelves begin at another value, and put these pages, all that are ready, on them anew."""
     for i in range(slots.size):
         lift(core, slots[i])

@@ -1,12 +1,12 @@
 """The arrays behind the scheduler: room for more, the size of the wheel, the price at the start and after steps."""
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from afresh.schedule.wheel.events import place_all, rebuild, reshelve
-from afresh.schedule.wheel.hosts import cap_of
 from afresh.schedule.wheel.place import lift
 from afresh.schedule.wheel.policies import LDS
 from afresh.schedule.wheel.price import SAMPLE, solve_on
@@ -42,6 +42,13 @@ _HOST_SAMPLE = 4000
 def _lift_all(core: int, slots: Slots) -> None:
     for i in range(slots.size):
         lift(core, slots[i])
+
+
+def _caps_of(hosts: NDArray[Any]) -> NDArray[np.float64]:
+    """`hosts.cap_of` of all of them."""
+    turn = np.maximum(hosts["gap"], hosts["service"])
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.minimum(hosts["budget"], np.where(turn > 0.0, 1.0 / turn, np.inf)))
 
 
 class Machine:
@@ -164,17 +171,7 @@ class Machine:
         sample, share = self._sample(fresh)
         if not len(sample) or control["budget"] <= 0:
             return
-        policy, terms, longest = int(control["policy"]), int(control["terms"]), float(control["longest"])
-        price = solve_on(
-            self.state.pages,
-            sample,
-            control["budget"] * share,
-            policy,
-            terms,
-            longest,
-            float(control["price"]),
-            self.state.hosts,
-        )
+        price = solve_on(self.state.core, sample, float(control["budget"]) * share, True)
         self._jump(max(price, 1e-250), now)
 
     def _sample(self, fresh: Slots | None) -> tuple[Slots, float]:
@@ -183,7 +180,7 @@ class Machine:
         A fixed stride without a rhythm of its own, so that nothing is drawn and everything can be repeated.
         """
         hosts, used = self.state.hosts, int(self.state.control[0]["used"])
-        caps = np.array([cap_of(host) for host in hosts]) if len(hosts) else np.zeros(0)
+        caps = _caps_of(hosts)
         hosts["price"] = 0.0
         capped = bool(np.isfinite(caps).any())
         if used > 16 * SAMPLE and not capped:
@@ -204,27 +201,16 @@ class Machine:
 
     def _solve_hosts(self, slots: Slots, caps: NDArray[np.float64]) -> None:
         """Each capped host's own price, which does not depend on the others."""
-        hosts, control = self.state.hosts, self.state.control[0]
+        hosts = self.state.hosts
         numbers = self.state.pages["host"][slots]
         order = np.argsort(numbers, kind="stable")
         bounds = np.searchsorted(numbers[order], np.arange(len(hosts) + 1))
-        policy, terms, longest = int(control["policy"]), int(control["terms"]), float(control["longest"])
         for number in np.flatnonzero(np.isfinite(caps)):
             mine = slots[order[bounds[number] : bounds[number + 1]]]
             if len(mine) and caps[number] > 0:
                 step = -(-len(mine) // _HOST_SAMPLE)
-                mine = mine[::step]
-                price = solve_on(
-                    self.state.pages,
-                    mine,
-                    caps[number] / step,
-                    policy,
-                    terms,
-                    longest,
-                    float(control["price"]),
-                    hosts[:0],
-                )
-                hosts[number]["price"] = price
+                mine = np.ascontiguousarray(mine[::step])
+                hosts[number]["price"] = solve_on(self.state.core, mine, float(caps[number]) / step, False)
 
     def _jump(self, price: float, now: float) -> None:
         control = self.state.control[0]

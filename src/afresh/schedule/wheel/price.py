@@ -11,15 +11,17 @@ multiplied by the factor that the sample predicts for it.
 """
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from afresh.schedule.wheel.inlined import inlined
-from afresh.schedule.wheel.memory import control_at
+from afresh.schedule.wheel.memory import control_at, host_at, page_at
 from afresh.schedule.wheel.policies import LDS, THRESHOLD, threshold_at
-from afresh.schedule.wheel.table import Records
 from afresh.value.compiled import compiled
+
+Slots = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 SAMPLE = 20_000
 _FEWEST = 16.0  # pages: below that the price must not run after single picks
@@ -56,57 +58,50 @@ def late(core: int, now: float) -> float:
 
 
 @compiled
-def sample_demand(
-    pages: Records, slots: Any, price: float, policy: int, terms: int, x: Any, longest: float, hosts: Records
-) -> float:
+def sample_demand(core: int, slots: Slots, price: float, by_hosts: bool, x: Floats) -> float:
     """Cost per second that these pages ask for at a price, or at their host's own; their thresholds are left in x."""
+    control = control_at(core)
     total = 0.0
     for j in range(slots.size):
-        page = pages[slots[j]]
+        page = page_at(core, slots[j])
         rate = 0.0
         cost = np.float64(page.cost)
         if page.request_rate > 0.0:
             own = price
-            if page.host >= 0 and hosts.size > 0:
-                own = max(own, float(hosts[page.host].price))
+            if by_hosts and page.host >= 0:
+                own = max(own, float(host_at(core, page.host).price))
             own *= cost / np.float64(page.request_rate)
-            x[j], rate = threshold_at(own, page, policy, terms, x[j], 1e-2)
-        total += cost * max(rate, 1.0 / longest)
+            x[j], rate = threshold_at(own, page, control.policy, control.terms, x[j], 1e-2)
+        total += cost * max(rate, 1.0 / control.longest)
     return total
 
 
 @compiled
-def _first_price(pages: Records, slots: Any, budget: float) -> float:
+def _first_price(core: int, slots: Slots, budget: float) -> float:
     """A price of about the right size: what these pages are wanted in the time that a visit to each of them takes.
 
     It is in the collection's own units, so that nothing depends on whether time is told in seconds or in years.
     """
     wanted = 0.0
     for j in range(slots.size):
-        wanted += np.float64(pages[slots[j]].request_rate) / np.float64(pages[slots[j]].cost)
+        page = page_at(core, slots[j])
+        wanted += np.float64(page.request_rate) / np.float64(page.cost)
     return min(max(wanted / max(budget, 1e-100), 1e-100), 1e100)
 
 
 @compiled
-def solve_on(
-    pages: Records,
-    slots: Any,
-    budget: float,
-    policy: int,
-    terms: int,
-    longest: float,
-    start: float,
-    hosts: Records,
-) -> float:
-    """The price at which these pages ask for the budget; 0: they never ask for so much."""
+def solve_on(core: int, slots: Slots, budget: float, by_hosts: bool) -> float:
+    """The price at which these pages ask for the budget; 0: they never ask for so much. `by_hosts`: those of hosts
+    count, too."""
     x = np.zeros(slots.size)
     low, high = -math.inf, math.inf
+    start = float(control_at(core).price)
     if not 1e-100 < start < 1e100:
-        start = _first_price(pages, slots, budget)
+        start = _first_price(core, slots, budget)
     t = math.log(start)
     reach = 2.0
     for _ in range(60):
-        asked = sample_demand(pages, slots, math.exp(t), policy, terms, x, longest, hosts)
+        asked = sample_demand(core, slots, math.exp(t), by_hosts, x)
         if asked > budget:
             low = t
             t = t + reach if high == math.inf else 0.5 * (t + high)

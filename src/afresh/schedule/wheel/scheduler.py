@@ -21,15 +21,38 @@ from afresh.schedule.pace import MAX_BUDGET, Pace
 from afresh.schedule.priced import picks_between_sweeps
 from afresh.schedule.wheel import events, turn
 from afresh.schedule.wheel.columns import by_slot, column, counts, slot_numbers
-from afresh.schedule.wheel.explain import explain
+from afresh.schedule.wheel.explain import explain, facts_of
 from afresh.schedule.wheel.hosts import touch_host
 from afresh.schedule.wheel.machine import Machine, Slots
 from afresh.schedule.wheel.policies import THRESHOLD, policy_numbers
+from afresh.schedule.wheel.price import solve_on
 from afresh.schedule.wheel.saved import read_state, write_state
 from afresh.schedule.wheel.table import FREE, PAUSED, SPECIAL, URGENT
 from afresh.schedule.wheel.ticks import next_chance, run_thresholds, run_ticks
 from afresh.schedule.wheel.worth import value_of
 from afresh.types import Wait
+from afresh.value.compiled import bundle
+
+# What a live crawl needs; the loops for simulations are compiled for those who call them.
+together = bundle(
+    "wheel",
+    events.write_all,
+    events.place_all,
+    events.remove_all,
+    events.pause,
+    events.resume,
+    events.urge,
+    events.replace,
+    events.rebuild,
+    events.reshelve,
+    turn.order,
+    turn.hand_in,
+    next_chance,
+    solve_on,
+    value_of,
+    facts_of,
+    touch_host,
+)
 
 
 class Scheduler(Machine):
@@ -243,7 +266,8 @@ class Scheduler(Machine):
         for name, values in state.items():
             self.state.pages[name][numbers] = values
         numbers, *columns = by_slot(numbers, *columns)
-        events.update_all(self.state.core, numbers, tuple(columns[:4]), columns[4], now)
+        change, recalled, false, shapes, requests = columns
+        events.update_all(self.state.core, numbers, (change, recalled, false, shapes), requests, now)
         self._review(now)
 
     def update(

@@ -1,7 +1,9 @@
 """Many ticks in one call, for simulations; and when to ask again if no page may go."""
 
 import math
-from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from afresh.schedule.wheel.hosts import ready_at
 from afresh.schedule.wheel.memory import control_at, host_at, page_at
@@ -14,7 +16,7 @@ NO_PAGES, HOSTS, NOTHING_TO_GAIN = range(3)
 
 
 @compiled
-def run_ticks(core: int, tick: float, until: float, picked: Any) -> tuple[int, float]:
+def run_ticks(core: int, tick: float, until: float, picked: NDArray[np.int64]) -> tuple[int, float]:
     """Pick and crawl one page at every tick up to `until`, as many as there is room for: (how many, the next tick)."""
     control = control_at(core)
     found = 0
@@ -34,7 +36,7 @@ def run_ticks(core: int, tick: float, until: float, picked: Any) -> tuple[int, f
 
 
 @compiled
-def run_thresholds(core: int, tick: float, until: float, picked: Any) -> tuple[int, float]:
+def run_thresholds(core: int, tick: float, until: float, picked: NDArray[np.int64]) -> tuple[int, float]:
     """The continuous policy: crawl every page when it comes up, to within one bucket of the wheel."""
     control = control_at(core)
     found = 0
