@@ -6,7 +6,8 @@ DATA is a folder with recorded histories whose items say something of each page'
 bins of the features of a page's first text), `histories/ota_contrib` (the type of a document; or what the shipped model
 says of its first text), `mdn_content` (the section of a path; every fourth page). The hosts of a third of all pages are
 new in the middle of the time: their pages are visited five times, like all others. Printed are the log likelihood and
-the Brier score of what was foretold of these visits: without kinds, with them, and with kinds that were shuffled.
+the Brier score of what was foretold of these visits: without kinds, with them, and with kinds that were shuffled; then
+without kinds, with the dates of last changes: true ones, dates of now on half of the hosts, and stuck ones there.
 """
 
 import gzip
@@ -20,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from afresh.estimate import Learner, kin_of
+from afresh.estimate.dates import LEAST_TRUST, DateTrust
 from afresh.estimate.kinds import pack
 
 DAY = 86400.0
@@ -129,12 +131,18 @@ def mdn(data: Path) -> Collection:
 SETS: dict[str, Callable[[Path], Collection]] = {"teletext": teletext, "ota": ota, "ota-model": ota_model, "mdn": mdn}
 
 
-def foretell(all_pages: Collection, kinds: list[int] | None, seed: int) -> tuple[np.ndarray, Learner]:
-    """What was foretold of each of the first visits to pages of new hosts, and whether it had changed."""
+def foretell(
+    all_pages: Collection, kinds: list[int] | None, seed: int, lies: str | None = None
+) -> tuple[np.ndarray, Learner]:
+    """What was foretold of each of the first visits to pages of new hosts, and whether it had changed.
+
+    `lies`: what dates say on half of the hosts, "" if they are true everywhere, None if there are none at all.
+    """
     rng = np.random.default_rng(seed)
     names = sorted(set(all_pages.hosts))
     order = rng.permutation(len(names))
     new = {names[n] for n in order[: max(1, round(len(names) / 3))]}
+    liars = {names[n] for n in order[::2]} if lies else set()
     middle = (all_pages.start + all_pages.end) / 2
     visits = []
     for n, host in enumerate(all_pages.hosts):
@@ -143,20 +151,31 @@ def foretell(all_pages: Collection, kinds: list[int] | None, seed: int) -> tuple
         times = np.arange(begin, min(last + 1, all_pages.end), all_pages.every)
         visits += [(float(at), n, k) for k, at in enumerate(times)]
     visits.sort()
-    learner = Learner(typical_rate=1 / all_pages.every)
+    learner, trust, shown = Learner(typical_rate=1 / all_pages.every), DateTrust(), {}
     found = []
     for at, n, k in visits:
+        host, changes = all_pages.hosts[n], all_pages.changes[n]
+        last = changes[np.searchsorted(changes, at) - 1] if len(changes) and changes[0] < at else None
+        if host in liars:
+            last = at - 5.0 if lies == "now" else all_pages.start - 900 * all_pages.every
         if k == 0:
-            host = all_pages.hosts[n]
             learner.add(n, now=at, kin=kin_of(all_pages.urls[n], host))
+            shown[n] = last
             if kinds is not None:
                 learner.told_kind(n, kinds[n])
+            if lies is not None and last is not None and (w := trust.of(host)) > LEAST_TRUST:
+                learner.told_age(n, at - last, w)
             continue
-        changes = all_pages.changes[n]
         changed = bool(np.searchsorted(changes, at) > np.searchsorted(changes, at - all_pages.every))
-        if all_pages.hosts[n] in new:
+        if host in new:
             found.append((learner.fresh_probability(n, all_pages.every, 0.0), not changed, k))
         learner.crawled(n, elapsed=all_pages.every, signals=0.0, changed=changed)
+        if lies is not None and last is not None and shown[n] is not None:
+            moved, within = last != shown[n], at - all_pages.every <= last
+            trust.grade(host, changed=changed, moved=moved and (within or not changed))
+            if changed and moved and within and (w := trust.of(host)) > LEAST_TRUST:
+                learner.told_last_change(n, at - last, all_pages.every, w)
+        shown[n] = last
         learner.glance()
     return np.array(found), learner
 
@@ -172,18 +191,25 @@ def scored(found: np.ndarray) -> str:
 def main() -> None:
     """Print a table."""
     data, names = Path(sys.argv[1]), sys.argv[2:] or list(SETS)
-    print(f"{'set':11}{'kinds':10}{'first':>9}{'five':>9}{'Brier':>9}   powers; nats a crawl at each level")
+    print(f"{'set':11}{'kinds':11}{'first':>9}{'five':>9}{'Brier':>9}   powers; nats a crawl at each level")
     for name in names:
         pages = SETS[name](data)
         shuffled = np.random.default_rng(0).permutation(pages.kinds).tolist()
-        for label, kinds in (("without", None), ("with", pages.kinds), ("shuffled", shuffled)):
-            scores, learner = [], None
+        for label, kinds, lies in (
+            ("without", None, None),
+            ("with", pages.kinds, None),
+            ("shuffled", shuffled, None),
+            ("dates", None, ""),
+            ("half now", None, "now"),
+            ("half stuck", None, "stuck"),
+        ):
+            scores, learner = [], Learner()
             for seed in range(2):
-                found, learner = foretell(pages, kinds, seed)
+                found, learner = foretell(pages, kinds, seed, lies)
                 scores.append(found)
             worth = learner.of_kinds().worth
             told = " ".join(f"{each.power:.2f}" for each in worth) + "; " + " ".join(f"{w.gained:.4f}" for w in worth)
-            print(f"{name:11}{label:10}{scored(np.concatenate(scores))}   {told if kinds else ''}", flush=True)
+            print(f"{name:11}{label:11}{scored(np.concatenate(scores))}   {told if kinds else ''}", flush=True)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from afresh.daemon.answers import Answers
 from afresh.daemon.asking import Asker, GivenBack
 from afresh.daemon.clock import SteadyClock
 from afresh.daemon.control import BudgetHours, Control
+from afresh.daemon.dates import Dates
 from afresh.daemon.discovery import PIECE, Discovery
 from afresh.daemon.effort import rest_after
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
@@ -88,6 +89,7 @@ class Daemon:
         self.write_every = write_every
         self.listeners = list(listeners)
         self._kinds = kinds
+        self._dates = Dates()
         self._pressure = Pressure(max_unwritten)
         self._shedding = Shedding()
         self.control = Control(engine=engine, store=store, clock=self.clock, budget_hours=budget_hours)
@@ -99,7 +101,7 @@ class Daemon:
             permits=permits,
             never=never,
             take=lambda: self._reader.take(),
-            overview=lambda: {**self.overview.values(), **(kinds.values(engine) if kinds is not None else {})},
+            overview=self._worth_keeping,
             pressure=self._pressure,
             control=self.control,
         )
@@ -151,6 +153,11 @@ class Daemon:
         self._fault: BaseException | None = None
         self._begun = 0  # fetches, in this pass of the event loop
         self._under_way: dict[asyncio.Task[None], Order] = {}
+
+    def _worth_keeping(self) -> dict[str, str]:
+        """What is learned of all pages together, by the names under which the store holds it."""
+        of_kinds = {} if self._kinds is None else self._kinds.values(self.engine)
+        return {**self.overview.values(), **self._dates.values(), **of_kinds}
 
     @property
     def pages(self) -> int:
@@ -212,6 +219,7 @@ class Daemon:
         if (since := get(WATCHED)) is not None:
             self.engine.estimator.requests_since(understood(WATCHED, lambda: float(since)))
         self.control.begin()
+        understood("dates", lambda: self._dates.begin(get))
         if self._kinds is not None:
             kinds = self._kinds
             understood("kinds", lambda: kinds.begin(self.engine, get))
@@ -421,6 +429,8 @@ class Daemon:
         crawl = self.engine.finish(order, fetched, verdict, self.clock(), rest=rest)
         if kind:
             self.engine.tell_kind(order.url, kind, self.clock())
+        if verdict.outcome.refreshed:
+            self._dates.hear(self.engine, before, fetched, verdict, self.clock())
         self._keeper.keep(before, crawl, fetched, verdict, noise)
         if self._keeper.full:
             self._write_now.set()

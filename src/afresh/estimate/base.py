@@ -132,3 +132,14 @@ class LearnsKinds(Protocol):
 
     def recall_kinds(self, scores: Sequence[float]) -> None:
         """What was kept."""
+
+
+@runtime_checkable
+class HearsDates(Protocol):
+    """An estimator that takes dates of last changes for evidence."""
+
+    def told_age(self, slot: int, age: float, trust: float) -> None:
+        """A new page's content is so old."""
+
+    def told_last_change(self, slot: int, since: float, elapsed: float, trust: float) -> None:
+        """A page that was found changed after `elapsed` last changed so long ago."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from afresh.checks import moment, number, require_kinds, whole
 from afresh.estimate.base import BY_LEARNER, amount, bounded, check_wanted, checked_rate
 from afresh.estimate.courses import new_courses
+from afresh.estimate.dates import add_age, add_last_change
 from afresh.estimate.kinds import GIVEN, GUESSES, MAX_KINDS, give, guessed
 from afresh.estimate.kinds_learned import KindsLearned, kinds_learned
 from afresh.estimate.online import (
@@ -36,12 +37,14 @@ from afresh.estimate.opened import (
 )
 from afresh.estimate.popularity import Popularity
 from afresh.estimate.requests import MEMORY, Memory, faded
+from afresh.estimate.sums import FEW
 from afresh.estimate.wanted import Asking, nothing_said
 from afresh.types import Beliefs, Importance
 from afresh.value.views import written
 
 MOST_GROUPS = 65_536
 MAX_SIGNALS = 1e9
+LONGEST_AGE = 30.0  # typical intervals: of content that is older, it says no more
 MAX_VALUE = 1e6  # of a kind, in times other pages
 MAX_WATCHED = 1e15  # seconds that a page was watched: no moment is later, whatever a sender says
 MIN_MEMORY = 1e-6  # typical intervals
@@ -234,6 +237,19 @@ class Learner:
     def of_kinds(self) -> KindsLearned:
         """What is known of each kind, and what kinds are worth here."""
         return kinds_learned(self.table, self._live)
+
+    def told_age(self, slot: int, age: float, trust: float) -> None:
+        """A new page's content is so old, with this much trust in its date."""
+        record = self.table.pages[self._known(slot)]
+        if record["observations"] == 0 and record["sums"][FEW] == 0.0 and age > 0.0:
+            add_age(record["sums"], min(age, LONGEST_AGE / self.typical_rate), trust)
+
+    def told_last_change(self, slot: int, since: float, elapsed: float, trust: float) -> None:
+        """A page that was found changed after `elapsed` last changed so long ago."""
+        record, since = self.table.pages[self._known(slot)], min(since, elapsed)
+        if since > 0.0:
+            change_rate = float(beliefs_of(self.at, slot, float(record["since"]))[0])
+            add_last_change(record["sums"], since, elapsed, change_rate, trust)
 
     def crawled(self, slot: int, *, elapsed: float, signals: float, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
