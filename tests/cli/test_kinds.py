@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from afresh.cli.show import _evidence
 from afresh.config import parse
 from afresh.daemon import Daemon, KindRule, Kinds
 from afresh.engine import Engine
@@ -77,9 +78,25 @@ def test_kinds_are_told_at_the_first_crawl_kept_and_shown(afresh: Any, tmp_path:
     assert "too few crawls have judged it" in text
     shown = afresh("show", "https://a.example/own/1")
     assert "board 94%" in shown.stdout
-    alike = "of its own, so mostly what pages alike on its host and of its kind are like"
-    assert alike in " ".join(shown.stdout.split())
+    assert "evidence" in shown.stdout
+    assert "of its own" in shown.stdout
     assert json.loads(afresh("show", "https://a.example/own/1", "--json").stdout)["kinds"] == [["board", 0.9375]]
+
+
+@pytest.mark.parametrize(
+    ("checked", "kinds", "sentence"),
+    [
+        (0, [], "0 checked intervals of its own, so mostly what pages alike on its host are like"),
+        (
+            1,
+            [("a", 1.0)],
+            "1 checked interval of its own, so mostly what pages alike on its host and of its kind are like",
+        ),
+        (5, [("a", 1.0)], "5 checked intervals of its own"),
+    ],
+)
+def test_what_a_belief_rests_on_is_said(checked: int, kinds: list[tuple[str, float]], sentence: str) -> None:
+    assert _evidence({"beliefs": {"observations": checked}, "kinds": kinds}) == sentence
 
 
 def test_an_estimator_that_learns_nothing_of_kinds_is_told_none(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ FIRST_OWN = SCRATCH + 1  # the first group that is one of pages
 POWERS = np.array([0.0, 0.35, 0.7, 1.0])
 LEVELS = 3  # groups with no members that are known, few, and many
 FEW_MEMBERS, MANY_MEMBERS = 1.0, 12.0
-JUDGED_CRAWLS = 5  # of a page, in which kinds are judged
+JUDGED_CRAWLS = 5  # of a page, in which kinds are judged,
+JUDGES = 2  # by half of the pages: those whose number lacks this bit
 SCORE_MEMORY = 0.9995  # what a judged crawl leaves of the scores before it
 # Nats that each power has to begin with: kinds have yet to prove that they are worth anything, unless an operator says
 # what their rates are.

@@ -22,6 +22,7 @@ from afresh.estimate.kinds import (
     FIRST_OWN,
     GUESSES,
     JUDGED_CRAWLS,
+    JUDGES,
     SCRATCH,
     add_found,
     judge,
@@ -200,7 +201,7 @@ def learn_crawl(table: Table, page: int, elapsed: float, signals: float, changed
     """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
     record = table.pages[page]
     control = table.control
-    if record.kind != 0 and record.observations < JUDGED_CRAWLS and signals == 0.0:
+    if record.kind != 0 and record.observations < JUDGED_CRAWLS and signals == 0.0 and page & JUDGES == 0:
         rate, gap = control[TYPICAL_RATE], (elapsed, not changed)
         judge(table.groups, control[OF_KINDS:], table.chance, record.sums, rate, record.group, record.kind, gap)
     control[USUAL] += (1.0 - _USUAL_FADE) * (elapsed - control[USUAL])
