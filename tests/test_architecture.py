@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "afresh"
 
 NOUNS = {"types", "errors", "units", "hours", "checks"}
-PURE = {"estimate", "value", "schedule", "reading", "frontier", "detect", "kinds"}
+PURE = {"estimate", "value", "schedule", "mirror", "reading", "frontier", "detect", "kinds"}
 EDGES = {"signals", "fetch", "store"}
 
 # What each unit may import of afresh besides itself.
@@ -22,6 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "estimate": NOUNS | {"value"},
     "value": NOUNS,
     "schedule": NOUNS | {"value"},
+    "mirror": NOUNS | {"value", "schedule"},
     "reading": NOUNS | {"value"},
     "frontier": NOUNS | {"reading"},
     "detect": NOUNS | {"reading", "value"},

@@ -109,10 +109,39 @@ def _hosts(value: Any) -> tuple[str, ...]:
 
 # Every policy that can crawl live; `afresh.cli.build` knows what each is.
 POLICIES = (
-    *("value", "refresh-probabilities", "greedy", "greedy-cis", "greedy-ncis", "greedy-cis+", "greedy-ncis-d", "lds"),
+    *(
+        "value",
+        "mirror",
+        "refresh-probabilities",
+        "greedy",
+        "greedy-cis",
+        "greedy-ncis",
+        "greedy-cis+",
+        "greedy-ncis-d",
+        "lds",
+    ),
     *("uniform", "proportional", "nutch", "nutch-adaptive", "nutch-1.22", "stormcrawler", "stormcrawler-adaptive"),
     *("common-crawl-news", "heritrix", "miniflux", "yacy", "scrapy", "squid", "traffic-server"),
 )
+
+
+COSTS = ("significance", "staleness", "age")
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+def _cost(value: Any) -> str:
+    if value not in COSTS and not (isinstance(value, str) and _FUNCTION.fullmatch(value)):
+        raise ConfigError(
+            f"There is no cost {str(value)[:80]!r}.",
+            hint=f'Known are {", ".join(COSTS)}, or a function of your own: "module:function".',
+        )
+    return str(value)
+
+
+def _some_share(value: Any) -> float:
+    if not _share(value) > 0:
+        raise ConfigError(f"{value!r} is no share above 0.", hint="Write 0.05 for one in twenty.")
+    return float(value)
 
 
 def _policy(value: Any) -> str:
@@ -159,7 +188,17 @@ class CrawlSettings:
     policy: str = _setting(
         "value",
         _policy,
-        "What picks the next page: the value of a crawl, or the rule of another crawler to compare it with.",
+        "What picks the next page: the value of a crawl; mirror, by rates learned from costs; or the rule of another "
+        "crawler to compare it with.",
+    )
+    cost: str = _setting(
+        "significance",
+        _cost,
+        "With policy mirror, what an outdated copy costs: significance of the change times importance, staleness, age, "
+        'or a function of your own, "module:function".',
+    )
+    probes: float = _setting(
+        0.05, _some_share, "With policy mirror, the share of refreshes before which a probe looks and keeps the copy."
     )
     sweep: float = _setting(
         0.02, _share, "This share of the crawls, rounded to one in n, visits the copies left alone longest; 0: none."

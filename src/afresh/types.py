@@ -18,6 +18,7 @@ class Outcome(StrEnum):
     NEW = "new"  # the first whole copy
     CHANGED = "changed"  # another content than the kept copy's
     UNCHANGED = "unchanged"  # the same content, or the server said so (304)
+    PROBED = "probed"  # compared with the kept copy, which stays as it was; the reason says what came of it
     GONE = "gone"  # 404 or 410: the page is not there any more
     MOVED = "moved"  # it lives at another address now
     REFUSED = "refused"  # robots.txt, the address guard or the scope forbids it
@@ -144,6 +145,7 @@ class Verdict:
     significance: float = 0.0
     validators: Validators = field(default_factory=Validators)  # of the content that is current now
     reason: str = ""
+    cost: float | None = None  # of the copy, until now; None: nobody asked, or nobody could tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,7 @@ class Order:
     value: float = 0.0
     price: float = 0.0
     signals: int = 0  # heard before the order was given; later ones stay for the next crawl
+    probe: bool = False  # fetch and compare, and leave the copy as it is
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,3 +206,24 @@ def test_a_snapshot_states_what_is_said_of_each_page(together: bool) -> None:
     for number in range(9):
         engine.observe(Signal(url_of(number), 5.0, "feed"))  # after it was taken
     close(said(), expected)
+
+
+def test_the_first_signal_of_a_page_that_was_just_added_waits_for_its_turn_and_a_later_one_counts_at_once() -> None:
+    engine = made(Learner, together=False)  # a round is 20 seconds
+    new, old = url_of(0), url_of(3)
+    for url in (new, old):
+        engine.add(Page(url, url.split("/")[2]), 0.0, current=0.0)
+    before = engine.explain(new, 4.0).value
+    assert engine.observe(Signal(new, 4.0, "feed"))
+    assert engine.explain(new, 4.0).value == before
+    before = engine.explain(old, 6.0).value
+    assert engine.observe(Signal(old, 6.0, "feed"))
+    assert engine.explain(old, 6.0).value > before
+
+    before = engine.explain(new, 6.0).value
+    engine.crawl_now(old, 6.0)
+    order = engine.next(6.0)
+    assert isinstance(order, Order)
+    assert order.url == old
+    engine.finish(order, Fetched(old, started=6.0, took=0.0, status=200), Verdict(Outcome.UNCHANGED), 6.0)
+    assert engine.explain(new, 6.0).value > before  # it was looked at in turn

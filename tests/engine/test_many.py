@@ -116,7 +116,7 @@ def test_pages_that_come_in_together_are_as_those_that_come_one_by_one(rules: Si
     for engine in (one, many):
         # What groups of pages are like was learned more often where they came one by one: until nothing is new.
         engine.beliefs(pages[0].url, 100.0)
-        sweep(engine.estimator.table, 300)
+        sweep(engine.estimator.table, 1000)
         for each in pages:
             engine.believe(each.url, 100.0)
     mine, theirs = facts(one, 101.0), facts(many, 101.0)

@@ -128,7 +128,7 @@ def test_the_live_engine_makes_the_picks_of_the_replay_and_says_the_same(seed: i
     picks = np.full(len(live.picks), -1)
     field, stated = replay_learned(history, budget=BUDGET, score_from=SCORE_FROM, heard=heard, exact=exact, picks=picks)
     assert live.picks == picks.tolist()
-    assert live.stated == pytest.approx(stated, abs=1e-9)
+    assert live.stated == pytest.approx(stated, abs=1e-8)  # weights are kept in single precision
     assert live.brier == pytest.approx(field.said[1] / field.said[0], abs=1e-9)
     assert (live.field.fresh_time == field.fresh_time).all()
     # All of it was at work: changes were found, signals were credited by sender, host and delay, siblings looked at.

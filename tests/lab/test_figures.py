@@ -18,6 +18,7 @@ def shares(result: Result, *, of: str = "ceiling") -> Shares:
 
 
 LEARNING = ("learn", "senders", "weights", "delay")
+MIRROR = (*(f"fig{number}" for number in range(1, 5)), "turns", "regret", "stale", "age", "significance")
 
 
 def test_fig2_greedy_and_lds_are_the_baseline() -> None:
@@ -159,7 +160,8 @@ def test_a_row_is_mean_and_standard_error() -> None:
 
 
 def test_all_published_figures_are_there() -> None:
-    assert list(EXPERIMENTS) == [*(f"fig{number}" for number in range(2, 15)), "errors", *LEARNING]
+    papers, mirror = (f"fig{number}" for number in range(2, 15)), (f"mirror-{name}" for name in MIRROR)
+    assert list(EXPERIMENTS) == [*papers, "errors", *LEARNING, *mirror]
     assert experiment("fig4").sizes == (100, 200, 500, 750, 1000, 10000)
 
 

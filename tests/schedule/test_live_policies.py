@@ -30,12 +30,12 @@ def test_every_named_policy_crawls(name: str) -> None:
 
 def test_all_names_that_there_are_can_be_used() -> None:
     live = set(POLICIES) - {"threshold"}  # which crawls at no constant rate
-    assert set(config.POLICIES) == {"value", "refresh-probabilities", *live, *RULES}
+    assert set(config.POLICIES) == {"value", "mirror", "refresh-probabilities", *live, *RULES}
 
 
 def test_other_names_are_refused_with_the_list() -> None:
-    with pytest.raises(ConfigError, match=r"no policy 'mirror'.*Known are value, refresh-probabilities") as found:
-        config.parse('[crawl]\npolicy = "mirror"')
+    with pytest.raises(ConfigError, match=r"no policy 'mirage'.*Known are value, mirror, refresh-prob") as found:
+        config.parse('[crawl]\npolicy = "mirage"')
     assert "heritrix" in found.value.hint
     with pytest.raises(ConfigError, match="Did you mean 'heritrix'"):
         config.parse('[crawl]\npolicy = "heritrx"')

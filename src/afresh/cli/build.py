@@ -1,7 +1,9 @@
 """From settings to the parts of a crawler: engine and fetcher."""
 
 from collections.abc import Callable
+from importlib import import_module
 from secrets import token_bytes
+from typing import cast
 
 import numpy as np
 
@@ -20,6 +22,8 @@ from afresh.estimate.requests import Memory
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Addresses, AddressLimits, HostPatterns, Hosts, Politeness, Retries, SiteRule, SiteRules
 from afresh.frontier.links import wanted
+from afresh.mirror.costs import COSTS, Cost
+from afresh.mirror.scheduler import ByCosts
 from afresh.schedule import Few, Plain, Rule, Scheduler, Schedules
 from afresh.schedule.peer_rules import RULES
 from afresh.schedule.peers import ByInterval, RefreshProbabilities
@@ -65,11 +69,31 @@ def scheduler_for(config: Config, pages: int) -> Schedules:
             f"The policy {name} is for {MOST_BY_RULE:,} pages at most: it looks at each of them for every crawl.",
             hint='Use policy = "value", which does not.',
         )
+    if name == "mirror":
+        return ByCosts(budget=budget, lease=lease, epsilon=config.crawl.probes, rng=np.random.default_rng())
     if name == "refresh-probabilities":
         rule: Rule = RefreshProbabilities(budget=budget, rng=np.random.default_rng())
     else:
         rule = ByInterval(RULES[name])
     return Plain(rule, budget=budget, lease=lease)
+
+
+def cost_for(config: Config) -> Cost:
+    """What an outdated copy costs, by the name or the import path that the settings give."""
+    name = config.crawl.cost
+    if name in COSTS:
+        return COSTS[name]
+    module, _, function = name.partition(":")
+    try:
+        found = getattr(import_module(module), function)
+    except Exception as error:  # whatever an operator's module may raise
+        raise ConfigError(
+            f"The cost {name} cannot be imported: {type(error).__name__}: {str(error)[:200]}.",
+            hint="Is its folder in PYTHONPATH?",
+        ) from error
+    if not callable(found):
+        raise ConfigError(f"The cost {name} is not a function.", hint="It takes an afresh.mirror.costs.Seen.")
+    return cast(Cost, found)
 
 
 def politeness_of(config: Config) -> Politeness:

@@ -88,9 +88,12 @@ def run(
         result = carry_out(
             chosen, sizes=sizes, reps=count, seed=seed, jobs=jobs or os.cpu_count() or 1, progress=progress
         )
-    _show(result)
+    if result.rounds:
+        _show_rounds(result)
+    else:
+        _show(result)
     keeper.keep(
-        [_row(row) for row in result.rows],
+        [_row(row) for row in result.rounds or result.rows],
         chosen.title,
         chosen.claim,
         lambda path: _draw(result, path),
@@ -150,6 +153,22 @@ def _show(result: "Result") -> None:
             str(row.reps),
             f"{row.seconds:.1f}",
         )
+    console.print(table)
+
+
+def _show_rounds(result: "Result") -> None:
+    chosen = result.experiment
+    table = slim_table(f"{chosen.name}: {chosen.title}", f"Must show: {chosen.claim}.")
+    for name in ("algorithm", "round", chosen.measure, "± s.e.", "gap", "± s.e.", "reps"):
+        table.add_column(name, justify="left" if name == "algorithm" else "right", overflow="fold")
+    shown = [row for row in result.rounds if row.round in chosen.told]
+    for row, after in zip(shown, [*shown[1:], None], strict=True):
+        errors = ["-" if row.reps == 1 else f"{error:.5f}" for error in (row.stderr, row.gap_stderr)]
+        table.add_row(
+            row.algorithm, f"{row.round:,}", f"{row.mean_J:.5f}", errors[0], f"{row.gap:.5f}", errors[1], str(row.reps)
+        )
+        if after is not None and after.algorithm != row.algorithm:
+            table.add_section()
     console.print(table)
 
 

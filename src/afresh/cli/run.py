@@ -181,6 +181,7 @@ def _keep_fresh(
     from afresh.cli.build import (
         addresses_for,
         compile_all,
+        cost_for,
         detector_for,
         engine_for,
         fetcher_for,
@@ -194,6 +195,7 @@ def _keep_fresh(
     from afresh.frontier import HostPatterns
     from afresh.store.socket_file import socket_path
 
+    cost = cost_for(config)
     detector = detector_for(config)  # settings that make no sense are refused before anything takes time,
     kept.claim()  # and so is a store that another process runs on
     kept.put({COMPILING: None})  # of a runner that was killed meanwhile
@@ -221,6 +223,7 @@ def _keep_fresh(
             max_unwritten=config.crawl.max_unwritten,
             socket=socket_path(kept.path),
             budget_hours=config.crawl.budget_hours,
+            cost=cost,
             listeners=[progress.hear],
         )
         daemon.control.budget_by = progress.budget_by
@@ -264,8 +267,8 @@ def _read_again(again: Callable[[], Config], daemon: "Daemon", progress: "Progre
     progress.config = config
     progress.taking_up = asyncio.get_running_loop().create_task(take_up(config, daemon))
     faults.say(
-        "The settings were read again. [store] but for max_bytes, [fetch], keep, drop and policy hold from the next "
-        "start on. Options of the command line come before them."
+        "The settings were read again. [store] but for max_bytes, [fetch], keep, drop, policy, cost and probes hold "
+        "from the next start on. Options of the command line come before them."
     )
 
 

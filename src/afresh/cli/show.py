@@ -12,7 +12,7 @@ from afresh.cli.gone import LOOKED_AT, gone_in
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.reasons import counted, words
 from afresh.cli.terminal import as_json, console, labelled, moment, now, plain
-from afresh.cli.why import queue_of, trouble_of, waits_for, waits_for_host, why
+from afresh.cli.why import queue_of, told_of_costs, trouble_of, waits_for, waits_for_host, why
 from afresh.cli.wishes import bounded, told, wishes_of
 from afresh.cli.wording import gain_unit, why_fresh
 from afresh.config import Config
@@ -22,8 +22,8 @@ from afresh.store import PageState, Store
 from afresh.store.base import EVERYTHING, NO_NEW_PAGES
 from afresh.store.messages import WATCHED
 from afresh.store.socket_file import ask
-from afresh.store.understood import number_kept
-from afresh.types import STORE_FULL, Copy, Crawl
+from afresh.store.understood import number_kept, understood
+from afresh.types import STORE_FULL, Copy, Crawl, Outcome
 from afresh.units import show_count, show_duration, show_importance, show_rate, show_size
 
 # The words of a page's history, for people.
@@ -146,6 +146,11 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
         "host_allows_every": stated.every or None,  # seconds, if a longest interval is shorter than that
         "host_price": stated.host_price or None,  # where the host has a budget of its own
     }
+    facts["learned_rate"] = None
+    if config.crawl.policy == "mirror" or (said or {}).get("learned_rate"):
+        facts["learned_rate"] = (said or {}).get("learned_rate") or _kept_rate(kept, config, url)
+        if said is None and facts["learned_rate"] and facts["copy"]:
+            facts["due"] = max(when, facts["copy"]["checked"] + 1.0 / facts["learned_rate"]["rate"])
     # Where nobody said how much any page is wanted, all count as if they had one request a second.
     facts["requests_known"] = stated.beliefs is not None and (
         stated.beliefs.request_rate != 1.0 or kept.get(WATCHED) is not None or state.page.importance is not None
@@ -170,6 +175,26 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
     return facts
 
 
+def _kept_rate(kept: Store, config: Config, url: str) -> dict[str, float] | None:
+    """What a runner learned of a page from its costs; None if none did."""
+    from afresh.daemon.keeping import LEARNED_RATES
+    from afresh.mirror.scheduler import mark_of, read_learned
+
+    text = kept.get(LEARNED_RATES)
+    if text is None:
+        return None
+    _, rows = understood(LEARNED_RATES, lambda: read_learned(text))
+    mine = rows[rows["mark"] == mark_of(url)]
+    if not len(mine):
+        return None
+    budget = number_kept(kept, "budget") or config.crawl.budget
+    if not budget > 0:
+        return None
+    unit = float(rows["rate"].sum()) * (1.0 + config.crawl.probes) / budget  # seconds an interval of the mean rate
+    slope, cost, probe = (float(mine[0][name]) for name in ("slope", "cost", "probe"))
+    return {"rate": float(mine[0]["rate"]) / unit, "slope": slope * unit, "cost": cost, "probe": probe}
+
+
 def _has_room_again(kept: Store, last: Crawl, held_by: str) -> bool:
     """Whether a page that there was no room for comes back at once; `held_by` is what the runner says, if one runs."""
     if last.reason != STORE_FULL or held_by:
@@ -186,7 +211,11 @@ def _first_crawls(kept: Store, state: PageState) -> int:
 
 def _failed(crawls: list[Crawl]) -> dict[str, int]:
     """Crawls that did not bring the page, by reason."""
-    return dict(Counter(crawl.reason for crawl in crawls if not crawl.outcome.refreshed).most_common())
+    return dict(
+        Counter(
+            crawl.reason for crawl in crawls if not (crawl.outcome.refreshed or crawl.outcome is Outcome.PROBED)
+        ).most_common()
+    )
 
 
 def _keeps_nothing(config: Config, host: str, copy: Copy) -> bool:
@@ -280,6 +309,26 @@ def _price(facts: dict[str, Any]) -> str:
     return f"{facts['price']:.4g}: what it must gain to be worth a crawl, at this budget"
 
 
+def _print_gain(facts: dict[str, Any]) -> None:
+    """What is believed of the page, and what a crawl of it gains; or what its costs have taught."""
+    if facts["copy"] is not None and (believed := facts["beliefs"]):
+        wanted = show_rate(believed["request_rate"]) if facts["requests_known"] else "as all pages are"
+        rates = f"changes {show_rate(believed['change_rate'])}, wanted {wanted}"
+        signals = f"signals: recall {believed['recall']:.2f}, false {show_rate(believed['false_rate'])}"
+        console.print(labelled("beliefs", f"{rates}, {signals}"))
+        if facts["kinds"]:
+            shares = ", ".join(f"{plain(name, 40)} {share:.0%}" for name, share in facts["kinds"])
+            console.print(labelled("kind", shares))
+        console.print(labelled("evidence", _evidence(facts)))
+        unit = gain_unit(by_requests=facts["requests_known"])
+        if facts["learned_rate"] is None:
+            console.print(labelled("value", f"{facts['value']:.4g}: {unit} that a crawl now is expected to gain"))
+            console.print(labelled("price", _price(facts)))
+    if facts["learned_rate"] is not None:
+        for name, line in told_of_costs(facts["learned_rate"]):
+            console.print(labelled(name, line))
+
+
 def _print(facts: dict[str, Any]) -> None:
     when = now()
     console.print(plain(facts["url"], 2100))
@@ -299,18 +348,7 @@ def _print(facts: dict[str, Any]) -> None:
             console.print(labelled("", f"({copy['fresh_because']})"))
         etag, last_modified = plain(copy["etag"], 80) or "none", plain(copy["last_modified"], 40) or "none"
         console.print(labelled("validators", f"ETag {etag}, Last-Modified {last_modified}"))
-    if copy is not None and (believed := facts["beliefs"]):
-        wanted = show_rate(believed["request_rate"]) if facts["requests_known"] else "as all pages are"
-        rates = f"changes {show_rate(believed['change_rate'])}, wanted {wanted}"
-        signals = f"signals: recall {believed['recall']:.2f}, false {show_rate(believed['false_rate'])}"
-        console.print(labelled("beliefs", f"{rates}, {signals}"))
-        if facts["kinds"]:
-            shares = ", ".join(f"{plain(name, 40)} {share:.0%}" for name, share in facts["kinds"])
-            console.print(labelled("kind", shares))
-        console.print(labelled("evidence", _evidence(facts)))
-        unit = gain_unit(by_requests=facts["requests_known"])
-        console.print(labelled("value", f"{facts['value']:.4g}: {unit} that a crawl now is expected to gain"))
-        console.print(labelled("price", _price(facts)))
+    _print_gain(facts)
     if wanted := told(facts["wishes"]):
         console.print(labelled("wanted", plain(wanted, 300)))
     console.print(labelled("due", _due(facts, when)))

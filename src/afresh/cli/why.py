@@ -28,6 +28,8 @@ def why(facts: dict[str, Any], when: float) -> str:
     if facts["copy"] is None or facts["beliefs"] is None:
         waits = f": {queue_of(facts)}" if facts["ahead"] else ""
         return f"It was never crawled; it waits for its first turn{waits}."
+    if facts.get("learned_rate") and not trouble and not facts.get("put_off", 0.0) > when:
+        return _by_costs(facts, when)
     reason = _reason(facts, when)
     if facts["price"] is None:
         return f"No runner has set a price yet; {reason}."
@@ -38,6 +40,32 @@ def why(facts: dict[str, Any], when: float) -> str:
     if facts.get("put_off", 0.0) > when:
         return f"It is put off until {moment(facts['put_off'])}: {reason}."
     return _by_value(facts, when, reason)
+
+
+def _by_costs(facts: dict[str, Any], when: float) -> str:
+    """When a page is due whose rate was learned from costs."""
+    learned, passed = facts["learned_rate"], facts["value"]
+    every = show_duration(1.0 / learned["rate"]) if learned["rate"] else "no time"
+    if facts["by"] == "store":
+        return f"Its costs have taught a refresh in {every}."
+    if facts["due"] <= when:
+        return f"Its costs have taught a refresh in {every}; it is due, and what has been due longest goes first."
+    return f"Its costs have taught a refresh in {every}, of which {100 * passed:.0f} % have passed."
+
+
+def told_of_costs(learned: dict[str, Any]) -> list[tuple[str, str]]:
+    """Rate, slope and last costs of a page whose rate is learned from costs, as lines with a name each.
+
+    >>> told_of_costs({"rate": 0.5, "slope": -2.0, "cost": 0.25, "probe": None})[1][1]
+    '0.25 at the last refresh; not probed yet; a refresh more in an hour would save 0.000556 of its mean cost'
+    """
+    known = {name: value for name, value in learned.items() if value is not None and not math.isnan(value)}
+    last = f"{known['cost']:.3g} at the last refresh" if "cost" in known else "not known yet"
+    probe = f"{known['probe']:.3g} at the last probe" if "probe" in known else "not probed yet"
+    gain = "what another refresh would save is not known yet"
+    if "slope" in known:
+        gain = f"a refresh more in an hour would save {max(-known['slope'], 0.0) / 3600:.3g} of its mean cost"
+    return [("rate", f"{show_rate(learned['rate'])}, learned from costs"), ("costs", f"{last}; {probe}; {gain}")]
 
 
 def _reason(facts: dict[str, Any], when: float) -> str:

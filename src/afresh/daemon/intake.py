@@ -41,13 +41,11 @@ class Intake:
         self.keeper = keeper
         self.clock = clock
         self.carried_out = carried_out  # hears of every wish that is durable
-        self._touched: set[str] = set()  # pages about which something was heard in this batch
         self._last = 0  # the number of the last entry that took effect
 
     async def take(self) -> bool:
         """Let what waits take effect; whether there may be more."""
         entries = await asyncio.to_thread(self.store.inbox, after=self._last, limit=MAX_ENTRIES)
-        self._touched = set()
         for entry in entries:
             try:
                 await (self._hear(entry) if entry.kind in EVIDENCE else self._carry_out(entry))
@@ -55,23 +53,17 @@ class Intake:
                 _log.warning("Entry %d of the inbox makes no sense and was dropped: %s.", entry.number, error)
                 self.keeper.heard((), entry.number)
             self._last = entry.number
-        for nth, url in enumerate(self._touched):
-            if url in self.engine:
-                self.engine.believe(url, self.clock())
-            if nth % PIECE == PIECE - 1:
-                await asyncio.sleep(0)
         return len(entries) == MAX_ENTRIES
 
     async def _hear(self, entry: Entry) -> None:
         heard = await asyncio.to_thread(lambda: list(evidence(entry)))
         touched = set()
-        for nth, each in enumerate(heard):
-            if nth % PIECE == PIECE - 1:
-                await asyncio.sleep(0)
-            if self._is_news(each.url, each.time if isinstance(each, Signal) else None):
-                self.engine.hear(each)
-                touched.add(each.url)
-        self._touched |= touched
+        for first in range(0, len(heard), PIECE):
+            piece = heard[first : first + PIECE]
+            news = [each for each in piece if self._is_news(each.url, each.time if isinstance(each, Signal) else None)]
+            self.engine.observe_many(news, self.clock())
+            touched |= {each.url for each in news}
+            await asyncio.sleep(0)
         self.keeper.heard(touched, entry.number)
 
     def _is_news(self, url: str, signalled: float | None) -> bool:

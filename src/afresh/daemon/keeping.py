@@ -28,7 +28,9 @@ _log = logging.getLogger("afresh.store")
 Integers = NDArray[np.int64]
 
 BATCH = 256  # crawls that are written without waiting for more
+ROOM_TO_GROW = 100  # one in so many pages may still come, before memory is copied
 TAKE_IN = 10_000  # pages handed to the engine at once
+LEARNED_RATES = "learned rates"  # under this name the store has them
 KEEP_LEARNED = 30.0  # seconds, for what is learned of whole sites; and at the end
 MOST_LET_IN = 8  # pages that wait, while nothing else is due, in one go
 PLACES = 1 << 20
@@ -366,6 +368,8 @@ class Keeper:
             values["calibration"] = self.engine.calibration.to_text()
         if now == 0.0 or now - self._learned_kept >= KEEP_LEARNED:
             self._learned_kept = now
+            if self.engine.by_costs is not None:
+                values[LEARNED_RATES] = self.engine.by_costs.to_text()
             if self.engine.senders.learned:
                 values[SENDERS] = self.engine.senders.to_text()
             activity = self.engine.activity
@@ -390,8 +394,11 @@ class Keeper:
         """Hand pages that others added to the store to the engine, some at a time; how many there were."""
         found = self.discovery.found if self.discovery is not None else 0  # these are not in the store yet
         known = len(self.engine) + self.engine.names.alike + self._left_out - found
-        if self.store.totals().pages <= known:
+        pages = self.store.totals().pages
+        if pages <= known:
             return 0
+        if pages - known > TAKE_IN:
+            self.engine.reserve(pages + pages // ROOM_TO_GROW)
         count = 0
         while len(some := await asyncio.to_thread(self.store.columns, after=self._last_page, limit=TAKE_IN)):
             count += await self._take_in(some)

@@ -16,12 +16,13 @@ from afresh.daemon.answers import Answers
 from afresh.daemon.asking import Asker, GivenBack
 from afresh.daemon.clock import SteadyClock
 from afresh.daemon.control import BudgetHours, Control
+from afresh.daemon.costing import Costing
 from afresh.daemon.dates import Dates
 from afresh.daemon.discovery import PIECE, Discovery
 from afresh.daemon.effort import rest_after
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
 from afresh.daemon.intake import Intake
-from afresh.daemon.keeping import MAX_UNWRITTEN, Keeper
+from afresh.daemon.keeping import LEARNED_RATES, MAX_UNWRITTEN, Keeper
 from afresh.daemon.kinds import Kinds
 from afresh.daemon.overview import Overview
 from afresh.daemon.permits import Permits
@@ -37,6 +38,7 @@ from afresh.estimate.activity_kept import from_text as activity_from_text
 from afresh.fetch import Fetcher
 from afresh.frontier import Addresses
 from afresh.frontier.scope import site_of
+from afresh.mirror.costs import Cost, significance
 from afresh.store import PageState, Store, understood
 from afresh.store.messages import PAUSED, WATCHED, Edit, Pauses, of_requests, of_signals
 from afresh.types import STORE_FULL, Fetched, Order, Outcome, Request, Signal, Verdict, Wait
@@ -77,6 +79,7 @@ class Daemon:
         max_unwritten: int = MAX_UNWRITTEN,
         socket: Path | None = None,
         budget_hours: BudgetHours = (),
+        cost: Cost = significance,
         listeners: Sequence[Listener] = (),
     ) -> None:
         self.engine = engine
@@ -111,6 +114,9 @@ class Daemon:
         self._reader = Reader(
             detector or Detector(), copy=self._keeper.copy, recall=store.get, discovery=discovery, kinds=kinds
         )
+        self._costing = None
+        if engine.by_costs is not None:
+            self._costing = Costing(cost, copy=self._keeper.copy, importance=self._importance)
         self._asker = Asker(
             fetcher=fetcher,
             engine=engine,
@@ -212,6 +218,9 @@ class Daemon:
             self.engine.activity = understood(
                 "activity", lambda: activity_from_text(get("activity"), width=width, now=self.clock())
             )
+        by_costs = self.engine.by_costs
+        if by_costs is not None and (rates := get(LEARNED_RATES)) is not None:
+            understood(LEARNED_RATES, lambda: by_costs.recall(rates))
         if (price := get("price")) is not None:
             self.engine.scheduler.resume_price(understood("price", lambda: float(price)))
         if self._permits is not None:
@@ -247,6 +256,8 @@ class Daemon:
                 await writer  # writes the rest, and raises what it could not write
             finally:
                 self._reader.close()
+                if self._costing is not None:
+                    self._costing.close()
                 if self._answers is not None:
                     await self._answers.close()
         if self._fault is not None:
@@ -357,6 +368,9 @@ class Daemon:
             self._complain(f"the failed crawl of {order.url} cannot be kept", second)
         self._tell(Released(order))
 
+    def _importance(self, url: str) -> float:
+        return self.engine.beliefs(url, self.clock()).request_rate if url in self.engine else 0.0
+
     def _is_busy(self, host: str) -> bool:
         return any(order.host == host for order in self._under_way.values())
 
@@ -393,10 +407,12 @@ class Daemon:
                     if nth:
                         await asyncio.sleep(0)  # others have a turn
                     self._keeper.welcome(some)
+            verdict = read.verdict
+            if self._costing is not None:
+                verdict = await self._costing.judged(order, before, fetched, verdict)
             if order.url not in self.engine:  # it was removed meanwhile
                 self._release(order)
                 return
-            verdict = read.verdict
             if verdict.outcome in (Outcome.NEW, Outcome.CHANGED) and not self._keeper.room.for_bodies:
                 verdict = Verdict(Outcome.REFUSED, reason=STORE_FULL)
             rest = rest_after(fetched, read.links) if self._keeper.newcomers.compete else 0.0

@@ -62,7 +62,7 @@ def questions(
         url, now = str(arguments.get("url", "")), clock()
         if url not in engine:
             raise InputError(f"{url[:300]} is not among the pages that are crawled.", hint="Add it: afresh add URL")
-        why = engine.explain(url, now)
+        why, learned = engine.explain(url, now), engine.learned_rate(url)
         return {
             "time": now,
             "url": url,
@@ -84,6 +84,7 @@ def questions(
             "spare": why.spare,
             "every": why.every,
             "host_price": engine.scheduler.host_price(engine.hosts.number(engine.host_of(url))),
+            "learned_rate": None if learned is None else asdict(learned),
             "parts": None if engine.current(url) is None else asdict(engine.freshness_parts(url, now)),
         }
 

@@ -69,13 +69,18 @@ class Columns:
     def make_room(self, slot: int, branch: int = -1) -> None:
         """Let there be a record for this slot, and for this branch."""
         if slot >= len(self.pages):
-            more = np.zeros(max(64, slot + 1, len(self.pages) * 5 // 4), TRACKED)
-            more[: len(self.pages)] = self.pages
-            self.pages = more
+            self.reserve(max(64, slot + 1, len(self.pages) * 5 // 4))
         if branch >= len(self.turn):
             more = np.full(max(branch + 1, 2 * len(self.turn)), NEVER)
             more[: len(self.turn)] = self.turn
             self.turn = more
+
+    def reserve(self, pages: int) -> None:
+        """Make room for this many pages at once, and not for a quarter more."""
+        if pages > len(self.pages):
+            more = np.zeros(pages, TRACKED)
+            more[: len(self.pages)] = self.pages
+            self.pages = more
 
     def room_for_heard(self, count: int) -> None:
         """Let there be at least this many free entries for what is heard."""

@@ -65,6 +65,7 @@ Integers = NDArray[np.int64]
 ABOUT = 0.1  # an age that is off by less is right enough
 MAX_AGE = 1e15  # seconds: no copy is older
 MAX_SIGNALS = 1e9
+SHORT_WATCH = 0.25  # usual intervals: how often a page sends signals cannot be told from the first one before that
 LEAST = 1e-300  # a chance whose logarithm is finite
 
 
@@ -213,10 +214,13 @@ def heard(heart: Heart, slot: int, now: float) -> None:
     """Tell the schedule that signals of a page were heard.
 
     What is believed of it hardly changes by them, and is found anew when it is its turn: unless they are the first.
+    The first ones of a page that was not watched for long also wait for its turn, half a round at most. A rate of
+    signals found from one that has just come is far off then, and crawls would go where it is.
     """
     record = page_at(heart.core, slot)
     if record.weight == 0.0:
-        believe(heart, slot, now)
+        if now - heart.table.pages[slot].since >= SHORT_WATCH * usual_interval(heart.table.control):
+            believe(heart, slot, now)
         return
     more = count_heard(heart, slot, False) - np.float64(record.signals)
     if more > 0.0:

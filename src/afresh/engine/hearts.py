@@ -355,6 +355,12 @@ class CompiledHeart(PlainHeart):
         branch = -1 if self.activity is None else self.activity.branches(branches_of(url, host))[-1]
         return branch, self.learner.group_of(kin_of(url, host))
 
+    def reserve(self, pages: int) -> None:
+        """Make room for this many pages in all."""
+        self._wheel.reserve(pages - len(self._wheel))
+        self.learner.reserve(pages)
+        self.columns.reserve(pages)
+
     def enter_many(self, now: float, entries: Entries) -> Integers:
         """Pages come in, out of play until `settle_many`; their slots."""
         age = np.where(np.isnan(entries.current), math.inf, np.maximum(now - entries.current, 0.0))

@@ -164,6 +164,7 @@ class Engine(Members):
             value=pick.value,
             price=pick.price,
             signals=self.heart.signals(pick.slot),
+            probe=pick.probe,
         )
         return order
 
@@ -185,7 +186,9 @@ class Engine(Members):
         del self._out[slot]
         crawl = self._recorded(order, fetched, verdict)
         outcome, changed = verdict.outcome, verdict.outcome is Outcome.CHANGED
-        failures = 0 if outcome.refreshed else self._failed(slot, crawl)
+        failures = 0 if outcome.refreshed or outcome is Outcome.PROBED else self._failed(slot, crawl)
+        if self.by_costs is not None:
+            self.by_costs.saw(slot, verdict.cost, fetched.started, probe=order.probe)
         if self.without_room or verdict.reason:
             self._note_room(slot, verdict.reason)
         put_off = self.retries.put_off(outcome, failures, verdict.reason)

@@ -98,6 +98,8 @@ class Members(Statements):
             age=float("inf") if current is None else max(now - current, 0.0),
         )
         self.names.enter(slot, page, number)
+        if self.by_costs is not None:
+            self.by_costs.named(slot, page.url)
         branches = tuple[int, ...]()
         if self.activity is not None:
             self._follow()
@@ -132,6 +134,13 @@ class Members(Statements):
         not_before = last.time + self.retries.put_off(last.outcome, failures, last.reason)
         if not_before > now:
             self.scheduler.put_off(slot, not_before, now)
+
+    def reserve(self, pages: int) -> None:
+        """So many pages will be here: where that is known, memory is not copied as they come, nor kept for more."""
+        pages = whole("pages", pages)
+        if isinstance(self.heart, CompiledHeart):
+            self.heart.reserve(pages)
+            self.names.reserve(pages)
 
     def add_many(self, arrivals: Arrivals | Iterable[Page], now: float, *, settle: bool = True) -> Integers:
         """Keep many pages fresh from now on; their slots, −1 where one was kept already.

@@ -132,15 +132,24 @@ class Names:
         """Memory that they take up, without the text of pages that no store has."""
         return sum(each.nbytes for each in (self._table, self._marks, self._numbers, self.used))
 
-    def _make_room(self, slot: int, more: int) -> None:
+    def reserve(self, pages: int) -> None:
+        """Make room for this many pages at once, and not for a quarter more."""
+        self._grow(pages)
+        self._make_room(pages - 1, pages - self._count)
+
+    def _grow(self, size: int) -> None:
         have = len(self._marks)
-        if slot >= have:
-            size = max(64, slot + 1, have * 5 // 4)
+        if size > have:
             for name in ("_marks", "_numbers", "used"):
                 before = getattr(self, name)
                 after = np.zeros(size, before.dtype)
                 after[:have] = before
                 setattr(self, name, after)
+
+    def _make_room(self, slot: int, more: int) -> None:
+        have = len(self._marks)
+        if slot >= have:
+            self._grow(max(64, slot + 1, have * 5 // 4))
         places = self._table.size
         while self._count + more > FULL * places:
             places *= 2

@@ -15,7 +15,7 @@ from afresh.engine.names import Names
 from afresh.errors import InputError
 from afresh.estimate import Activity, Estimator, Senders
 from afresh.estimate.base import LearnsKinds
-from afresh.schedule import Schedules
+from afresh.schedule import LearnedRate, Schedules, SeesCosts
 from afresh.types import Beliefs
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class Statements:
         names: Names | None,
     ) -> None:
         self.scheduler = scheduler
+        self.by_costs = scheduler if isinstance(scheduler, SeesCosts) else None  # the same, if it learns from costs
         self.estimator = estimator
         self.heart = heart_for(scheduler, estimator, activity, senders)
         self.names = Names() if names is None else names
@@ -178,6 +179,10 @@ class Statements:
     def signals(self, url: str) -> int:
         """How many signals a page has sent since its copy was current."""
         return self.heart.signals(self._slot(url))
+
+    def learned_rate(self, url: str) -> LearnedRate | None:
+        """What the costs of a page have taught; None if nothing is learned from costs."""
+        return None if self.by_costs is None else self.by_costs.learned_rate(self._slot(url))
 
     def learned(self, url: str) -> bytes:
         """What the estimator remembers of a page, for `add` after a restart."""

@@ -101,8 +101,12 @@ def _counts(kept: list[float]) -> NDArray[np.float64]:
     return counts
 
 
-def add_age(sums: NDArray[np.float32], age: float, trust: float) -> None:
-    """Of a page that is new: its content is so old, with this much trust in that."""
+def add_age(sums: NDArray[np.float32], age: float, trust: float, shortest: float = 0.0) -> None:
+    """Of a page that is new: its content is so old, with this much trust in that.
+
+    An age below the `shortest` says no more than that: changes come in bursts, and many dates are those of the answer.
+    """
+    age = max(age, shortest)
     sums[TIME] += trust * age
     sums[FEW] += trust
     sums[FEW_TIME] += trust * MOMENT * age

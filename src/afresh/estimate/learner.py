@@ -44,7 +44,7 @@ from afresh.value.views import written
 
 MOST_GROUPS = 65_536
 MAX_SIGNALS = 1e9
-LONGEST_AGE = 30.0  # typical intervals: of content that is older, it says no more
+LONGEST_AGE, SHORTEST_AGE = 30.0, 0.5  # typical intervals: content that is older or younger says no more
 MAX_VALUE = 1e6  # of a kind, in times other pages
 MAX_WATCHED = 1e15  # seconds that a page was watched: no moment is later, whatever a sender says
 MIN_MEMORY = 1e-6  # typical intervals
@@ -242,7 +242,7 @@ class Learner:
         """A new page's content is so old, with this much trust in its date."""
         record = self.table.pages[self._known(slot)]
         if record["observations"] == 0 and record["sums"][FEW] == 0.0 and age > 0.0:
-            add_age(record["sums"], min(age, LONGEST_AGE / self.typical_rate), trust)
+            add_age(record["sums"], min(age, LONGEST_AGE / self.typical_rate), trust, SHORTEST_AGE / self.typical_rate)
 
     def told_last_change(self, slot: int, since: float, elapsed: float, trust: float) -> None:
         """A page that was found changed after `elapsed` last changed so long ago."""
@@ -339,17 +339,26 @@ class Learner:
             whole("slot", slot, most=len(self._live) - 1)
         return slot
 
+    def reserve(self, pages: int) -> None:
+        """Make room for this many pages at once, and not for a quarter more."""
+        if pages > len(self.table.pages):
+            self._grow(pages)
+
     def _make_room(self, slot: int) -> None:
         pages = self.table.pages
         if slot >= len(pages):
-            more = np.zeros(max(64, slot + 1, len(pages) * 5 // 4), PAGE)
-            more[: len(pages)] = pages
-            self.table = self.table._replace(pages=more)
-            self._live = np.concatenate([self._live, np.zeros(len(more) - len(self._live), np.bool_)])
-            wanted = nothing_said(len(more))
-            wanted[: len(pages)] = self.asking.wanted
-            self.asking = self.asking._replace(wanted=wanted)
+            self._grow(max(64, slot + 1, len(pages) * 5 // 4))
         self.table.control[USED] = max(self.table.control[USED], slot + 1)
+
+    def _grow(self, size: int) -> None:
+        pages = self.table.pages
+        more = np.zeros(size, PAGE)
+        more[: len(pages)] = pages
+        self.table = self.table._replace(pages=more)
+        self._live = np.concatenate([self._live, np.zeros(len(more) - len(self._live), np.bool_)])
+        wanted = nothing_said(len(more))
+        wanted[: len(pages)] = self.asking.wanted
+        self.asking = self.asking._replace(wanted=wanted)
 
     def _group(self, kin: tuple[str, ...]) -> int:
         """The narrowest group of these names; new ones believe what their parents do."""

@@ -41,7 +41,7 @@ from afresh.estimate.points import (
     weigh_rates,
     weight_of,
 )
-from afresh.estimate.sums import SUMS, add_crawl
+from afresh.estimate.sums import SUMS, add_crawl, tell_of_signals
 from afresh.value.compiled import compiled
 
 Records = NDArray[Any]
@@ -148,7 +148,7 @@ def weigh_page(table: Table, page: int) -> None:
     typical_rate, prior = table.control[TYPICAL_RATE], group
     if record.kind != 0:
         prior = table.groups[prior_of(table.groups, table.control[OF_KINDS:], record.group, record.kind)]
-    if record.heard > 0.0:
+    if tell_of_signals(record.sums):  # else rates and weights do not depend on each other
         weigh_pairs(record.sums, typical_rate, prior.rates, group.weights, table.pairs, table.chance)
         return
     weigh_rates(record.sums, typical_rate, prior.rates, table.chance)

@@ -60,6 +60,12 @@ def changed_crawls(sums: Sums, place: int) -> tuple[float, float, float]:
 
 
 @compiled
+def tell_of_signals(sums: Sums) -> bool:
+    """Whether any crawl says something about what signals weigh."""
+    return bool(sums[SIGNALS] + sums[FEW_SIGNALS] + sums[MANY_SIGNALS] > 0.0)
+
+
+@compiled
 def are_many(sums: Sums, elapsed: float, signals: float) -> bool:
     """Whether this many signals in this time are more than the page has sent before, by its sums."""
     time = sums[TIME] + sums[FEW_TIME] + sums[MANY_TIME]

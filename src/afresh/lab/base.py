@@ -36,6 +36,21 @@ class Row:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class RoundRow:
+    """One line of a result whose costs are followed over time, and of its JSON."""
+
+    figure: str
+    family: str
+    algorithm: str
+    round: int
+    mean_J: float  # noqa: N815 (the papers' own name)
+    stderr: float  # of mean_J; it holds mostly the differences between instances
+    gap: float  # to the optimum of the same instance
+    gap_stderr: float
+    reps: int
+
+
 Trial = Callable[[int, int], dict[str, Sample]]  # (pages, seed) → policy → sample
 
 
@@ -53,6 +68,8 @@ class Experiment:
     measure: str = "accuracy"  # what the rows' accuracy is
     picture: str = "sizes"  # how it is drawn: see `plots`
     keep: int = 1  # repetitions whose curves are kept for the picture
+    family: str = ""  # of costs, where these are followed over time: its rows are by rounds
+    told: tuple[int, ...] = ()  # the rounds that the table on the screen shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +79,4 @@ class Result:
     experiment: Experiment
     rows: list[Row]
     curves: dict[tuple[int, str], list[Mapping[str, Any]]]
+    rounds: list[RoundRow] = field(default_factory=list)  # instead of the rows, where there are any

@@ -1,20 +1,24 @@
 """The table of all experiments: the published figures, and what we measure besides.
 
-Each entry says what is drawn, what must show, at which sizes, and how one repetition is made: a function of `trials`,
-with its parameters.
+Each entry says what is drawn, what must show, at which sizes, and how one repetition is made: a function of `trials`
+or `mirrored`, with its parameters.
 """
 
 from functools import partial
 from typing import Any
 
 from afresh.errors import ConfigError
-from afresh.lab import trials
+from afresh.lab import mirrored, trials
 from afresh.lab.base import Experiment
+from afresh.lab.missed import AGE_SQUARED, SIGNIFICANCE, STALE
 
 _SIGNALLED = ("greedy", "greedy-cis", "greedy-ncis")
 _RATES: dict[str, Any] = {"reps": 10, "full_reps": 10, "picture": "scatter", "keep": 10}
 _ESTIMATES: dict[str, Any] = {"reps": 4, "full_reps": 20, "measure": "1 − |mean error|", "picture": "truth"}
 _LEARNED: dict[str, Any] = {"full_reps": 20, "picture": "bars"}
+_COSTS: dict[str, Any] = {"full_reps": 150, "measure": "cost J", "picture": "rounds", "told": (0, 10, 30, 60, 120, 240)}
+_AGAINST: dict[str, Any] = {**_COSTS, "reps": 4, "full_reps": 20}
+_WITH_RESETS, _BY_SQUARES = ("MirrorSync", "AsyncMirrorSync"), ("AsyncMirrorSync", "AsyncPsgdSync")
 _ALL = (
     Experiment(
         "fig2",
@@ -174,6 +178,93 @@ _ALL = (
         (300,),
         partial(trials.late_sender, days=(0.0, 0.06, 0.3, 1.0)),
         **_LEARNED,
+    ),
+    Experiment(
+        "mirror-fig1",
+        "Rates learned from polynomial costs, with and without free resets",
+        "ASYNCMIRRORSYNC follows MIRRORSYNC, which starts every round with fresh copies",
+        (100,),
+        partial(mirrored.curves, family="polynomial", algorithms=_WITH_RESETS),
+        reps=30,
+        family="polynomial",
+        **_COSTS,
+    ),
+    Experiment(
+        "mirror-fig2",
+        "Rates learned from polynomial costs, by two kinds of steps",
+        "ASYNCMIRRORSYNC is ahead of ASYNCPSGDSYNC until about round 150, and behind at the end",
+        (100,),
+        partial(mirrored.curves, family="polynomial", algorithms=_BY_SQUARES),
+        reps=30,
+        family="polynomial",
+        **_COSTS,
+    ),
+    Experiment(
+        "mirror-fig3",
+        "Rates learned from stale or not, with and without free resets",
+        "ASYNCMIRRORSYNC follows MIRRORSYNC, which starts every round with fresh copies",
+        (100,),
+        partial(mirrored.curves, family="poisson", algorithms=_WITH_RESETS),
+        reps=30,
+        family="poisson",
+        **_COSTS,
+    ),
+    Experiment(
+        "mirror-fig4",
+        "Rates learned from stale or not, by two kinds of steps",
+        "ASYNCMIRRORSYNC is ahead of ASYNCPSGDSYNC",
+        (100,),
+        partial(mirrored.curves, family="poisson", algorithms=_BY_SQUARES),
+        reps=30,
+        family="poisson",
+        **_COSTS,
+    ),
+    Experiment(
+        "mirror-turns",
+        "Costs turn round every 60 rounds: who was dear is cheap",
+        "the learners follow every turn; rates that are fixed cannot, even the best",
+        (100,),
+        partial(mirrored.turning, every=60),
+        reps=10,
+        family="polynomial",
+        **{**_COSTS, "told": (0, 59, 60, 119, 120, 179, 180, 239)},
+    ),
+    Experiment(
+        "mirror-regret",
+        "Regret of MIRRORSYNC, by the number of rounds T",
+        "against the best rates of the whole budget it grows like T^(2/3), also if an adversary sees the rates",
+        (20,),
+        partial(mirrored.growth, lengths=(256, 1024, 4096, 16384), fastest=0.5),
+        reps=4,
+        family="poisson",
+        **{**_COSTS, "full_reps": 20, "picture": "regret", "told": (256, 1024, 4096, 16384)},
+    ),
+    Experiment(
+        "mirror-stale",
+        "Stale or not: costs against a model of changes that is right",
+        "the model of changes is better: its assumptions hold",
+        (100,),
+        partial(mirrored.against_model, kind=STALE),
+        family="poisson",
+        **_AGAINST,
+    ),
+    Experiment(
+        "mirror-age",
+        "The square of the time since the first missed change: costs against a model of changes",
+        "learning from costs is better than the model of changes, which gives fast pages up",
+        (100,),
+        partial(mirrored.against_model, kind=AGE_SQUARED),
+        family="age squared",
+        **_AGAINST,
+    ),
+    Experiment(
+        "mirror-significance",
+        "The significance of what is missed, with heavy tails: costs against a model of changes",
+        "learning from costs is better than the model of changes, and than visiting all alike",
+        (100,),
+        partial(mirrored.against_model, kind=SIGNIFICANCE),
+        family="significance",
+        **_AGAINST,
     ),
 )
 EXPERIMENTS: dict[str, Experiment] = {each.name: each for each in _ALL}

@@ -45,6 +45,8 @@ def draw(result: Result, path: Path) -> None:
         "steps": _steps,
         "scatter": _scatter,
         "truth": _scatter,
+        "rounds": _rounds,
+        "regret": _regret,
     }
     figure = how[result.experiment.picture](_pyplot(), result)
     figure.suptitle(result.experiment.title, fontsize=11)
@@ -98,6 +100,41 @@ def _lines(pyplot: Any, result: Result) -> Any:
             axes.axhline(float(kept[0]["most"][0]), color="#e03e3e", linewidth=1)
     axes.set_xlabel("effective age")
     axes.set_ylabel("crawl value")
+    axes.legend(fontsize=8)
+    return figure
+
+
+def _rounds(pyplot: Any, result: Result) -> Any:
+    """Mean costs over time, with bands of two standard errors of the gap: instances differ more than algorithms do."""
+    figure, axes = pyplot.subplots(figsize=(7, 4.2))
+    for k, algorithm in enumerate(dict.fromkeys(row.algorithm for row in result.rounds)):
+        rows = [row for row in result.rounds if row.algorithm == algorithm]
+        x, y, band = (np.array([getattr(row, name) for row in rows]) for name in ("round", "mean_J", "gap_stderr"))
+        if algorithm == "optimum":
+            axes.plot(x, y, "k--", linewidth=1, label=algorithm)
+            continue
+        axes.plot(x, y, color=_colour(k), label=algorithm)
+        axes.fill_between(x, y - 2 * np.nan_to_num(band), y + 2 * np.nan_to_num(band), color=_colour(k), alpha=0.25)
+    axes.set_xlabel("rounds (bands: two standard errors of the gap to the optimum)")
+    axes.set_ylabel("mean cost J")
+    axes.legend(fontsize=8)
+    return figure
+
+
+def _regret(pyplot: Any, result: Result) -> Any:
+    figure, axes = pyplot.subplots(figsize=(7, 4.2))
+    for k, algorithm in enumerate(dict.fromkeys(row.algorithm for row in result.rounds)):
+        rows = [row for row in result.rounds if row.algorithm == algorithm and algorithm != "optimum"]
+        if not rows:
+            continue
+        x = np.array([row.round for row in rows], np.float64)
+        regret, error = (x * np.array([getattr(row, name) for row in rows]) for name in ("gap", "gap_stderr"))
+        axes.errorbar(x, regret, yerr=np.nan_to_num(error), color=_colour(k), marker="o", capsize=3, label=algorithm)
+        axes.plot(x, regret[0] * (x / x[0]) ** (2 / 3), "--", color=_colour(k), linewidth=1)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("rounds T")
+    axes.set_ylabel("regret (dashed: like T^(2/3))")
     axes.legend(fontsize=8)
     return figure
 

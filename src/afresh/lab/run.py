@@ -5,7 +5,7 @@ from concurrent.futures import as_completed
 
 import numpy as np
 
-from afresh.lab.base import Experiment, Result, Row, Sample, Trial
+from afresh.lab.base import Experiment, Floats, Result, RoundRow, Row, Sample, Trial
 from afresh.lab.workers import workers
 
 Samples = dict[str, Sample]
@@ -30,12 +30,15 @@ def run(
         found[task] = samples
         progress(done, len(tasks))
     rows, curves = [], {}
+    rounds: list[RoundRow] = []
     for pages in sizes or experiment.sizes:
         trials = [found[pages, rep] for rep in range(reps)]
         rows += [row_of(experiment.name, pages, policy, [each[policy] for each in trials]) for policy in trials[0]]
+        if experiment.family:
+            rounds += round_rows(experiment, trials)
         for policy in trials[0]:
             curves[pages, policy] = [each[policy].curves for each in trials[: experiment.keep]]
-    return Result(experiment, rows, curves)
+    return Result(experiment, rows, curves, rounds)
 
 
 def _carry_out(
@@ -66,3 +69,25 @@ def row_of(figure: str, pages: int, policy: str, samples: Sequence[Sample]) -> R
         reps=count,
         seconds=float(np.sum([each.seconds for each in samples])),
     )
+
+
+def round_rows(experiment: Experiment, trials: Sequence[Samples]) -> list[RoundRow]:
+    """Every algorithm's cost over time, as means over the repetitions, and the optimum's."""
+    rows = []
+    for algorithm in trials[0]:
+        curves = [each[algorithm].curves for each in trials]
+        costs, best = (np.array([curve[name] for curve in curves]) for name in ("cost", "optimum"))
+        rows += _rounds_of(experiment, algorithm, curves[0]["round"], costs, best)
+    return rows + _rounds_of(experiment, "optimum", curves[0]["round"], best, best)
+
+
+def _rounds_of(experiment: Experiment, algorithm: str, rounds: Floats, costs: Floats, best: Floats) -> list[RoundRow]:
+    count = len(costs)
+    spread = np.full((2, costs.shape[1]), np.nan)
+    if count > 1:
+        spread = np.array([each.std(axis=0, ddof=1) / np.sqrt(count) for each in (costs, costs - best)])
+    means = costs.mean(axis=0), *spread, (costs - best).mean(axis=0)
+    return [
+        RoundRow(experiment.name, experiment.family, algorithm, int(nth), cost, stderr, gap, gap_stderr, count)
+        for nth, cost, stderr, gap_stderr, gap in zip(rounds, *(each.tolist() for each in means), strict=True)
+    ]

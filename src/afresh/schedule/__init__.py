@@ -7,7 +7,7 @@ specification of every faster way: `few` for some thousands of pages, `wheel` fo
 is a rule: the crawl value (`greedy`), or what others do (`peers`).
 """
 
-from afresh.schedule.base import Explanation, Pick, Schedules
+from afresh.schedule.base import Explanation, LearnedRate, Pick, Schedules, SeesCosts
 from afresh.schedule.few import Few
 from afresh.schedule.greedy import Greedy
 from afresh.schedule.pace import Pace
@@ -22,6 +22,7 @@ __all__ = [
     "Explanation",
     "Few",
     "Greedy",
+    "LearnedRate",
     "NutchAdaptive",
     "Pace",
     "Pick",
@@ -29,6 +30,7 @@ __all__ = [
     "Rule",
     "Scheduler",
     "Schedules",
+    "SeesCosts",
     "Uniform",
     "share_budget",
 ]

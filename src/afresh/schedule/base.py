@@ -1,7 +1,7 @@
 """What the engine asks of a scheduler."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from afresh.types import Wait
 
@@ -13,6 +13,17 @@ class Pick:
     slot: int
     value: float
     price: float
+    probe: bool = False  # fetch and compare, and leave the copy as it is
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedRate:
+    """What the costs of a page have taught; NaN where that is not known yet."""
+
+    rate: float  # refreshes per second
+    slope: float  # of its cost, by that rate: how much a refresh a second more would change it
+    cost: float  # at the last refresh
+    probe: float  # at the last probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +156,23 @@ class Schedules(Protocol):
 
     def explain(self, slot: int, now: float, turn: float = ...) -> Explanation:
         """Value, price, due time, and what holds the page back; `turn` is how long one turn with its host takes."""
+
+
+@runtime_checkable
+class SeesCosts(Protocol):
+    """What a scheduler can do besides that learns from what crawls find copies to have cost."""
+
+    def named(self, slot: int, url: str) -> None:
+        """The URL of a page that was added, by which it is known after a restart."""
+
+    def saw(self, slot: int, cost: float | None, time: float, *, probe: bool) -> None:
+        """What a fetch that began at `time` found; None: it could not tell. `finish` follows."""
+
+    def learned_rate(self, slot: int) -> LearnedRate:
+        """What the costs of a page have taught."""
+
+    def to_text(self) -> str:
+        """All that was learned, for `recall` after a restart."""
+
+    def recall(self, text: str) -> None:
+        """Go on from what was learned before a restart; before pages are added."""

@@ -1,0 +1,214 @@
+"""ASYNCMIRRORSYNC in the product: a scheduler that learns each page's refresh rate from the costs that crawls find.
+
+Pages, leases, hosts and limits are those of `schedule.Plain`; when a page is due is said by the `Timetable` of its
+rate. Rates are relative to their mean, so a budget that changes changes them all alike. As in the published algorithm,
+an update is about the pages that have new samples, and these keep the sum of their rates.
+
+An interval counts as it really was: one that a lease, a host or an operator held up or cut short is measured by the
+clock, or gives no sample where that would favour some costs.
+"""
+
+import base64
+import binascii
+import math
+from dataclasses import replace
+from hashlib import blake2b
+
+import numpy as np
+
+from afresh.checks import number
+from afresh.mirror.learners import EPSILON, LARGEST_SHARE, LEAST_SHARE
+from afresh.mirror.step import check_set, mirror_step
+from afresh.mirror.timetable import Timetable
+from afresh.schedule.base import Explanation, LearnedRate, Pick
+from afresh.schedule.plain import Plain
+from afresh.types import Wait
+
+ETA = 0.02  # a page, for costs with a mean of 1: about the published value for polynomial costs
+UPDATE_EVERY = 8.0  # refreshes a page: half of a round, as published
+_MEMORY = 64  # refreshes a page, in which the mean cost is forgotten by half
+_SMOOTH = 0.3  # the weight of the newest slope in what is shown
+_HEAD = 16  # bytes: the mean cost, before the records of pages
+KEPT = np.dtype([("mark", "<u8"), ("rate", "<f4"), ("slope", "<f4"), ("cost", "<f4"), ("probe", "<f4")])
+NOTHING = np.zeros(0, KEPT)
+
+
+class ByCosts(Plain):
+    """Spends the budget at rates learned from costs; a share ε of the refreshes has a probe before it."""
+
+    def __init__(
+        self,
+        *,
+        budget: float,
+        rng: np.random.Generator,
+        lease: float = 120.0,
+        epsilon: float = EPSILON,
+        eta: float = ETA,
+        update_every: float = UPDATE_EVERY,
+        least: float = LEAST_SHARE,
+        largest: float = LARGEST_SHARE,
+    ) -> None:
+        """`least` and `largest` bound a page's rate, in times the mean one; `update_every` is in refreshes a page."""
+        self.epsilon = number("epsilon", epsilon, above=True, most=1.0)
+        self.eta = number("eta", eta)
+        self.update_every = number("update_every", update_every, above=True)
+        check_set(1, least, largest, 1.0, ("least", "largest", "the mean rate, 1"))
+        self.least, self.largest = least, largest
+        self.timetable = Timetable(budget=budget, epsilon=epsilon, rng=rng)
+        super().__init__(self.timetable, budget=budget, lease=lease)
+        self._new: set[int] = set()  # pages with new samples
+        self._samples = 0  # since the last update
+        self._cost, self._refreshes = 0.0, 0.0  # their sum and number, the older the less
+        self._recalled = NOTHING
+
+    @property
+    def budget(self) -> float:
+        """Crawls (or cost) per second; may be set while running."""
+        return self._pace.budget
+
+    @budget.setter
+    def budget(self, budget: float) -> None:
+        self._pace.budget = self.timetable.budget = budget
+
+    @property
+    def price(self) -> float:
+        """There is none: pages are due by their rates."""
+        return 0.0
+
+    @price.setter
+    def price(self, price: float) -> None:
+        """Nothing to set."""
+
+    def resume_price(self, price: float) -> None:
+        """Nothing to do."""
+
+    def next(self, now: float) -> Pick | Wait:
+        """The page that has been due longest among those that may go; `probe` says that its copy is to stay."""
+        pick = super().next(now)
+        if isinstance(pick, Wait):
+            return pick
+        page = self._pages[pick.slot]
+        ahead = page["urgent"] or (page["longest"] < np.inf and now - page["crawled"] >= page["longest"])
+        if ahead:
+            self.timetable.spoil(pick.slot)
+        probe = bool(page["current"] > -np.inf) and not ahead and self.timetable.probes(pick.slot)
+        if page["current"] > -np.inf and not ahead:
+            self.timetable.picked(pick.slot, now)
+        return replace(pick, value=self._phase(pick.slot, now), price=1.0, probe=probe)
+
+    def _phase(self, slot: int, now: float) -> float:
+        """How much of its interval has passed; from 1 on a refresh is due. Infinity: it has no copy."""
+        if not self._pages[slot]["current"] > -np.inf:
+            return math.inf
+        return (self.timetable.clock(now) - float(self.timetable.rows[slot]["base"])) / self.timetable.interval(slot)
+
+    def saw(self, slot: int, cost: float | None, time: float, *, probe: bool) -> None:
+        """What a fetch that began at `time` found the copy to have cost; None: it could not tell."""
+        row = self.timetable.rows[slot]
+        if cost is None:
+            self.timetable.spoil(slot)
+            return
+        if probe:
+            row["seen"] = row["probe"] = cost
+            return
+        row["cost"] = cost
+        self._cost, self._refreshes = self._cost + cost, self._refreshes + 1.0
+        if self._refreshes > 2 * _MEMORY * max(len(self), 1):
+            self._cost, self._refreshes = 0.5 * self._cost, 0.5 * self._refreshes
+        probed, missed = not math.isnan(row["seen"]), not math.isnan(row["phase"])
+        if row["whole"] and probed == missed:  # a probe that was planned has been made
+            if probed:
+                elapsed = max(time - float(row["since"]), 0.0)
+                row["sum"] += (row["seen"] - cost) * elapsed / (self.epsilon * self.timetable.unit)
+            row["count"] += 1
+            self._new.add(slot)
+        self._samples += 1
+        if self._samples >= self.update_every * max(len(self), 1):
+            self._update()
+
+    def _update(self) -> None:
+        """A mirror-descent step for the pages with new samples; their present intervals are bridges."""
+        self._samples = 0
+        some = np.array(sorted(self._new), np.int64)
+        self._new.clear()
+        if not some.size or self._cost <= 0.0:
+            return
+        rows = self.timetable.rows
+        slope = rows["sum"][some] / rows["count"][some]
+        rates = rows["rate"][some]
+        high = self.largest / (1.0 + self.epsilon)
+        scaled = slope * (self._refreshes / self._cost)
+        new = mirror_step(rates, scaled, eta=self.eta, low=self.least, high=high)
+        before = rows["slope"][some]
+        rows["slope"][some] = np.where(np.isnan(before), slope, before + _SMOOTH * (slope - before))
+        rows["rate"][some] = new
+        rows["sum"][some], rows["count"][some] = 0.0, 0
+        rows["whole"][some], rows["phase"][some], rows["seen"][some] = False, math.nan, math.nan
+
+    def remove(self, slot: int) -> None:
+        """Forget the page."""
+        super().remove(slot)
+        self._new.discard(slot)
+
+    def explain(self, slot: int, now: float, turn: float = 0.0) -> Explanation:
+        """How much of its interval has passed, when its next refresh or probe is due, and what holds it back."""
+        why = super().explain(slot, now, turn)
+        page, phase = self._pages[slot], self._phase(slot, now)
+        due = max(now, float(page["not_before"]), self.timetable.due(slot, page, price=0.0, now=now))
+        held_by = why.held_by
+        if held_by in ("", "below the price"):
+            held_by = "below the price" if due > now else ""
+        return replace(why, value=phase, price=1.0, due=due, held_by=held_by)
+
+    def learned_rate(self, slot: int) -> LearnedRate:
+        """What the costs of a page have taught."""
+        row = self.timetable.rows[slot]
+        slope = float(row["slope"]) * self.timetable.unit
+        return LearnedRate(1.0 / self.timetable.interval(slot), slope, float(row["cost"]), float(row["probe"]))
+
+    # --- over a restart ---
+
+    def named(self, slot: int, url: str) -> None:
+        """The URL of a page that was added: what was learned of it before a restart is taken up."""
+        row = self.timetable.rows[slot]
+        row["mark"] = mark = mark_of(url)
+        at = int(np.searchsorted(self._recalled["mark"], np.uint64(mark)))
+        if at < len(self._recalled) and int(self._recalled[at]["mark"]) == mark:
+            kept = self._recalled[at]
+            row["rate"] = min(max(float(kept["rate"]), self.least), self.largest / (1.0 + self.epsilon))
+            row["slope"], row["cost"], row["probe"] = kept["slope"], kept["cost"], kept["probe"]
+
+    def to_text(self) -> str:
+        """All that was learned, for `recall` after a restart; 24 bytes a page before they are written as text."""
+        rows = self.timetable.rows[: self._count][self._pages[: self._count]["active"]]
+        kept = np.zeros(len(rows), KEPT)
+        for name in KEPT.names or ():
+            kept[name] = rows[name]
+        kept = kept[kept["mark"] != 0]
+        head = np.array([self._cost, self._refreshes], "<f8").tobytes()
+        return base64.b64encode(head + kept.tobytes()).decode()
+
+    def recall(self, text: str) -> None:
+        """Go on from what was learned before a restart, once the pages are `named`."""
+        head, self._recalled = read_learned(text)
+        self._cost, self._refreshes = head
+
+
+def mark_of(url: str) -> int:
+    """A digest of a URL, never 0; the same in every run."""
+    return int.from_bytes(blake2b(url.encode(), digest_size=8).digest(), "little") or 1
+
+
+def read_learned(text: str) -> tuple[tuple[float, float], np.ndarray]:
+    """((sum of costs, their number), records of pages by mark) that `to_text` wrote; ValueError if it did not."""
+    try:
+        data = base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError(str(error)) from None
+    if len(data) < _HEAD or (len(data) - _HEAD) % KEPT.itemsize:
+        raise ValueError("it has another length")
+    cost, refreshes = np.frombuffer(data[:_HEAD], "<f8").tolist()
+    kept = np.frombuffer(data[_HEAD:], KEPT)
+    if not (0.0 <= cost < math.inf and 0.0 <= refreshes < math.inf and (kept["rate"] > 0.0).all()):
+        raise ValueError("its numbers make no sense")
+    return (cost, refreshes), kept[np.argsort(kept["mark"], kind="stable")]

@@ -1,0 +1,68 @@
+"""`policy = "mirror"` on the command line: a crawl of a synthetic web, what `show` says of it, and bad settings."""
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from afresh.frontier import host_of
+from afresh.store import Sqlite
+from afresh.types import Outcome, Page
+from command_line import COMMAND, SETTINGS, synthetic_web
+
+
+def test_a_crawl_by_costs_and_what_show_says(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "afresh.toml").write_text(SETTINGS + 'policy = "mirror"\ncost = "staleness"\nprobes = 0.5\n')
+    with synthetic_web(pages=12, hosts=6, seed=5, day=5.0) as server:
+        urls = server.urls()
+        with Sqlite(tmp_path / "afresh.db") as store:
+            store.add(Page(url, host_of(url)) for url in urls)
+        process = subprocess.Popen([*COMMAND, "run", "--seconds", "300s"], cwd=tmp_path, stdout=subprocess.DEVNULL)
+        try:
+            end, said = time.monotonic() + 240, {}
+            while time.monotonic() < end:  # it may have to compile first
+                said = json.loads(afresh("show", urls[3], "--json").stdout)
+                if said["by"] == "runner" and (said["learned_rate"] or {}).get("slope") is not None:
+                    break
+                time.sleep(0.5)
+            shown = afresh("show", urls[3], "--history", "100").stdout
+        finally:
+            process.terminate()
+            process.wait(30)
+    learned = said["learned_rate"]
+    assert 120 / 12 / 16 / 2 < learned["rate"] < 120 / 12 * 8
+    assert learned["slope"] <= 0.0
+    assert {learned["cost"], learned["probe"]} <= {0.0, 1.0}
+    words = " ".join(shown.split())
+    assert "learned from costs" in words
+    assert "Its costs have taught a refresh in" in words
+    assert "probed (" in words
+    with Sqlite(tmp_path / "afresh.db", create=False) as store:
+        outcomes = [crawl.outcome for url in urls for crawl in store.history(url, 100)]
+    refreshes = sum(outcome.refreshed for outcome in outcomes)
+    assert outcomes.count(Outcome.PROBED) == pytest.approx(0.5 * refreshes, rel=0.3)
+    afterwards = json.loads(afresh("show", urls[3], "--json").stdout)  # nothing runs: the store has it
+    assert afterwards["by"] == "store"
+    assert afterwards["learned_rate"]["rate"] == pytest.approx(learned["rate"], rel=0.5)
+    assert "Its costs have taught" in afterwards["why"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('cost = "stale"', "There is no cost 'stale'"),
+        ('cost = "no.such.module:cost"', "cannot be imported: ModuleNotFoundError"),
+        ('cost = "math:pi"', "is not a function"),
+        ("probes = 0.0", "is no share above 0"),
+    ],
+)
+def test_settings_without_sense_are_refused(afresh, tmp_path: Path, line: str, said: str) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "afresh.toml").write_text(f'[crawl]\npolicy = "mirror"\n{line}\n')
+    with Sqlite(tmp_path / "afresh.db") as store:
+        store.add([Page("http://a.example/", "a.example")])
+    result = afresh("run", "--seconds", "1s")
+    assert result.returncode == 2, result.stderr
+    assert said in " ".join(result.stderr.split())
+    assert "hint:" in result.stderr

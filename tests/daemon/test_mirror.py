@@ -1,0 +1,228 @@
+"""`policy = "mirror"` over real sockets: rates from nothing, over a restart; probes; functions of operators' own."""
+
+import asyncio
+import logging
+import math
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from afresh.daemon import Daemon
+from afresh.daemon.costing import Costing
+from afresh.engine import Engine
+from afresh.estimate import Grid
+from afresh.fetch import Guard, Http, Scripted
+from afresh.frontier import Hosts, Politeness, host_of
+from afresh.mirror.costs import Cost, Seen, staleness
+from afresh.mirror.scheduler import ByCosts
+from afresh.sim.web import Server
+from afresh.store import Memory, PageState, Sqlite, Store
+from afresh.types import Copy, Fetched, Order, Outcome, Page, Validators, Verdict
+from command_line import synthetic_web
+
+NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
+BUDGET, EPSILON = 100.0, 0.25
+
+# Ten pages: what each costs after so many seconds is weight × seconds^power.
+WEIGHT = np.array([8.0, 4.0, 4.0, 2.0, 1.0, 1.0, 0.2, 0.2, 0.0, 0.0])
+POWER = np.array([1.0, 0.5, 1.0, 0.7, 1.0, 0.5, 1.0, 0.5, 1.0, 1.0])
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Server]:
+    with synthetic_web(pages=10, hosts=10, seed=3, day=20.0) as server:
+        yield server
+
+
+def shaped(site: Server) -> Cost:
+    """The cost of each page of the site, by its number."""
+
+    def cost(seen: Seen) -> float:
+        page = site.site.find(seen.url)
+        return float(WEIGHT[page] * seen.elapsed ** POWER[page])
+
+    return cost
+
+
+def cost_of(rates: np.ndarray) -> float:
+    """J of constant rates."""
+    return float(np.mean(WEIGHT * rates**-POWER / (1 + POWER)))
+
+
+def best_cost(total: float) -> float:
+    """J of the best rates of this sum within the bounds of the scheduler, by bisection on what each gains."""
+    mean, low, high = total / 10, 1e-9, 1e9
+    rates = np.full(10, mean)
+    for _ in range(200):
+        price = math.sqrt(low * high)
+        gain = np.maximum(WEIGHT * POWER / (1 + POWER), 1e-300)
+        rates = np.clip((gain / price) ** (1 / (1 + POWER)), mean / 16, 7.5 * mean / (1 + EPSILON))
+        low, high = (price, high) if rates.sum() > total else (low, price)
+    return cost_of(rates)
+
+
+def left(scheduler: ByCosts, pages: np.ndarray) -> float:
+    """(J − J*)/(J0 − J*) of the rates that were learned, as shares of the planned total."""
+    shares = scheduler.timetable.rows["rate"][: len(pages)]
+    rates = np.empty(len(pages))
+    rates[pages] = shares / shares.sum() * BUDGET / (1 + EPSILON)
+    total = float(rates.sum())
+    start, best = cost_of(np.full(10, total / 10)), best_cost(total)
+    return (cost_of(rates) - best) / (start - best)
+
+
+async def run(
+    store: Store, scheduler: ByCosts, cost: Cost, reached: Callable[[Engine], bool], seconds: float
+) -> Engine:
+    engine = Engine(scheduler=scheduler, estimator=Grid(typical_rate=1.0), hosts=Hosts(NO_GAPS))
+    fetcher = Http(user_agent="afresh/test", guard=Guard(allow_private=True))
+    daemon = Daemon(engine=engine, fetcher=fetcher, store=store, cost=cost)
+    running, end = asyncio.create_task(daemon.run()), time.monotonic() + seconds
+    while not running.done() and time.monotonic() < end and not reached(engine):  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
+    daemon.stop()
+    await running
+    await fetcher.close()
+    return engine
+
+
+def made(seed: int) -> ByCosts:
+    return ByCosts(budget=BUDGET, rng=np.random.default_rng(seed), epsilon=EPSILON, eta=0.3)
+
+
+def test_it_learns_good_rates_from_nothing_and_over_a_restart(site: Server, tmp_path: Path) -> None:
+    numbers: list[float] = []
+    with Sqlite(tmp_path / "kept.db", create=True) as store:
+        store.add(Page(url, host_of(url)) for url in site.urls())
+        for seed, goal in ((1, 0.5), (2, 0.09)):
+            scheduler = made(seed)
+            taken_up: list[float] = []
+
+            def reached(engine: Engine, scheduler: ByCosts = scheduler, goal: float = goal) -> bool:
+                if len(engine) < 10:
+                    return False
+                pages = np.array([site.site.find(page.url) for page in engine.pages()])
+                slots = [engine.names.slot(page.url) for page in engine.pages()]
+                gap = left(scheduler, pages[np.argsort(slots)])
+                taken_up.append(gap)  # noqa: B023
+                numbers.append(gap)
+                return gap <= goal
+
+            asyncio.run(run(store, scheduler, shaped(site), reached, 90.0))
+            if seed == 1:
+                assert taken_up[0] == pytest.approx(1.0)  # from nothing
+                before = taken_up[-1]
+            else:
+                assert taken_up[0] == pytest.approx(before, abs=0.15)  # from there
+        assert numbers[-1] <= 0.1, numbers[:: max(1, len(numbers) // 30)]
+        history = [crawl for url in site.urls() for crawl in store.history(url, 100)]
+        assert {crawl.outcome for crawl in history} >= {Outcome.PROBED, Outcome.UNCHANGED}
+        assert not [crawl for crawl in history if crawl.outcome is Outcome.FAILED]
+
+
+def test_a_probe_is_in_the_history_and_leaves_the_copy() -> None:
+    store, asked = Memory(), []
+    url = "http://a.example/"
+    store.add([Page(url, "a.example")])
+
+    def answer(asked_for: str, known: Validators) -> Fetched:
+        asked.append(asked_for)
+        return Fetched(url, time.time(), 0.001, 200, b"state %d" % len(asked), "text/plain")
+
+    async def go() -> None:
+        scheduler = ByCosts(budget=50.0, rng=np.random.default_rng(1), epsilon=1.0)
+        engine = Engine(scheduler=scheduler, estimator=Grid(typical_rate=1.0), hosts=Hosts(NO_GAPS))
+        daemon = Daemon(engine=engine, fetcher=Scripted(answer), store=store, cost=staleness)
+        running = asyncio.create_task(daemon.run())
+        while len(asked) < 8 and not running.done():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        daemon.stop()
+        await running
+        learned = engine.learned_rate(url)
+        assert learned is not None
+        assert (learned.cost, learned.probe) == (1.0, 1.0)
+
+    asyncio.run(go())
+    crawls = store.history(url, 100)[::-1]
+    assert crawls[0].outcome is Outcome.NEW
+    probes = [crawl for crawl in crawls if crawl.outcome is Outcome.PROBED]
+    assert len(probes) >= 2
+    assert {crawl.reason for crawl in probes} == {"changed"}
+    assert all(crawl.significance == 1.0 for crawl in probes)
+    last = max(nth for nth, crawl in enumerate(crawls) if crawl.outcome in (Outcome.NEW, Outcome.CHANGED))
+    copy, state = store.copy(url), store.state(url)
+    assert copy is not None
+    assert state is not None
+    assert copy.body == b"state %d" % (last + 1)
+    assert state.failures == 0
+    assert state.changes == sum(crawl.outcome is Outcome.CHANGED for crawl in crawls)
+
+
+URL = "http://a.example/"
+BEFORE = PageState(Page(URL, "a.example"), fetched=10.0, checked=10.0, validators=Validators(fingerprint=1))
+KEPT = Copy(URL, b"old", "text/plain", 10.0, 10.0)
+
+
+def judged(cost: Cost, outcome: Outcome = Outcome.CHANGED, *, probe: bool = False, modified: str = "") -> Verdict:
+    async def go() -> Verdict:
+        costing = Costing(cost, copy=lambda url: KEPT, importance=lambda url: 2.0)
+        order = Order(0, URL, "a.example", 40.0, probe=probe)
+        validators = Validators(last_modified=modified)
+        fetched = Fetched(URL, 1_700_000_000.0, 0.1, 200, b"new", "text/plain", validators)
+        before = PageState(BEFORE.page, fetched=1_699_999_900.0, checked=1_699_999_900.0)
+        try:
+            return await costing.judged(order, before, fetched, Verdict(outcome, 0.5))
+        finally:
+            costing.close()
+
+    return asyncio.run(go())
+
+
+def test_a_function_of_ones_own_sees_both_contents_in_a_thread() -> None:
+    met: list[Seen] = []
+
+    def cost(seen: Seen) -> float:
+        met.append(seen)
+        with pytest.raises(RuntimeError):
+            asyncio.get_running_loop()
+        return 3.0
+
+    assert judged(cost).cost == 3.0
+    assert met[0].copy is KEPT
+    assert met[0].fetched.body == b"new"
+    assert (met[0].elapsed, met[0].importance, met[0].significance) == (100.0, 2.0, 0.5)
+    assert judged(cost, Outcome.NEW).cost is None
+    assert judged(cost, Outcome.FAILED, probe=True) == Verdict(Outcome.FAILED, 0.5)
+    probed = judged(cost, Outcome.UNCHANGED, probe=True)
+    assert (probed.outcome, probed.reason, probed.cost) == (Outcome.PROBED, "unchanged", 3.0)
+
+
+@pytest.mark.parametrize("date", ["Tue, 14 Nov 2023 22:12:50 GMT", "", "nonsense"])
+def test_the_age_follows_from_the_servers_date_if_there_is_one(date: str) -> None:
+    from afresh.mirror.costs import age
+
+    assert judged(age, modified=date).cost == (30.0 if date.startswith("Tue") else 50.0)
+    assert judged(age, Outcome.UNCHANGED, modified=date).cost == 0.0
+
+
+@pytest.mark.parametrize("bad", [math.nan, -1.0, math.inf, "text", None, 1 / 3 + 2j])
+def test_a_function_that_fails_stops_nothing_and_is_told_of(bad: object, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "afresh.costs"):
+        assert judged(lambda seen: bad).cost is None  # type: ignore[arg-type,return-value]
+    assert len(re.findall("cost of a crawl is not known", caplog.text)) == 1
+
+
+def test_a_function_that_hangs_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("afresh.daemon.costing.MOST_SECONDS", 0.05)
+    began = time.monotonic()
+
+    def hang(seen: Seen) -> float:
+        time.sleep(0.5)
+        return 1.0
+
+    assert judged(hang).cost is None
+    assert time.monotonic() - began < 5.0
