@@ -23,6 +23,7 @@ MEMORY = 0.98  # what a graded crawl leaves of what was counted before
 HOST_CRAWLS = 4.0  # graded crawls' worth of all hosts, in what is thought of one
 FIRST_RIGHT, FIRST_ALL = 1.0, 4.0  # what is thought of all hosts before any crawl: not much
 MOMENT = 0.02  # of an age: the short while in which the change was
+CAUTION = 4.0  # the power
 LEAST_TRUST = 0.05  # below this a date is not heard at all
 
 MOVED, MOVED_OF, STILL, STILL_OF = range(4)
@@ -37,7 +38,7 @@ class DateTrust:
     ...     trust.grade("good", changed=False, moved=False), trust.grade("stuck", changed=False, moved=False)
     ... # doctest: +ELLIPSIS
     (None, None)...
-    >>> trust.of("good") > 0.5 > 0.1 > trust.of("stuck")
+    >>> trust.of("good") > 0.3 > 0.01 > trust.of("stuck")
     True
     """
 
@@ -59,16 +60,16 @@ class DateTrust:
             self._hosts.popitem(last=False)
 
     def of(self, host: str) -> float:
-        """The weight of a date of this host: how often dates moved with changes, times how often only then, squared.
+        """The weight of a date of this host: how often dates moved with changes, times how often only then, to a power.
 
-        Squared, since a lie does more harm than a true date does good: it may be off by years.
+        To a power, since a lie does more harm than a true date does good: it may be off by years.
         """
         own = self._hosts.get(host, _NOTHING)
         trust = 1.0
         for first in (MOVED, STILL):
             of_all = self._all[first] / self._all[first + 1]
             trust *= float((own[first] + HOST_CRAWLS * of_all) / (own[first + 1] + HOST_CRAWLS))
-        return trust * trust
+        return float(trust**CAUTION)
 
     def graded(self, host: str) -> int:
         """Crawls of a host that have shown something of its dates, as far as they are remembered."""
