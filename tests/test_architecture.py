@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "afresh"
 
 NOUNS = {"types", "errors", "units", "hours", "checks"}
-PURE = {"estimate", "value", "schedule", "mirror", "reading", "frontier", "detect"}
+PURE = {"estimate", "value", "schedule", "mirror", "reading", "frontier", "detect", "kinds"}
 EDGES = {"signals", "fetch", "store"}
 
 # What each unit may import of afresh besides itself.
@@ -26,6 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "reading": NOUNS | {"value"},
     "frontier": NOUNS | {"reading"},
     "detect": NOUNS | {"reading", "value"},
+    "kinds": NOUNS | {"reading"},
     "signals": NOUNS | {"reading"},
     "fetch": NOUNS,
     "store": NOUNS,

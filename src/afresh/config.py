@@ -21,8 +21,10 @@ from afresh.types import Importance
 from afresh.units import duration, importance, rate, show_duration, size
 
 DEFAULT_PATH = Path("afresh.toml")
+MAX_KINDS = 8  # tables [[kind]]
 MAX_BAD_LINES = 10  # that are left out to find the store's path
 
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _HOST = re.compile(r"(?:\*\.)?[^\s/*?#@\\]+")
 
 
@@ -216,6 +218,9 @@ class CrawlSettings:
     never: tuple[str, ...] = _setting(
         [], _hosts, "Hosts that are never contacted, such as example.org, or whole domains, such as *.example.net."
     )
+    kinds: bool = _setting(
+        True, _yes_or_no, "Kinds of pages are told at the first crawl, and help to foretell new pages."
+    )
     sitemaps: bool = _setting(True, _yes_or_no, "`afresh crawl` reads the sitemaps that robots.txt names.")
 
 
@@ -294,6 +299,18 @@ def _site_path(value: Any) -> str:
     return str(value)
 
 
+def _kind_name(value: Any) -> str:
+    if not isinstance(value, str) or (value and not _NAME.fullmatch(value)):
+        raise ConfigError(f"{value!r:.80} is not a name of a kind.", hint="Write letters, digits, - and _, at most 40.")
+    return value
+
+
+def _patterns(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) and "//" in each for each in value):
+        raise ConfigError(f"{value!r:.80} is not a list of addresses.", hint='Write ["https://example.com/shop/*"].')
+    return tuple(value)
+
+
 def _or_nothing(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Like `read`, but an empty text gives None."""
     return lambda value: None if value == "" else read(value)
@@ -352,6 +369,23 @@ class SiteSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class KindSettings:
+    """What is known of a kind of pages: of one that afresh tells, or of one of your own. There may be any number.
+
+    afresh tells article, service, forum, product, listing, collection and documentation by itself.
+    """
+
+    name: str = _setting("", _kind_name, "The kind: one of those, or any other name.")
+    pages: tuple[str, ...] = _setting(
+        [], _patterns, "Addresses of pages of this kind, with * for anything. Empty: afresh tells by the page."
+    )
+    change_rate: float | None = _setting(
+        "", _or_nothing(rate), "How often a typical page changes, such as 2/day, until its own crawls say more."
+    )
+    value: float = _setting(1.0, _number(0), "How many times more its pages are wanted than others.")
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All settings, one attribute a table."""
 
@@ -360,6 +394,7 @@ class Config:
     fetch: FetchSettings = field(default_factory=FetchSettings)
     politeness: PolitenessSettings = field(default_factory=PolitenessSettings)
     site: tuple[SiteSettings, ...] = ()
+    kind: tuple[KindSettings, ...] = ()
 
     @property
     def importance(self) -> dict[str, Importance]:
@@ -368,9 +403,9 @@ class Config:
         return {site.host: site.importance for site in whole if site.importance is not None}
 
 
-# The tables that may appear once; [[site]] may appear any number of times.
+# The tables that may appear once; [[site]] and [[kind]] may appear any number of times.
 TABLES: dict[str, type] = {
-    each.name: cast(type, each.default_factory) for each in fields(Config) if each.name != "site"
+    each.name: cast(type, each.default_factory) for each in fields(Config) if each.name not in ("site", "kind")
 }
 
 
@@ -438,6 +473,8 @@ def parse(text: str, where: str = "the settings") -> Config:
     for name, values in tables.items():
         if name == "site" and isinstance(values, list):
             read[name] = tuple(_parse_site(each, where) for each in values)
+        elif name == "kind" and isinstance(values, list):
+            read[name] = _parse_kinds(values, where)
         elif name in TABLES and isinstance(values, dict):
             read[name] = _parse_table(name, TABLES[name], values, where)
         else:
@@ -464,7 +501,7 @@ def _unknown_table(name: str, where: str) -> ConfigError:
     owners = [table for table, settings in TABLES.items() if name in {each.name for each in fields(settings)}]
     if owners:
         return ConfigError(f"{name} stands outside its table ({where}).", hint=f"Write it below a line [{owners[0]}].")
-    return _unknown(f"[{name}]", [*(f"[{table}]" for table in TABLES), "[[site]]"], where)
+    return _unknown(f"[{name}]", [*(f"[{table}]" for table in TABLES), "[[site]]", "[[kind]]"], where)
 
 
 def _parse_site(values: Any, where: str) -> object:
@@ -480,6 +517,18 @@ def _parse_site(values: Any, where: str) -> object:
             hint="Exchange shortest_interval and longest_interval.",
         )
     return site
+
+
+def _parse_kinds(tables: list[Any], where: str) -> tuple[KindSettings, ...]:
+    if not all(isinstance(each, dict) and each.get("name") for each in tables):
+        raise ConfigError(f"A [[kind]] in {where} has no name.", hint='Write name = "product" below it.')
+    kinds = [cast(KindSettings, _parse_table("kind", KindSettings, each, where)) for each in tables]
+    names = [each.name for each in kinds]
+    if len(set(names)) < len(names) or len(kinds) > MAX_KINDS:
+        raise ConfigError(
+            f"The [[kind]] tables in {where} name a kind twice, or more than {MAX_KINDS}.", hint="Join or drop some."
+        )
+    return tuple(kinds)
 
 
 def _parse_table(name: str, table: type, values: dict[str, Any], where: str) -> object:
@@ -522,6 +571,12 @@ def template() -> str:
         '# keep = ["main"]',
         '# drop = [".visitors"]',
         "",
+        *(f"# {line}".rstrip() for line in cleandoc(KindSettings.__doc__ or "").splitlines()),
+        "# [[kind]]",
+        '# name = "product"',
+        '# change_rate = "1/day"',
+        "# value = 3",
+        "",
     ]
     return "\n".join(lines)
 
@@ -537,7 +592,7 @@ def reference() -> str:
         "`make docs` generates this page from `afresh/config.py`.",
         "",
     ]
-    for table, settings in [*TABLES.items(), ("[site]", SiteSettings)]:
+    for table, settings in [*TABLES.items(), ("[site]", SiteSettings), ("[kind]", KindSettings)]:
         lines += [f"## [{table}]", "", cleandoc(settings.__doc__ or ""), "", "| setting | default | |", "|---|---|---|"]
         for each in fields(settings):
             lines.append(f"| `{each.name}` | `{_toml(each.metadata['written'])}` | {each.metadata['help']} |")

@@ -16,7 +16,9 @@ from afresh.cli import (
     control,
     feeds,
     hosts,
+    kinds,
     lab,
+    lab_kinds,
     pages,
     plan,
     play,
@@ -54,6 +56,7 @@ app.command("status", short_help="How fresh the collection is.")(status.status)
 app.command("show", short_help="All about one page: when it is due, and why.")(show.show)
 app.command("hosts", short_help="Hosts: pages, rate, rest, failures; most failures first.")(hosts.hosts)
 app.command("senders", short_help="Who sends change hints, and what they are worth.")(senders.senders)
+app.command("kinds", short_help="Kinds of pages: how many, how often they change.")(kinds.kinds)
 app.command("changes", short_help="What was found new, changed or gone, as JSON lines.")(feeds.changes)
 app.command("export", short_help="Write all copies as WARC or JSON lines.")(feeds.export)
 app.command("backup", short_help="Copy the whole store, even while it is in use.")(upkeep.backup)
@@ -74,6 +77,14 @@ experiments.command("compare", short_help="All policies on a synthetic collectio
 experiments.command("replay", short_help="All policies over a recorded history.")(replay.replay)
 experiments.command("contest", short_help="Every peer over many histories, summed up.")(contest.contest)
 experiments.command("report", short_help="One HTML page of all results.")(lab.report)
+of_kinds = typer.Typer(
+    help="The model that tells kinds of pages.\n\nExample: afresh lab kinds test pages.jsonl.xz",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+of_kinds.command("train", short_help="Train it on labelled pages.")(lab_kinds.train)
+of_kinds.command("test", short_help="Score it on a labelled file.")(lab_kinds.score)
+experiments.add_typer(of_kinds, name="kinds", short_help="The model that tells kinds of pages.")
 app.add_typer(experiments, name="lab", short_help="Experiments, comparisons, replays.")
 
 

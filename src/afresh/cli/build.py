@@ -11,7 +11,7 @@ from afresh import __version__
 from afresh.cli.compiling import shown_compiling
 from afresh.cli.opening import site_rules
 from afresh.config import Config
-from afresh.daemon import Daemon, Permits
+from afresh.daemon import Daemon, KindRule, Kinds, Permits
 from afresh.detect import Detector
 from afresh.engine import Engine, Names
 from afresh.errors import ConfigError
@@ -138,6 +138,12 @@ def rules_for(config: Config) -> SiteRules:
     )
 
 
+def kinds_for(config: Config) -> Kinds | None:
+    """What tells the kinds of pages; None if the settings do not want it."""
+    rules = [KindRule(kind.name, kind.pages, kind.change_rate, kind.value) for kind in config.kind]
+    return Kinds(rules) if config.crawl.kinds else None
+
+
 def compile_all(begins: Callable[[], object] = lambda: None) -> None:
     """Compile what learns and what reads before anything waits for it.
 
@@ -147,11 +153,13 @@ def compile_all(begins: Callable[[], object] = lambda: None) -> None:
     from afresh.engine.ahead import compile_ahead as compile_heart
     from afresh.estimate.learner import compile_ahead as compile_estimator
     from afresh.frontier.ahead import compile_ahead as compile_frontier
+    from afresh.kinds.model import compile_ahead as compile_kinds
 
     with shown_compiling(begins):
         compile_estimator()
         compile_heart()
         compile_reading(wanted())
+        compile_kinds()
         compile_frontier()
         _explain_once()
 

@@ -185,6 +185,7 @@ def _keep_fresh(
         detector_for,
         engine_for,
         fetcher_for,
+        kinds_for,
         permits_for,
     )
     from afresh.cli.hangup import Hangup
@@ -215,6 +216,7 @@ def _keep_fresh(
             discovery=discovery,
             never=HostPatterns(config.crawl.never),
             sitemaps=config.crawl.sitemaps,
+            kinds=kinds_for(config),
             clock=clock,
             concurrency=config.crawl.concurrency,
             grace=config.crawl.grace,

@@ -118,6 +118,7 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
         "failures": state.failures,
         "gone": None if gone is None else asdict(gone),
         "failing": None if last is None else {"outcome": last.outcome, "reason": last.reason, "time": last.time},
+        "kinds": (said or {}).get("kinds") or _kinds(state, config),
         "signals": state.signals,
         "beliefs": None if stated.beliefs is None else asdict(stated.beliefs),
         "host_ready": host.ready if host and host.ready > when else None,
@@ -224,6 +225,24 @@ def _keeps_nothing(config: Config, host: str, copy: Copy) -> bool:
     return detector_for(config).rules_of(host).keeps_nothing_of(copy.body, copy.content_type)
 
 
+def _kinds(state: PageState, config: Config) -> list[tuple[str, float]]:
+    """The kinds of a page, by what was learned of it."""
+    from afresh.cli.build import kinds_for
+    from afresh.estimate.learner import kind_in
+
+    kinds = kinds_for(config)
+    return [] if kinds is None else kinds.said(kind_in(state.learned))
+
+
+def _evidence(facts: dict[str, Any]) -> str:
+    """What the belief about a page rests on, for people."""
+    checked = facts["beliefs"]["observations"]
+    if checked >= 5:
+        return f"{show_count(checked, 'checked interval')} of its own"
+    others = "pages alike on its host" + (" and of its kind" if facts["kinds"] else "")
+    return f"{show_count(checked, 'checked interval')} of its own, so mostly what {others} are like"
+
+
 def _noise(kept: Store, state: PageState) -> list[dict[str, Any]]:
     """What counts as noise on a page, learned on the page and on its whole host, the earliest first."""
     from afresh.daemon.reader import NAME
@@ -297,6 +316,10 @@ def _print_gain(facts: dict[str, Any]) -> None:
         rates = f"changes {show_rate(believed['change_rate'])}, wanted {wanted}"
         signals = f"signals: recall {believed['recall']:.2f}, false {show_rate(believed['false_rate'])}"
         console.print(labelled("beliefs", f"{rates}, {signals}"))
+        if facts["kinds"]:
+            shares = ", ".join(f"{plain(name, 40)} {share:.0%}" for name, share in facts["kinds"])
+            console.print(labelled("kind", shares))
+        console.print(labelled("evidence", _evidence(facts)))
         unit = gain_unit(by_requests=facts["requests_known"])
         if facts["learned_rate"] is None:
             console.print(labelled("value", f"{facts['value']:.4g}: {unit} that a crawl now is expected to gain"))

@@ -10,6 +10,7 @@ came of it all is written in batches (`keeping`), and listeners hear of it (`eve
 from afresh.daemon.clock import SteadyClock
 from afresh.daemon.discovery import Discovery
 from afresh.daemon.events import Event, Filled, Finished, Listed, Listener, Ordered, Released, Started, Stopped, Stored
+from afresh.daemon.kinds import KindRule, Kinds
 from afresh.daemon.loop import Daemon
 from afresh.daemon.permits import Permits
 
@@ -19,6 +20,8 @@ __all__ = [
     "Event",
     "Filled",
     "Finished",
+    "KindRule",
+    "Kinds",
     "Listed",
     "Listener",
     "Ordered",

@@ -16,11 +16,13 @@ from afresh.daemon.asking import Asker, GivenBack
 from afresh.daemon.clock import SteadyClock
 from afresh.daemon.control import BudgetHours, Control
 from afresh.daemon.costing import Costing
+from afresh.daemon.dates import Dates
 from afresh.daemon.discovery import PIECE, Discovery
 from afresh.daemon.effort import rest_after
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
 from afresh.daemon.intake import Intake
 from afresh.daemon.keeping import LEARNED_RATES, MAX_UNWRITTEN, Keeper
+from afresh.daemon.kinds import Kinds
 from afresh.daemon.overview import Overview
 from afresh.daemon.permits import Permits
 from afresh.daemon.pressure import Pressure
@@ -68,6 +70,7 @@ class Daemon:
         discovery: Discovery | None = None,
         never: Container[str] = (),
         sitemaps: bool = True,
+        kinds: Kinds | None = None,
         clock: Callable[[], float] | None = None,
         concurrency: int = 64,
         grace: float = 10.0,
@@ -87,6 +90,8 @@ class Daemon:
         self.grace = grace
         self.write_every = write_every
         self.listeners = list(listeners)
+        self._kinds = kinds
+        self._dates = Dates()
         self._pressure = Pressure(max_unwritten)
         self._shedding = Shedding()
         self.control = Control(engine=engine, store=store, clock=self.clock, budget_hours=budget_hours)
@@ -98,14 +103,16 @@ class Daemon:
             permits=permits,
             never=never,
             take=lambda: self._reader.take(),
-            overview=lambda: self.overview.values(),
+            overview=self._worth_keeping,
             pressure=self._pressure,
             control=self.control,
         )
         self._intake = Intake(
             store=store, engine=engine, keeper=self._keeper, clock=self.clock, carried_out=self._carried_out
         )
-        self._reader = Reader(detector or Detector(), copy=self._keeper.copy, recall=store.get, discovery=discovery)
+        self._reader = Reader(
+            detector or Detector(), copy=self._keeper.copy, recall=store.get, discovery=discovery, kinds=kinds
+        )
         self._costing = None
         if engine.by_costs is not None:
             self._costing = Costing(cost, copy=self._keeper.copy, importance=self._importance)
@@ -126,6 +133,7 @@ class Daemon:
             clock=self.clock,
             wake=self.wake,
             control=self.control,
+            kinds=kinds,
         )
         self._answers = Answers(socket, self.questions) if socket is not None else None
         self._permits = permits
@@ -149,6 +157,11 @@ class Daemon:
         self._fault: BaseException | None = None
         self._begun = 0  # fetches, in this pass of the event loop
         self._under_way: dict[asyncio.Task[None], Order] = {}
+
+    def _worth_keeping(self) -> dict[str, str]:
+        """What is learned of all pages together, by the names under which the store holds it."""
+        of_kinds = {} if self._kinds is None else self._kinds.values(self.engine)
+        return {**self.overview.values(), **self._dates.values(), **of_kinds}
 
     @property
     def pages(self) -> int:
@@ -213,6 +226,10 @@ class Daemon:
         if (since := get(WATCHED)) is not None:
             self.engine.estimator.requests_since(understood(WATCHED, lambda: float(since)))
         self.control.begin()
+        understood("dates", lambda: self._dates.begin(get))
+        if self._kinds is not None:
+            kinds = self._kinds
+            understood("kinds", lambda: kinds.begin(self.engine, get))
         await asyncio.to_thread(site_of, "example.org")  # reads the list of public suffixes, which takes a while
         await self._keeper.take_in()
         if self._answers is not None:
@@ -377,7 +394,8 @@ class Daemon:
             return
         self._pressure.hold(len(fetched.body))
         try:
-            read = await self._reader.read(before, fetched, self.clock())
+            known = self.engine.kind(order.url) if self._kinds is not None else 0
+            read = await self._reader.read(before, fetched, self.clock(), kind=known)
             if self.discovery is not None and read.links is not None and read.met is not None:
                 # Before the crawl is queued: were that durable first, its links would not be read again after a kill.
                 for nth, some in enumerate(self.discovery.follow(before.page, fetched, read.links, read.met)):
@@ -393,7 +411,7 @@ class Daemon:
             if verdict.outcome in (Outcome.NEW, Outcome.CHANGED) and not self._keeper.room.for_bodies:
                 verdict = Verdict(Outcome.REFUSED, reason=STORE_FULL)
             rest = rest_after(fetched, read.links) if self._keeper.newcomers.compete else 0.0
-            self._finish(order, before, fetched, verdict, read.noise, rest)
+            self._finish(order, before, fetched, verdict, read.noise, rest, kind=read.kind)
         finally:
             self._pressure.release(len(fetched.body))
         if self.discovery is not None and verdict.outcome is Outcome.MOVED and fetched.location:
@@ -408,10 +426,22 @@ class Daemon:
         return before.fetched is None
 
     def _finish(
-        self, order: Order, before: PageState, fetched: Fetched, verdict: Verdict, noise: str, rest: float = 0.0
+        self,
+        order: Order,
+        before: PageState,
+        fetched: Fetched,
+        verdict: Verdict,
+        noise: str,
+        rest: float = 0.0,
+        *,
+        kind: int = 0,
     ) -> None:
         """Learn from a crawl, and keep what it leaves; its host rests at least for `rest`."""
         crawl = self.engine.finish(order, fetched, verdict, self.clock(), rest=rest)
+        if kind:
+            self.engine.tell_kind(order.url, kind, self.clock())
+        if verdict.outcome.refreshed:
+            self._dates.hear(self.engine, before, fetched, verdict, self.clock())
         self._keeper.keep(before, crawl, fetched, verdict, noise)
         if self._keeper.full:
             self._write_now.set()

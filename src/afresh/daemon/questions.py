@@ -7,6 +7,7 @@ from typing import Any
 from afresh.daemon.answers import Question
 from afresh.daemon.control import Control
 from afresh.daemon.keeping import Keeper
+from afresh.daemon.kinds import Kinds
 from afresh.daemon.overview import Overview
 from afresh.engine import Engine
 from afresh.errors import InputError
@@ -20,6 +21,7 @@ def questions(
     clock: Callable[[], float],
     wake: Callable[[], None],
     control: Control,
+    kinds: Kinds | None = None,
 ) -> dict[str, Question]:
     """The questions by name; a caller may put in others, and better ones."""
 
@@ -53,6 +55,9 @@ def questions(
     def senders(_: Mapping[str, Any]) -> list[dict[str, Any]]:
         return engine.senders.summary()
 
+    def of_kinds(_: Mapping[str, Any]) -> dict[str, Any] | None:
+        return None if kinds is None else kinds.summary(engine)
+
     def page(arguments: Mapping[str, Any]) -> dict[str, Any]:
         url, now = str(arguments.get("url", "")), clock()
         if url not in engine:
@@ -66,6 +71,7 @@ def questions(
             "outdated": engine.is_outdated(url),
             "urgent": keeper.state(url).urgent,
             "fresh_probability": engine.fresh_probability(url, now),
+            "kinds": [] if kinds is None else kinds.said(engine.kind(url)),
             "signals": engine.signals(url),
             "failures": engine.failures(url),
             "value": why.value,
@@ -82,4 +88,4 @@ def questions(
             "parts": None if engine.current(url) is None else asdict(engine.freshness_parts(url, now)),
         }
 
-    return {"wake": woken, "status": status, "page": page, "senders": senders}
+    return {"wake": woken, "status": status, "page": page, "senders": senders, "kinds": of_kinds}

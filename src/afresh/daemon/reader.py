@@ -9,13 +9,15 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from afresh.daemon.discovery import Discovery
+from afresh.daemon.kinds import Kinds
 from afresh.detect import Detector, Habits, Look, judge, learn, mark
 from afresh.frontier import Links, links
 from afresh.frontier.links import wanted
 from afresh.store import PageState
-from afresh.types import Copy, Fetched, Verdict
+from afresh.types import Copy, Fetched, Outcome, Verdict
 
 LARGE = 256 << 10  # bytes; beyond this a body takes milliseconds
 MAX_HOSTS = 4_096  # whose noise is in memory; the longest unused go first, and are in the store
@@ -30,6 +32,7 @@ class Read:
     noise: str = ""  # what is known of the page's noise now
     links: Links | None = None  # None: nothing new was read
     met: set[bytes] | None = None
+    kind: int = 0  # of a page whose kind was asked for
 
 
 class Reader:
@@ -42,7 +45,9 @@ class Reader:
         copy: Callable[[str], Copy | None],
         recall: Callable[[str], str | None] = lambda name: None,
         discovery: Discovery | None = None,
+        kinds: Kinds | None = None,
     ) -> None:
+        self.kinds = kinds
         self.detector = detector
         self.copy = copy
         self.recall = recall
@@ -52,27 +57,37 @@ class Reader:
         self._small = ThreadPoolExecutor(1, "afresh-reader")
         self._large = ThreadPoolExecutor(1, "afresh-reader-large")
 
-    async def read(self, before: PageState, fetched: Fetched, now: float) -> Read:
-        """Compare what was fetched with the page's copy, and read its links if its bytes are others."""
+    async def read(self, before: PageState, fetched: Fetched, now: float, *, kind: int = 0) -> Read:
+        """Compare what was fetched with the page's copy, and read its links if its bytes are others.
+
+        Where its `kind` is not known, that is told, too.
+        """
         page, host = Habits.from_text(before.noise), self._host(before.page.host)
         met = self.discovery.met(before.page, fetched) if self.discovery is not None else None
         watched = {*page.spots, *host.spots}
         if fetched.body:
             threads = self._large if len(fetched.body) > LARGE else self._small
             loop = asyncio.get_running_loop()
-            look, found = await loop.run_in_executor(threads, self._look, before, fetched, met, watched)
+            tells = self.kinds if not kind else None
+            work = partial(self._look, before, fetched, met, watched, tells)
+            look, found, kind = await loop.run_in_executor(threads, work)
         else:
-            look, found = self._look(before, fetched, met, watched)
+            look, found, kind = self._look(before, fetched, met, watched, None)
         elapsed = None if before.fetched is None else fetched.started - before.fetched
         held = host.noise
         learn(look, now, elapsed=elapsed, page_habits=page, host_habits=host, page=mark(before.page.url.encode()))
         if host.noise or held:
             self._unsaved[NAME + before.page.host] = host.to_text()
-        return Read(judge(look, page.noise, host.noise), page.to_text(), found, met)
+        return Read(judge(look, page.noise, host.noise), page.to_text(), found, met, kind)
 
     def _look(
-        self, before: PageState, fetched: Fetched, met: set[bytes] | None, watched: set[int]
-    ) -> tuple[Look, Links | None]:
+        self,
+        before: PageState,
+        fetched: Fetched,
+        met: set[bytes] | None,
+        watched: set[int],
+        kinds: Kinds | None,
+    ) -> tuple[Look, Links | None, int]:
         """What reads bytes; runs in a thread."""
         url, known = before.page.url, before.validators
         asked = wanted() if self.discovery is not None else None
@@ -82,7 +97,9 @@ class Reader:
         found = None
         if look.page is not None and met is not None:
             found = links(look.page, fetched.location or url, robots_tag=fetched.robots, met=met)
-        return Look(look.verdict, look.difference), found  # the page itself is needed no more
+        refreshed = look.verdict.outcome in (Outcome.NEW, Outcome.CHANGED, Outcome.UNCHANGED)
+        kind = kinds.of(url, fetched) if kinds is not None and refreshed else 0
+        return Look(look.verdict, look.difference), found, kind  # the page itself is needed no more
 
     def _host(self, host: str) -> Habits:
         habits = self._hosts.pop(host, None)

@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.checks import moment, require_kinds, whole
+from afresh.checks import moment, number, require_kinds, whole
 from afresh.engine.arguments import check_page
 from afresh.engine.arrivals import Arrivals
 from afresh.engine.columns import GONE, HELD, NO_ROOM, OUT_OF_PLAY, OUTDATED, WAITING
@@ -15,9 +15,13 @@ from afresh.engine.hearts import CompiledHeart, Entries
 from afresh.engine.names import Names
 from afresh.engine.statements import Statements
 from afresh.estimate import Activity, Estimator, Senders, branches_of, kin_of
+from afresh.estimate.base import HearsDates, LearnsKinds
+from afresh.estimate.dates import LEAST_TRUST
 from afresh.frontier import Lanes, Purses, Retries, SiteRules
 from afresh.schedule import Schedules
 from afresh.types import STORE_FULL, Crawl, Importance, Order, Outcome, Page
+
+MAX_PACKED = (1 << 16) - 1  # the kinds of a page
 
 Integers = NDArray[np.int64]
 
@@ -397,6 +401,43 @@ class Members(Statements):
         if not self.heart.has(slot, OUT_OF_PLAY):
             self.heart.believe(slot, now)
             self.scheduler.resume(slot, now)
+
+    # --- kinds of pages ---
+
+    def tell_kind(self, url: str, kind: int, now: float) -> None:
+        """A page turned out to be of these kinds, as `estimate.kinds.pack` gives them."""
+        slot, kind, now = self._slot(url), whole("kind", kind, most=MAX_PACKED), moment("now", now)
+        if isinstance(self.estimator, LearnsKinds):
+            self.estimator.told_kind(slot, kind)
+            self.heart.believe(slot, now)
+
+    def describe_kind(self, kind: int, *, rate: float | None = None, value: float = 1.0) -> None:
+        """What an operator says of a kind: how often its pages change, and how much more they are wanted."""
+        if isinstance(self.estimator, LearnsKinds):
+            self.estimator.describe_kind(kind, rate=rate, value=value)
+
+    def recall_kinds(self, scores: Sequence[float]) -> None:
+        """What kinds had proved to be worth before a restart."""
+        if isinstance(self.estimator, LearnsKinds):
+            self.estimator.recall_kinds(scores)
+
+    # --- dates ---
+
+    def tell_age(self, url: str, age: float, trust: float, now: float) -> None:
+        """At its first crawl a page says how old its content is; `trust`, from 0 to 1, is that in its date."""
+        slot, now = self._slot(url), moment("now", now)
+        age, trust = number("age", age), number("trust", trust, most=1.0)
+        if isinstance(self.estimator, HearsDates) and trust > LEAST_TRUST:
+            self.estimator.told_age(slot, age, trust)
+            self.heart.believe(slot, now)
+
+    def tell_last_change(self, url: str, since: float, elapsed: float, trust: float, now: float) -> None:
+        """A page that was found changed after `elapsed` says how long ago the last change was."""
+        slot, now = self._slot(url), moment("now", now)
+        since, elapsed, trust = number("since", since), number("elapsed", elapsed), number("trust", trust, most=1.0)
+        if isinstance(self.estimator, HearsDates) and trust > LEAST_TRUST:
+            self.estimator.told_last_change(slot, since, elapsed, trust)
+            self.heart.believe(slot, now)
 
     # --- room in the store ---
 

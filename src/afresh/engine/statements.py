@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,12 @@ from afresh.engine.hearts import Rough, heart_for
 from afresh.engine.names import Names
 from afresh.errors import InputError
 from afresh.estimate import Activity, Estimator, Senders
+from afresh.estimate.base import LearnsKinds
 from afresh.schedule import LearnedRate, Schedules, SeesCosts
 from afresh.types import Beliefs
+
+if TYPE_CHECKING:
+    from afresh.estimate.kinds_learned import KindsLearned
 
 STATED = 20_000  # pages at most that are looked at closely
 Floats = NDArray[np.float64]
@@ -182,6 +187,19 @@ class Statements:
     def learned(self, url: str) -> bytes:
         """What the estimator remembers of a page, for `add` after a restart."""
         return self.estimator.learned(self._slot(url))
+
+    def kind(self, url: str) -> int:
+        """The kinds of a page, packed; 0: unknown, or the estimator learns nothing of kinds."""
+        slot, estimator = self._slot(url), self.estimator
+        return estimator.kind_of(slot) if isinstance(estimator, LearnsKinds) else 0
+
+    def of_kinds(self) -> "KindsLearned | None":
+        """What is known of kinds; None if the estimator learns nothing of them."""
+        return self.estimator.of_kinds() if isinstance(self.estimator, LearnsKinds) else None
+
+    def scores_of_kinds(self) -> list[float]:
+        """What kinds have proved to be worth, for `recall_kinds`."""
+        return self.estimator.scores_of_kinds() if isinstance(self.estimator, LearnsKinds) else []
 
     def _in_turn(self, most: int) -> Integers:
         """The next slots in use; in strides, so that any number of them in a row are of all sites alike."""

@@ -2,10 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from afresh.checks import MAX_MOMENT, number, require_kinds
 from afresh.types import Beliefs, Importance
+
+if TYPE_CHECKING:
+    from afresh.estimate.kinds_learned import KindsLearned
 
 # How what a `Learner` has learned of a page begins; the first byte counts what its sums have meant.
 BY_LEARNER = b"\x03afresh"
@@ -103,3 +106,40 @@ class Estimator(Protocol):
 
     def remove(self, slot: int) -> None:
         """Forget the page."""
+
+
+@runtime_checkable
+class LearnsKinds(Protocol):
+    """An estimator that kinds of pages mean something to; a page's kinds are as `kinds.pack` gives them."""
+
+    def told_kind(self, slot: int, kind: int) -> None:
+        """A page is of these kinds."""
+
+    def kind_of(self, slot: int) -> int:
+        """The kinds of a page; 0: unknown."""
+        ...
+
+    def describe_kind(self, kind: int, *, rate: float | None = ..., value: float = ...) -> None:
+        """What an operator says of a kind."""
+
+    def of_kinds(self) -> "KindsLearned":
+        """What is known of kinds, for people."""
+        ...
+
+    def scores_of_kinds(self) -> list[float]:
+        """What kinds have proved to be worth, to be kept."""
+        ...
+
+    def recall_kinds(self, scores: Sequence[float]) -> None:
+        """What was kept."""
+
+
+@runtime_checkable
+class HearsDates(Protocol):
+    """An estimator that takes dates of last changes for evidence."""
+
+    def told_age(self, slot: int, age: float, trust: float) -> None:
+        """A new page's content is so old."""
+
+    def told_last_change(self, slot: int, since: float, elapsed: float, trust: float) -> None:
+        """A page that was found changed after `elapsed` last changed so long ago."""

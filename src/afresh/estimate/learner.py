@@ -8,11 +8,16 @@ from numpy.typing import NDArray
 
 from afresh.checks import moment, number, require_kinds, whole
 from afresh.estimate.base import BY_LEARNER, amount, bounded, check_wanted, checked_rate
+from afresh.estimate.courses import new_courses
+from afresh.estimate.dates import add_age, add_last_change
+from afresh.estimate.kinds import GIVEN, GUESSES, MAX_KINDS, give, guessed
+from afresh.estimate.kinds_learned import KindsLearned, kinds_learned
 from afresh.estimate.online import (
     CRAWL_MEMORY,
     DEFAULT_MEMORY,
     GLANCES,
     GROUP,
+    OF_KINDS,
     PAGE,
     USED,
     Table,
@@ -32,12 +37,15 @@ from afresh.estimate.opened import (
 )
 from afresh.estimate.popularity import Popularity
 from afresh.estimate.requests import MEMORY, Memory, faded
+from afresh.estimate.sums import FEW
 from afresh.estimate.wanted import Asking, nothing_said
 from afresh.types import Beliefs, Importance
 from afresh.value.views import written
 
 MOST_GROUPS = 65_536
 MAX_SIGNALS = 1e9
+LONGEST_AGE, SHORTEST_AGE = 30.0, 0.5  # typical intervals: content that is older or younger says no more
+MAX_VALUE = 1e6  # of a kind, in times other pages
 MAX_WATCHED = 1e15  # seconds that a page was watched: no moment is later, whatever a sender says
 MIN_MEMORY = 1e-6  # typical intervals
 MAX_SLOT = 1_000_000_000
@@ -79,7 +87,9 @@ class Learner:
         self._popularity = Popularity(requests.slow)
         # What is known of requests, with room for more groups than there are; logs may reach further back than pages
         # are watched.
-        self.asking = asking_nobody()._replace(groups=self._popularity.groups, memory=requests)
+        self.asking = asking_nobody()._replace(
+            groups=self._popularity.groups, memory=requests, courses=new_courses(requests.fast)
+        )
         self._written_of: tuple[Table, Asking] | None = None
         self._words = np.zeros(0, np.int64)
         self._restored = 0  # pages read back since the priors were last learned from all of them
@@ -192,6 +202,54 @@ class Learner:
             1.0 if popularity is None else popularity,
             importance is not None and importance.times,
         )
+
+    def told_kind(self, slot: int, kind: int) -> None:
+        """The kinds of a page, as `kinds.pack` gives them; 0: unknown."""
+        self.table.pages["kind"][self._known(slot)] = kind
+
+    def kind_of(self, slot: int) -> int:
+        """The kinds of a page, packed."""
+        return int(self.table.pages["kind"][self._known(slot)])
+
+    def describe_kind(self, kind: int, *, rate: float | None = None, value: float = 1.0) -> None:
+        """What an operator says of a kind: how often its pages change, how much more they are wanted than others."""
+        kind = whole("kind", kind, least=1, most=MAX_KINDS)
+        own, guess = self.table.groups[kind], self.table.groups[GUESSES + kind]
+        own["value"] = number("value", value, most=MAX_VALUE)
+        own["parent"] = 0
+        if rate is not None:
+            give(self.table.control[OF_KINDS:])
+            own["parent"] = GUESSES + kind
+            own["rates"] = guess["rates"] = guessed(checked_rate(rate), self.typical_rate)
+
+    def scores_of_kinds(self) -> list[float]:
+        """What kinds have proved to be worth, for `recall_kinds` after a restart."""
+        return [float(score) for score in self.table.control[OF_KINDS:].tolist()]
+
+    def recall_kinds(self, scores: Sequence[float]) -> None:
+        """What kinds had proved to be worth before a restart."""
+        control = self.table.control[OF_KINDS:]
+        if len(scores) == len(control) and np.isfinite(scores).all():
+            given = control[GIVEN]
+            control[:GIVEN] = scores[:GIVEN]
+            control[GIVEN] = given
+
+    def of_kinds(self) -> KindsLearned:
+        """What is known of each kind, and what kinds are worth here."""
+        return kinds_learned(self.table, self._live)
+
+    def told_age(self, slot: int, age: float, trust: float) -> None:
+        """A new page's content is so old, with this much trust in its date."""
+        record = self.table.pages[self._known(slot)]
+        if record["observations"] == 0 and record["sums"][FEW] == 0.0 and age > 0.0:
+            add_age(record["sums"], min(age, LONGEST_AGE / self.typical_rate), trust, SHORTEST_AGE / self.typical_rate)
+
+    def told_last_change(self, slot: int, since: float, elapsed: float, trust: float) -> None:
+        """A page that was found changed after `elapsed` last changed so long ago."""
+        record, since = self.table.pages[self._known(slot)], min(since, elapsed)
+        if since > 0.0:
+            change_rate = float(beliefs_of(self.at, slot, float(record["since"]))[0])
+            add_last_change(record["sums"], since, elapsed, change_rate, trust)
 
     def crawled(self, slot: int, *, elapsed: float, signals: float, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
@@ -359,6 +417,12 @@ def _read_one(learned: bytes, now: float) -> NDArray[np.void] | None:
         # Signals did not fade then: the count is used as a rate since the page was first watched.
         record["heard_at"] = max(now - float(record["since"][0]), 0.0)
     return record
+
+
+def kind_in(learned: bytes) -> int:
+    """The kinds of a page in what was `learned` of it, packed; 0: unknown."""
+    record = _read_one(learned, 0.0)
+    return 0 if record is None else int(record["kind"][0])
 
 
 def _make_sense(records: NDArray[np.void]) -> NDArray[np.bool_]:

@@ -17,6 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh.estimate.kinds import (
+    CONTROL_SIZE,
+    FIRST_OWN,
+    GUESSES,
+    JUDGED_CRAWLS,
+    JUDGES,
+    SCRATCH,
+    add_found,
+    judge,
+    prior_of,
+    start,
+)
 from afresh.estimate.points import (
     PAIRS,
     RATES,
@@ -45,7 +57,7 @@ PAGE = np.dtype(
         ("burst", "f4"),  # and one that fades fast
         ("group", "i4"),
         ("observations", "u2"),
-        ("unused", "u2"),
+        ("kind", "u2"),  # see `kinds.pack`
         # What follows was not kept by earlier versions.
         ("heard_at", "f4"),  # how long after `since` the count of signals was last brought up to date
         ("unused_too", "f4"),
@@ -59,6 +71,8 @@ GROUP = np.dtype(
         ("found_weights", "f4", (WEIGHTS.size,)),
         ("found", "f4"),  # members about which something is known, in the present turn
         ("heard", "f4"),  # and those that sent signals
+        ("members", "f4"),  # found in the turn before
+        ("value", "f4"),  # of a kind: how much more its pages are wanted than others
         ("parent", "i8"),  # always an earlier one; the first group is its own
     ]
 )
@@ -84,6 +98,7 @@ GUESSED_RATES, GUESSED_WEIGHTS = guessed_rates(GUESS_SHAPE), guessed_weights(GUE
 # Indices of `control`. The memory is in typical intervals; the block is that of the pages that the hand is in. The
 # usual time between two crawls of a page tells where the typical interval was guessed too short.
 HAND, MEMORY, GLANCES, TYPICAL_RATE, USED, BLOCK, CRAWL_FADE, USUAL = range(8)
+OF_KINDS = 8  # and from there on what `kinds` keeps
 _USUAL_FADE = 0.999  # a crawl
 
 
@@ -110,16 +125,19 @@ def new_table(
 
     What was seen long ago counts less: a page's evidence fades with `memory` typical intervals, and with every crawl.
     """
-    control = np.array([0.0, memory, glances, typical_rate, pages, 0.0, crawl_memory, 0.0])
-    table = Table(np.zeros(pages, PAGE), np.zeros(1, GROUP), control, np.zeros(RATES + WEIGHTS.size), np.zeros(PAIRS))
+    control = np.array([0.0, memory, glances, typical_rate, pages, 0.0, crawl_memory, 0.0, *[0.0] * CONTROL_SIZE])
+    groups = np.zeros(FIRST_OWN, GROUP)
+    table = Table(np.zeros(pages, PAGE), groups, control, np.zeros(RATES + WEIGHTS.size), np.zeros(PAIRS))
     table.pages["since"] = now
-    set_guess(table.groups[0])
+    for number in range(FIRST_OWN):
+        set_guess(groups[number])
+    start(control[OF_KINDS:])
     return table
 
 
 def set_guess(group: Any) -> None:
     """Let a group believe what is guessed before anything is seen."""
-    group["rates"], group["weights"] = GUESSED_RATES, GUESSED_WEIGHTS
+    group["rates"], group["weights"], group["value"] = GUESSED_RATES, GUESSED_WEIGHTS, 1.0
 
 
 @compiled
@@ -127,11 +145,13 @@ def weigh_page(table: Table, page: int) -> None:
     """Find out how likely each rate and weight is, of a page."""
     record = table.pages[page]
     group = table.groups[record.group]
-    typical_rate = table.control[TYPICAL_RATE]
+    typical_rate, prior = table.control[TYPICAL_RATE], group
+    if record.kind != 0:
+        prior = table.groups[prior_of(table.groups, table.control[OF_KINDS:], record.group, record.kind)]
     if tell_of_signals(record.sums):  # else rates and weights do not depend on each other
-        weigh_pairs(record.sums, typical_rate, group.rates, group.weights, table.pairs, table.chance)
+        weigh_pairs(record.sums, typical_rate, prior.rates, group.weights, table.pairs, table.chance)
         return
-    weigh_rates(record.sums, typical_rate, group.rates, table.chance)
+    weigh_rates(record.sums, typical_rate, prior.rates, table.chance)
     for j in range(WEIGHTS.size):
         table.chance[RATES + j] = math.exp(group.weights[j])
 
@@ -181,6 +201,9 @@ def learn_crawl(table: Table, page: int, elapsed: float, signals: float, changed
     """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
     record = table.pages[page]
     control = table.control
+    if record.kind != 0 and record.observations < JUDGED_CRAWLS and signals == 0.0 and page & JUDGES == 0:
+        rate, gap = control[TYPICAL_RATE], (elapsed, not changed)
+        judge(table.groups, control[OF_KINDS:], table.chance, record.sums, rate, record.group, record.kind, gap)
     control[USUAL] += (1.0 - _USUAL_FADE) * (elapsed - control[USUAL])
     left = control[CRAWL_FADE] * math.exp(-elapsed / (control[MEMORY] * usual_interval(control)))
     for k in range(SUMS):
@@ -232,7 +255,7 @@ def _blend(prior: Any, found: Any, count: float, parent: Any, worth: float, spre
 def settle_groups(table: Table) -> None:
     """After a whole turn: children's sums count for their parents too, then parents teach children."""
     groups = table.groups
-    for number in range(groups.size - 1, 0, -1):
+    for number in range(groups.size - 1, SCRATCH, -1):
         group = groups[number]
         parent = groups[group.parent]
         for k in range(RATES):
@@ -243,6 +266,9 @@ def settle_groups(table: Table) -> None:
         parent.heard += group.heard
     for number in range(groups.size):
         group = groups[number]
+        if GUESSES < number <= SCRATCH:
+            continue
+        group.members = group.found
         if number == 0:
             _blend(group.rates, group.found_rates, group.found, GUESSED_RATES, GUESS_PAGES, SPREAD)
             _blend(group.weights, group.found_weights, group.heard, GUESSED_WEIGHTS, GUESS_PAGES, WEIGHT_SPREAD)
@@ -288,6 +314,8 @@ def glance(table: Table) -> int:
         for k in range(RATES):
             group.found_rates[k] += table.chance[k]
         group.found += 1.0
+        if record.kind != 0:
+            add_found(table.groups, record.kind, table.chance)
         if record.heard > 0.0:
             for j in range(WEIGHTS.size):
                 group.found_weights[j] += table.chance[RATES + j]

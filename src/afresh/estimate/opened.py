@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from afresh.estimate import online, wanted
+from afresh.estimate.courses import new_courses
+from afresh.estimate.kinds import FIRST_OWN
 from afresh.estimate.online import Table
 from afresh.estimate.popularity import Popularity
 from afresh.estimate.requests import MEMORY
@@ -27,7 +29,8 @@ class Known(NamedTuple):
 def asking_nobody() -> Asking:
     """Nothing is known of requests yet, for no page."""
     groups, nobody = Popularity(MEMORY.slow).groups, wanted.nothing_said(0)
-    return Asking(nobody, groups, np.zeros(16, np.int64), MEMORY, np.full(1, np.inf))
+    group_of = np.zeros(2 * FIRST_OWN, np.int64)  # with room for more groups than there are
+    return Asking(nobody, groups, group_of, MEMORY, np.full(1, np.inf), new_courses(MEMORY.fast))
 
 
 _known: Any = reader(view_of(Known(online.new_table(0, typical_rate=1.0, now=0.0), asking_nobody())))

@@ -36,10 +36,18 @@ _LEAST = 1e-12  # no crawl rules a point out for ever
 MIN_SHAPE, MAX_SHAPE = 0.05, 50.0
 
 
-def guessed_rates(shape: float) -> Logs:
-    """Logarithms of the chances of the rates before anything is seen: Gamma, of this shape, round the typical rate."""
-    logs = shape * (_LOG_RATES - _RATES)
+def guessed_rates(shape: float, around: float = 1.0) -> Logs:
+    """Logarithms of the chances of the rates before anything is seen: Gamma, of this shape, round the typical rate.
+
+    Or `around` so many times the typical rate.
+    """
+    logs = shape * (_LOG_RATES - _RATES / around)
     return _normalised(np.maximum(logs, logs.max() + _LEAST_GUESS))
+
+
+def all_rates() -> Floats:
+    """The rates, in times the typical rate."""
+    return _RATES.copy()
 
 
 def guessed_weights(shape: float, mean: float) -> Logs:

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.estimate.base import MAX_RATE
+from afresh.estimate.courses import EVERY, TICK, are_used, expected, fits, judge, learn
+from afresh.estimate.kinds import value_of
 from afresh.estimate.online import Table
 from afresh.estimate.popularity import average_of, count_in
 from afresh.estimate.requests import Memory, faded, ordinary_share, request_rate
@@ -38,6 +40,7 @@ class Asking(NamedTuple):
     group_of: Integers  # the group there of each group of the estimator
     memory: Memory
     counted_since: Floats  # one moment: logs reach back so far
+    courses: Floats  # what `courses` keeps
 
 
 def nothing_said(pages: int) -> Records:
@@ -61,10 +64,29 @@ def counted_from(table: Table, asking: Asking, page: int) -> float:
 
 
 @compiled
+def _judge_courses(table: Table, asking: Asking, page: int, count: float, now: float) -> None:
+    """See whether the course of a page foretold a request, or its counts alone; for one request of some."""
+    kept, record, memory = asking.courses, table.pages[page], asking.memory
+    kept[TICK] += 1.0
+    if not now > asked_at(table, page) or kept[TICK] % EVERY != 0.0:
+        return
+    age, requests, burst = float(record.asked), float(record.requests), float(record.burst)
+    gap = now - asked_at(table, page)
+    if not fits(kept, age + gap, requests):
+        return
+    average = average_of(asking.groups, memory.slow, asking.group_of[record.group], now)
+    told = expected(kept, age, gap, requests, burst, average)
+    watched = asked_at(table, page) - counted_from(table, asking, page)
+    judge(kept, told, gap * request_rate(requests, burst, watched, average, memory, 1.0), count)
+    learn(kept, age + gap, faded(requests, gap, memory.slow), faded(burst, gap, memory.fast), average)
+
+
+@compiled
 def ask(table: Table, asking: Asking, page: int, count: float, now: float) -> None:
     """Somebody asked for a page; NaN: at about the moment when somebody last did."""
     record, memory = table.pages[page], asking.memory
     late = 0.0
+    _judge_courses(table, asking, page, count, now)
     count = min(count, MAX_REQUESTS) if count > 0.0 else 0.0
     if not math.isnan(now):
         # To a few seconds, after years: the same seconds must not fade twice.
@@ -93,12 +115,14 @@ def request_rate_of(table: Table, asking: Asking, page: int, now: float) -> floa
         return float(said.importance)
     elapsed = max(0.0, now - asked_at(table, page))
     average = average_of(asking.groups, memory.slow, asking.group_of[record.group], now)
-    rate = request_rate(
-        faded(float(record.requests), elapsed, memory.slow),
-        faded(float(record.burst), elapsed, memory.fast),
-        now - counted_from(table, asking, page),
-        average,
-        memory,
-        float(said.popularity),
-    )
+    slow = faded(float(record.requests), elapsed, memory.slow)
+    fast = faded(float(record.burst), elapsed, memory.fast)
+    kept, age = asking.courses, now - record.since
+    if are_used(kept) and fits(kept, age, slow):
+        rate = expected(kept, age, 60.0, slow, fast, average) / 60.0
+    else:
+        watched = now - counted_from(table, asking, page)
+        rate = request_rate(slow, fast, watched, average, memory, float(said.popularity))
+    if record.kind != 0:
+        rate *= value_of(table.groups, record.kind)
     return float(min(rate * said.importance if given else rate, MAX_RATE))

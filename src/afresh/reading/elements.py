@@ -141,7 +141,7 @@ def attributes(
             _describe(page, start, min(end, page.size), called == _ID, own, exact)
         elif called == _HIDDEN:
             hidden = True
-        elif tag >= 0:
+        if tag >= 0:
             attribute = place_of(called, wanted)
             if attribute >= 0:
                 if row < rows.shape[0]:
