@@ -167,12 +167,15 @@ BEFORE = PageState(Page(URL, "a.example"), fetched=10.0, checked=10.0, validator
 KEPT = Copy(URL, b"old", "text/plain", 10.0, 10.0)
 
 
-def judged(cost: Cost, outcome: Outcome = Outcome.CHANGED, *, probe: bool = False, modified: str = "") -> Verdict:
+def judged(
+    cost: Cost, outcome: Outcome = Outcome.CHANGED, *, probe: bool = False, modified: str = "", status: int = 200
+) -> Verdict:
     async def go() -> Verdict:
         costing = Costing(cost, copy=lambda url: KEPT, importance=lambda url: 2.0)
         order = Order(0, URL, "a.example", 40.0, probe=probe)
         validators = Validators(last_modified=modified)
-        fetched = Fetched(URL, 1_700_000_000.0, 0.1, 200, b"new", "text/plain", validators)
+        body = b"new" if status == 200 else b""
+        fetched = Fetched(URL, 1_700_000_000.0, 0.1, status, body, "text/plain", validators)
         before = PageState(BEFORE.page, fetched=1_699_999_900.0, checked=1_699_999_900.0)
         try:
             return await costing.judged(order, before, fetched, Verdict(outcome, 0.5))
@@ -201,6 +204,19 @@ def test_a_function_of_ones_own_sees_both_contents_in_a_thread() -> None:
     assert (probed.outcome, probed.reason, probed.cost) == (Outcome.PROBED, "unchanged", 3.0)
 
 
+def test_what_is_not_modified_is_what_the_copy_holds() -> None:
+    assert judged(lambda seen: float(seen.fetched.body != b"old"), Outcome.UNCHANGED, status=304).cost == 0.0
+
+
+def test_a_function_that_wants_to_end_the_program_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def end(seen: Seen) -> float:
+        raise SystemExit(3)
+
+    with caplog.at_level(logging.WARNING, "afresh.costs"):
+        assert judged(end).cost is None
+    assert "SystemExit" in caplog.text
+
+
 @pytest.mark.parametrize("date", ["Tue, 14 Nov 2023 22:12:50 GMT", "", "nonsense"])
 def test_the_age_follows_from_the_servers_date_if_there_is_one(date: str) -> None:
     from afresh.mirror.costs import age
@@ -209,7 +225,7 @@ def test_the_age_follows_from_the_servers_date_if_there_is_one(date: str) -> Non
     assert judged(age, Outcome.UNCHANGED, modified=date).cost == 0.0
 
 
-@pytest.mark.parametrize("bad", [math.nan, -1.0, math.inf, "text", None, 1 / 3 + 2j])
+@pytest.mark.parametrize("bad", [math.nan, -1.0, math.inf, "text", "12", None, 1 / 3 + 2j])
 def test_a_function_that_fails_stops_nothing_and_is_told_of(bad: object, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "afresh.costs"):
         assert judged(lambda seen: bad).cost is None  # type: ignore[arg-type,return-value]

@@ -158,7 +158,8 @@ def test_a_restart_goes_on_with_the_rates() -> None:
     run.go(0.0, 1000.0)
     text, before = run.scheduler.to_text(), run.scheduler.timetable.rows["rate"][:4].copy()
     after = ByCosts(budget=BUDGET, rng=np.random.default_rng(9), epsilon=0.2)
-    after.recall(text)
+    assert not ByCosts(budget=BUDGET, rng=np.random.default_rng(9), cost="age").recall(text), "it is of another cost"
+    assert after.recall(text)
     for page in (3, 1, 0, 2):  # in another order
         slot = after.add(request_rate=1.0, change_rate=0.1, host=page, now=1000.0, age=1.0)
         after.named(slot, f"http://e.org/{page}")

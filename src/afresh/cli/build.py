@@ -70,7 +70,13 @@ def scheduler_for(config: Config, pages: int) -> Schedules:
             hint='Use policy = "value", which does not.',
         )
     if name == "mirror":
-        return ByCosts(budget=budget, lease=lease, epsilon=config.crawl.probes, rng=np.random.default_rng())
+        return ByCosts(
+            budget=budget,
+            lease=lease,
+            epsilon=config.crawl.probes,
+            rng=np.random.default_rng(),
+            cost=config.crawl.cost,
+        )
     if name == "refresh-probabilities":
         rule: Rule = RefreshProbabilities(budget=budget, rng=np.random.default_rng())
     else:

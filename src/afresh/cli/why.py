@@ -50,21 +50,23 @@ def _by_costs(facts: dict[str, Any], when: float) -> str:
         return f"Its costs have taught a refresh in {every}."
     if facts["due"] <= when:
         return f"Its costs have taught a refresh in {every}; it is due, and what has been due longest goes first."
-    return f"Its costs have taught a refresh in {every}, of which {100 * passed:.0f} % have passed."
+    if passed >= 1.0:
+        return f"Its costs have taught a refresh in {every}; it is due once its host has rested."
+    return f"Its costs have taught a refresh in {every}, of which {100 * max(passed, 0.0):.0f} % have passed."
 
 
 def told_of_costs(learned: dict[str, Any]) -> list[tuple[str, str]]:
     """Rate, slope and last costs of a page whose rate is learned from costs, as lines with a name each.
 
-    >>> told_of_costs({"rate": 0.5, "slope": -2.0, "cost": 0.25, "probe": None})[1][1]
-    '0.25 at the last refresh; not probed yet; a refresh more in an hour would save 0.000556 of its mean cost'
+    >>> told_of_costs({"rate": 0.5, "slope": -2.0, "cost": 0.25, "probe": 0.1})[1][1]
+    '0.25 at the last refresh; 0.1 at the last probe; a refresh more in an hour would save 0.000556 of its mean cost'
     """
     known = {name: value for name, value in learned.items() if value is not None and not math.isnan(value)}
     last = f"{known['cost']:.3g} at the last refresh" if "cost" in known else "not known yet"
     probe = f"{known['probe']:.3g} at the last probe" if "probe" in known else "not probed yet"
     gain = "what another refresh would save is not known yet"
-    if "slope" in known:
-        gain = f"a refresh more in an hour would save {max(-known['slope'], 0.0) / 3600:.3g} of its mean cost"
+    if "slope" in known and "probe" in known:  # without a probe nothing is known of it
+        gain = f"a refresh more in an hour would save {max(0.0, -known['slope']) / 3600:.3g} of its mean cost"
     return [("rate", f"{show_rate(learned['rate'])}, learned from costs"), ("costs", f"{last}; {probe}; {gain}")]
 
 

@@ -15,6 +15,7 @@ from afresh.types import Copy, Fetched, Order, Outcome, Verdict
 _log = logging.getLogger("afresh.costs")
 
 MOST_SECONDS = 10.0  # that an operator's function may take
+NOT_MODIFIED = 304
 REFRESHED = (Outcome.CHANGED, Outcome.UNCHANGED)
 
 
@@ -62,7 +63,16 @@ class Costing:
 
     async def _asked(self, seen: Seen) -> float | None:
         def ask() -> float:
-            return float(self.cost(replace(seen, copy=self._copy(seen.url))))
+            copy, fetched = self._copy(seen.url), seen.fetched
+            if fetched.status == NOT_MODIFIED and copy is not None:
+                fetched = replace(fetched, body=copy.body)  # which a server need not send again
+            try:
+                cost = self.cost(replace(seen, copy=copy, fetched=fetched))
+            except SystemExit as error:
+                raise RuntimeError(f"it wanted to end the program ({error!r})") from None
+            if isinstance(cost, str | bytes):
+                raise TypeError(f"it gave text, {cost!r:.40}, and not a number")
+            return float(cost)
 
         loop = asyncio.get_running_loop()
         try:

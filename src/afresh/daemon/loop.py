@@ -5,6 +5,7 @@ its own, and writes what came of them in batches. A crawl is acknowledged (`Stor
 """
 
 import asyncio
+import logging
 import sys
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
@@ -49,6 +50,9 @@ AT_ONCE = 2
 PATIENCE = 0.05  # seconds until it is asked again whether there is room in memory
 SWITCH_SECONDS = 0.001  # after which a thread that reads makes room for the event loop
 LONGEST_SLEEP = 0.5  # so that new evidence, a changed budget and the store's new pages are noticed soon
+
+
+_log = logging.getLogger("afresh.loop")
 
 
 class Daemon:
@@ -206,6 +210,13 @@ class Daemon:
         finally:
             sys.setswitchinterval(before)
 
+    def _recall_learned_rates(self) -> None:
+        by_costs, rates = self.engine.by_costs, self.store.get(LEARNED_RATES)
+        if by_costs is None or rates is None:
+            return
+        if not understood(LEARNED_RATES, lambda: by_costs.recall(rates)):
+            _log.warning("Learned rates begin anew: those in the store were learned from another cost.")
+
     async def _run(self) -> None:
         self._restore_hosts()
         get = self.store.get
@@ -216,9 +227,7 @@ class Daemon:
             self.engine.activity = understood(
                 "activity", lambda: activity_from_text(get("activity"), width=width, now=self.clock())
             )
-        by_costs = self.engine.by_costs
-        if by_costs is not None and (rates := get(LEARNED_RATES)) is not None:
-            understood(LEARNED_RATES, lambda: by_costs.recall(rates))
+        self._recall_learned_rates()
         if (price := get("price")) is not None:
             self.engine.scheduler.resume_price(understood("price", lambda: float(price)))
         if self._permits is not None:

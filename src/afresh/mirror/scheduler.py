@@ -47,6 +47,7 @@ class ByCosts(Plain):
         update_every: float = UPDATE_EVERY,
         least: float = LEAST_SHARE,
         largest: float = LARGEST_SHARE,
+        cost: str = "significance",
     ) -> None:
         """`least` and `largest` bound a page's rate, in times the mean one; `update_every` is in refreshes a page."""
         self.epsilon = number("epsilon", epsilon, above=True, most=1.0)
@@ -56,6 +57,7 @@ class ByCosts(Plain):
         self.least, self.largest = least, largest
         self.timetable = Timetable(budget=budget, epsilon=epsilon, rng=rng)
         super().__init__(self.timetable, budget=budget, lease=lease)
+        self.cost = cost  # by name: what was learned from one is no use for another
         self._new: set[int] = set()  # pages with new samples
         self._samples = 0  # since the last update
         self._cost, self._refreshes = 0.0, 0.0  # their sum and number, the older the less
@@ -186,12 +188,16 @@ class ByCosts(Plain):
             kept[name] = rows[name]
         kept = kept[kept["mark"] != 0]
         head = np.array([self._cost, self._refreshes], "<f8").tobytes()
-        return base64.b64encode(head + kept.tobytes()).decode()
+        return f"{self.cost} {base64.b64encode(head + kept.tobytes()).decode()}"
 
-    def recall(self, text: str) -> None:
-        """Go on from what was learned before a restart, once the pages are `named`."""
-        head, self._recalled = read_learned(text)
+    def recall(self, text: str) -> bool:
+        """Go on from what was learned before a restart, once the pages are `named`; False if from another cost."""
+        head, rows = read_learned(text)
+        if text.partition(" ")[0] != self.cost:
+            return False
+        self._recalled = rows
         self._cost, self._refreshes = head
+        return True
 
 
 def mark_of(url: str) -> int:
@@ -202,7 +208,7 @@ def mark_of(url: str) -> int:
 def read_learned(text: str) -> tuple[tuple[float, float], np.ndarray]:
     """((sum of costs, their number), records of pages by mark) that `to_text` wrote; ValueError if it did not."""
     try:
-        data = base64.b64decode(text, validate=True)
+        data = base64.b64decode(text.rpartition(" ")[2], validate=True)
     except binascii.Error as error:
         raise ValueError(str(error)) from None
     if len(data) < _HEAD or (len(data) - _HEAD) % KEPT.itemsize:
