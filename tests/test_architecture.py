@@ -58,7 +58,7 @@ FORBIDDEN_IN_PURE = {
     "apsw",
 }
 # What is compiled has to be kept somewhere; what it reckons does not depend on where.
-KEEPS_COMPILED_CODE = {"value/compiled.py": {"os", "pathlib"}, "value/kept.py": {"pathlib"}}
+KEEPS_COMPILED_CODE = {"value/compiled.py": {"os", "pathlib"}, "value/kept.py": {"os", "pathlib"}}
 PURE_LIBRARIES = {"numpy", "numba", "llvmlite", "xxhash", "ada_url", "protego", "publicsuffixlist", "selectolax"}
 
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -49,16 +49,27 @@ def run(folder: Path) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.parametrize("damage", [None, b"", b"\x80", b"not a pickle", 0.5])
-def test_a_bundle_is_kept_and_a_damaged_one_is_made_again(tmp_path: Path, damage: bytes | float | None) -> None:
+@pytest.mark.parametrize("damage", [None, b"", b"\x80", b"not a pickle", 0.5, "a flipped bit"])
+def test_a_bundle_is_kept_and_a_damaged_one_is_made_again(tmp_path: Path, damage: bytes | float | str | None) -> None:
     *values, compiled = run(tmp_path)
     assert values == ["3.0", "6.0", "12.0"]
     assert int(compiled) > 0
     (kept,) = tmp_path.rglob("*.bundle")
     if damage is not None:
         whole = kept.read_bytes()
+        if isinstance(damage, str):
+            place = len(whole) // 2
+            damage = whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
         kept.write_bytes(whole[: int(len(whole) * damage)] if isinstance(damage, float) else damage)
     *values, compiled = run(tmp_path)
     assert values == ["3.0", "6.0", "12.0"]
     assert (int(compiled) > 0) == (damage is not None)
     assert run(tmp_path)[-1] == "0"
+
+
+def test_where_there_is_no_room_nothing_is_kept_and_all_works(tmp_path: Path) -> None:
+    (tmp_path / "compiled").write_text("a file where the folder would go")
+    for _ in range(2):
+        *values, compiled = run(tmp_path)
+        assert values == ["3.0", "6.0", "12.0"]
+        assert int(compiled) > 0

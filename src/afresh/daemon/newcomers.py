@@ -117,7 +117,9 @@ class Newcomers:
         they are.
         """
         site = self._site(host)
-        self._copies |= bool(copied.any())
+        if copied.any():
+            self._copies = True
+            self._begun.add(host)  # before a restart: its robots.txt is known
         other = self.compete and self._firsts[site] != host
         later = ~copied if other else np.zeros(len(slots), np.bool_)
         first = new & ~copied & free & ~later if self._holds else np.zeros(len(slots), np.bool_)

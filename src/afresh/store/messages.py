@@ -150,7 +150,10 @@ def _items(entry: Entry) -> list[Any]:
 
 
 def _number(value: Any) -> float:
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError("a number that is too large") from None
     if not abs(number) < 1e300:
         raise ValueError("a number that is none")
     return number

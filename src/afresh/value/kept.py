@@ -1,14 +1,17 @@
 """A compiled bundle on disk."""
 
+import contextlib
+import os
 import pickle
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from numba.core import compiler, serialize
 
+DIGEST_BYTES = 16
 VERSION = sys.version  # of the interpreter whose code is kept
 
 
@@ -23,26 +26,34 @@ class Kept:
         library, environments = results[0].library, results[0]._find_referenced_environments()
         each = [_reduced(result) for result in results]
         data = serialize.dumps((library.serialize_using_object_code(), each, environments))
-        try:
+        with contextlib.suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self.path.parent, delete=False) as file:
-                file.write(data)
-            Path(file.name).replace(self.path)
-        except OSError:
-            return
+            file = Path(f"{self.path}.{os.getpid()}")
+            try:
+                file.write_bytes(_digest(data) + data)
+                file.replace(self.path)
+            finally:
+                file.unlink(missing_ok=True)
 
     def read(self, context: Any) -> list[Any] | None:
         """What was kept; None if there is nothing that can be used."""
         try:
-            library, each, environments = pickle.loads(self.path.read_bytes())  # noqa: S301 (as numba keeps code in this folder, too)
-        except (OSError, EOFError, pickle.UnpicklingError, ValueError, AttributeError, ImportError):
+            kept = self.path.read_bytes()
+        except OSError:
             return None
+        if kept[:DIGEST_BYTES] != _digest(kept[DIGEST_BYTES:]):
+            return None  # damaged machine code would do anything
+        library, each, environments = pickle.loads(kept[DIGEST_BYTES:])  # noqa: S301 (as numba keeps its own here)
         context.refresh()  # else what numba itself provides is missing when the code runs
         library = context.codegen().unserialize_library(library)
         results = [_rebuilt(context, library, environments, *reduced) for reduced in each]
         for environment in environments:
             library.codegen.set_env(environment.env_name, environment)
         return results
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=DIGEST_BYTES).digest()
 
 
 def _reduced(result: Any) -> tuple[Any, ...]:

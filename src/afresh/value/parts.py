@@ -12,11 +12,11 @@ Both rely on how numba goes about it inside, so the version of numba is pinned t
 import gc
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from numba import _dynfunc, types  # type: ignore[attr-defined]
-from numba.core import codegen, compiler
+from numba.core import caching, codegen, compiler
 from numba.core.registry import CPUDispatcher
 
 _numbers = itertools.count()
@@ -143,6 +143,15 @@ def _usual(kind: Any) -> Any:
     return types.float64 if kind == types.float32 else kind
 
 
+class _Cache(caching.FunctionCache):
+    """Keeps compiled code where there is room for it."""
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        """Keep what was compiled for these types, if that is possible."""
+        with suppress(OSError):
+            super().save_overload(signature, data)
+
+
 class Compiled(CPUDispatcher):
     """A function that is compiled when the interpreter calls it, and as a part when compiled code does."""
 
@@ -156,6 +165,10 @@ class Compiled(CPUDispatcher):
             options = {**self.targetoptions, "no_cpython_wrapper": True}
             self._part = _AsPart(self.py_func, targetoptions=options, pipeline_class=_IntoPart)
         return types.Dispatcher(self._part)
+
+    def enable_caching(self) -> None:
+        """Keep what is compiled on disk."""
+        self._cache = _Cache(self.py_func)
 
     def compile(self, signature: Any) -> Any:
         """Compile for these types, or read what was kept."""
