@@ -42,6 +42,7 @@ address_at_once = 1000
 address_share = 0
 """
 SIGNALS_AN_ENTRY = 1_000
+KEPT = 1_000  # more crawls of a page than the history keeps
 
 
 class Pages(asyncio.Protocol):
@@ -194,7 +195,7 @@ def main() -> None:
             with Sqlite(path, create=False) as store:
                 totals = store.totals()
                 lost = sum(
-                    all(abs(crawl.time - at) > 1e-6 for crawl in store.history(url, 50))
+                    all(abs(crawl.time - at) > 1e-6 for crawl in store.history(url, KEPT))
                     for url, at in acknowledged[:: max(1, len(acknowledged) // 20_000)]
                 )
             print(
