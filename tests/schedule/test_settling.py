@@ -1,9 +1,12 @@
 """Freshness against the ceiling and the exact argmax, and the price after steps of all kinds."""
 
+import math
+
 import numpy as np
 import pytest
 
 from afresh.schedule import Scheduler, share_budget
+from afresh.schedule.wheel.table import SHELVES
 from afresh.value import optimum
 from world import World, figure
 
@@ -204,3 +207,17 @@ def test_a_page_that_is_believed_anew_is_not_passed_over(fall: float) -> None:
             if tick > 2 * pages:
                 assert np.count_nonzero(current < current[page]) <= 2
             current[page] = now
+
+
+def test_where_all_hosts_are_at_their_caps_shelves_still_tell_values_apart() -> None:
+    """Then no price makes the pages ask for the budget, and shelves about a price of nothing would hold all in one."""
+    scheduler = Scheduler(budget=1000.0, lease=60.0)
+    for host in range(3):
+        scheduler.set_host(host, gap=1.0)
+    scheduler.add_many(
+        request_rate=np.linspace(1.0, 2.0, 30), change_rate=0.1, host=np.arange(30) % 3, now=0.0, age=5.0
+    )
+    assert scheduler.price < 1e-200
+    base = int(scheduler.state.control[0]["base"])
+    for slot in range(30):
+        assert 32 < 32 * math.frexp(scheduler.value(slot, 1.0))[1] - base < SHELVES - 32

@@ -172,7 +172,11 @@ class Machine:
         if not len(sample) or control["budget"] <= 0:
             return
         price = solve_on(self.state.core, sample, float(control["budget"]) * share, True)
-        self._jump(max(price, 1e-250), now)
+        scale = price
+        if price == 0.0:  # they never ask for so much: shelves about the price would hold nobody
+            pages = self.state.pages[sample]
+            scale = float((pages["request_rate"] / pages["cost"]).sum()) / (float(control["budget"]) * share)
+        self._jump(max(price, 1e-250), now, max(scale, 1e-250))
 
     def _sample(self, fresh: Slots | None) -> tuple[Slots, float]:
         """(some of the pages in play and of those not placed yet, their share of these); solves the hosts on the way.
@@ -212,7 +216,8 @@ class Machine:
                 mine = np.ascontiguousarray(mine[::step])
                 hosts[number]["price"] = solve_on(self.state.core, mine, float(caps[number]) / step, False)
 
-    def _jump(self, price: float, now: float) -> None:
+    def _jump(self, price: float, now: float, scale: float) -> None:
+        """Another price from now on; `scale` is about what pages are worth, which shelves tell apart."""
         control = self.state.control[0]
         demand = float(control["demand"])
         far = not abs(math.log(price / control["price"])) < _FAR if control["price"] > 0 else False
@@ -221,7 +226,7 @@ class Machine:
         control["stale_demand"] = demand
         control["stale_factor"] = min(100.0, control["budget"] / demand) if demand > 0 else 1.0
         control["epoch"] = (control["epoch"] + 1) & 15
-        base = math.frexp(price)[1] * 32 - SHELVES // 2
+        base = math.frexp(scale)[1] * 32 - SHELVES // 2
         if abs(base - control["base"]) > SHELVES // 4:
             reshelve(self.state.core, np.flatnonzero(self.state.pages["place"] == READY), base, now)
         if control["policy"] == LDS:
