@@ -14,7 +14,7 @@ from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Scripted
 from afresh.frontier import Hosts, Politeness, host_of, site_of
-from afresh.schedule import Few, Greedy, Plain
+from afresh.schedule import Greedy, Plain, Scheduler
 from afresh.store import Memory, PageState, Record
 from afresh.types import Copy, Fetched, Importance, Outcome, Page, Validators, Verdict, Wait
 
@@ -25,7 +25,7 @@ class Crawling:
     """A keeper and an engine in made-up time: every fetch takes no time, and a new host's robots.txt an order."""
 
     def __init__(self, budget: float, *, fast: bool = True, sweep: float = 0.0) -> None:
-        scheduler = Few(budget=budget, sweep=sweep) if fast else Plain(Greedy(), budget=budget)
+        scheduler = Scheduler.live(budget=budget, sweep=sweep) if fast else Plain(Greedy(), budget=budget)
         politeness = Politeness(factor=0.0, shortest_gap=GAP)
         self.now = 1000.0
         self.engine = Engine(scheduler=scheduler, estimator=Grid(typical_rate=0.01), hosts=Hosts(politeness))
@@ -293,7 +293,7 @@ def test_pages_that_are_known_or_that_somebody_gave_a_weight_do_not_queue() -> N
 def test_pages_that_queue_are_not_left_out_of_the_count_or_of_what_is_said_of_freshness() -> None:
     store = Memory()
     store.add([Page(f"http://a.example/{nth}", "a.example") for nth in range(MAX_UNTRIED + 100)])
-    engine = Engine(scheduler=Few(budget=1.0), estimator=Grid(typical_rate=0.01))
+    engine = Engine(scheduler=Scheduler.live(budget=1.0), estimator=Grid(typical_rate=0.01))
     daemon = Daemon(engine=engine, fetcher=Scripted({}), store=store, clock=lambda: 1000.0)
     asyncio.run(daemon._keeper.take_in())
     assert len(engine) - engine.waiting == MAX_UNTRIED

@@ -14,12 +14,14 @@ from afresh.schedule.wheel.table import (
     EXTRA,
     FREE,
     LEASE,
+    LOOSE,
     PAGE,
     PARKED,
     PAUSED,
     READY,
     SHELVES,
     SPECIAL,
+    URGENT,
     WHEEL,
     State,
     aligned_records,
@@ -76,7 +78,8 @@ class Machine:
             # Growing by half keeps the cost of adding one by one linear; a large batch gets just what it needs.
             more = max(wanted, 64, have + have // 2 if pages < have // 2 else wanted)
             self.reserve(more - int(control["pages"]))
-        self._fit_wheel(int(control["pages"]) + pages, now)
+        if not control["exact"]:
+            self._fit_wheel(int(control["pages"]) + pages, now)
 
     def reserve(self, pages: int) -> None:
         """Make room for this many more pages at once, so that adding them in parts copies nothing."""
@@ -104,6 +107,21 @@ class Machine:
         control["width"] = width
         control["bucket"] = control["ahead"] = math.floor(now / width)
         rebuild(self.state.core)
+
+    def _leave_exact_mode(self, now: float) -> None:
+        """There are too many pages to look at all of them: they go to the wheel, urgent ones in the order asked."""
+        state, control = self.state, self.state.control[0]
+        control["exact"], control["updated"] = 0, now
+        state.hosts["price"] = state.hosts["picks"] = 0
+        slots = np.flatnonzero(state.pages["place"] == LOOSE)
+        state.pages["place"][slots], state.pages["due"][slots] = PAUSED, now
+        urgent = (state.pages["marks"][slots] & URGENT) > 0
+        asked = slots[urgent][np.argsort(state.pages["next"][slots[urgent]])]
+        self._fit_wheel(int(control["pages"]), now)
+        control["bucket"] = control["ahead"] = math.floor(now / float(control["width"]))
+        self._solve_price(now, slots)
+        place_all(self.state.core, np.concatenate([asked, slots[~urgent]]), now)
+        control["changes"] = 0
 
     def _reach_host(self, number: int) -> None:
         """Make sure that this host exists."""
@@ -142,7 +160,7 @@ class Machine:
                 more["next_free"][-1] = -1
                 self.state = state = state._replace(extra=np.concatenate([state.extra, more])).bind()
             control["extra_free"] = state.extra[index]["next_free"]
-            state.extra[index] = (-np.inf, 0.0, np.inf, -1)
+            state.extra[index] = (-np.inf, 0.0, np.inf, page["current"], -1)
             page["anchor"], page["marks"] = np.int32(index).view(np.float32), page["marks"] | SPECIAL
         return state.extra[index]  # type: ignore[no-any-return]
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from afresh.schedule.wheel.hosts import ready_at
 from afresh.schedule.wheel.memory import control_at, host_at, page_at
-from afresh.schedule.wheel.table import FREE, LEASED, PAUSED
+from afresh.schedule.wheel.table import FREE, LEASED, PAUSED, URGENT
 from afresh.schedule.wheel.turn import crawl, take
 from afresh.schedule.wheel.worth import may_go_at
 from afresh.value.compiled import compiled
@@ -61,7 +61,7 @@ def next_chance(core: int, now: float) -> tuple[float, int]:
         if page.place == FREE or page.place == PAUSED:
             continue
         waiting = True
-        free_at = page.due if page.place == LEASED else may_go_at(core, page)
+        free_at = page.due if page.place == LEASED else -math.inf if page.marks & URGENT else may_go_at(core, page)
         if page.host >= 0:
             free_at = max(free_at, ready_at(host_at(core, page.host)))
         earliest = min(earliest, free_at)

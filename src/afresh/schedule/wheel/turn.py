@@ -9,11 +9,11 @@ import math
 
 import numpy as np
 
-from afresh.schedule.wheel.exact import exact_pick
+from afresh.schedule.wheel.exact import exact_best, exact_pick
 from afresh.schedule.wheel.hosts import host_is_ready, served, spend, steer_host, touch_host, wake_hosts
 from afresh.schedule.wheel.inlined import inlined
 from afresh.schedule.wheel.lists import take_out
-from afresh.schedule.wheel.memory import bucket_at, control_at, lease_at, page_at, shelf_at
+from afresh.schedule.wheel.memory import bucket_at, control_at, extra_of, lease_at, page_at, shelf_at
 from afresh.schedule.wheel.place import (
     NEARLY,
     lift,
@@ -27,7 +27,7 @@ from afresh.schedule.wheel.place import (
 )
 from afresh.schedule.wheel.policies import LDS, THRESHOLD, seen
 from afresh.schedule.wheel.price import steer
-from afresh.schedule.wheel.table import EPOCH_SHIFT, LEASED, PAUSED, READY, SHELVES, TO_PAUSE, URGENT, WHEEL
+from afresh.schedule.wheel.table import EPOCH_SHIFT, LEASED, PAUSED, READY, SHELVES, SPECIAL, TO_PAUSE, URGENT, WHEEL
 from afresh.schedule.wheel.worth import (
     about,
     alike,
@@ -66,7 +66,7 @@ def come_up(core: int, slot: int, now: float) -> None:
         to_host(core, slot)
         touch_host(core, page.host)
         return
-    if page.due == math.inf and not control.exact and control.policy != LDS:
+    if page.due == math.inf and control.policy != LDS:
         # Not worth the price at any age when last looked at, as pages that come round beyond the horizon mostly are.
         set_threshold(core, slot)
         set_due(core, slot, now)
@@ -76,7 +76,7 @@ def come_up(core: int, slot: int, now: float) -> None:
                 touch_host(core, page.host)
             return
     value = worth(core, slot, now)
-    if value < NEARLY * price_of(core, page) and not control.exact and control.policy != LDS:
+    if value < NEARLY * price_of(core, page) and control.policy != LDS:
         steer_host(core, page.host, now)
         set_threshold(core, slot)
         set_due(core, slot, now)
@@ -112,7 +112,7 @@ def drain(core: int, now: float) -> None:
     target = np.int64(math.floor(now / control.width))
     if target - control.bucket > mask:
         control.bucket = target - mask  # after a long silence every bucket is looked at once, not once a revolution
-    left = control.pages if control.exact else _AT_ONCE
+    left = _AT_ONCE
     while control.bucket <= target:
         slot = bucket_at(core, control.bucket & mask).first
         while slot >= 0 and left > 0:
@@ -296,6 +296,23 @@ def _pick_oldest(core: int, now: float) -> int:
     return int(found)
 
 
+@inlined
+def _take_up(core: int, now: float) -> int:
+    """Pick one of the pages that have come up; −1: there is none."""
+    control = control_at(core)
+    if control.heap_size > 0:
+        wake_hosts(core, now)
+    drain(core, now)
+    slot = _pick_oldest(core, now) if control.oldest_every > 0 else -1
+    if slot >= 0:
+        control.pick_value = control.price  # which it says nothing about
+        return slot
+    slot = _pick(core, now)
+    if slot >= 0 and control.ahead > control.bucket:
+        control.pick_value = about(core, slot, now)  # nobody else asks for it
+    return slot
+
+
 @compiled
 def take(core: int, now: float) -> int:
     """Pick the page to crawl at this tick and take it out of all lists; −1: no page may go or has anything to gain."""
@@ -303,25 +320,12 @@ def take(core: int, now: float) -> int:
     # A call costs more than finding out that there is nothing to do.
     if control.leases_first < control.leases_last:
         end_leases(core, now)
-    if control.heap_size > 0:
-        wake_hosts(core, now)
-    drain(core, now)
-    slot = _pick_oldest(core, now) if control.oldest_every > 0 else -1
-    swept = slot >= 0
-    if not swept:
-        slot = exact_pick(core, now) if control.exact else _pick(core, now)
+    slot = exact_pick(core, now) if control.exact else _take_up(core, now)
     if slot >= 0:
-        if swept:
-            control.pick_value = control.price  # which it says nothing about
-        elif control.exact or control.ahead > control.bucket:
-            control.pick_value = about(core, slot, now)  # nobody else asks for it
         spend(core, slot, now)
-    if not control.exact:
-        # The price moves by a part in the number of pages a tick: once a bucket is often enough.
-        if now - control.updated >= 0.9 * control.width:
-            steer(core, now)
-    elif slot >= 0:
-        control.price += (control.pick_value - control.price) / max(20.0, control.pages / 4.0)
+    # The price moves by a part in the number of pages a tick: once a bucket is often enough.
+    if not control.exact and now - control.updated >= 0.9 * control.width:
+        steer(core, now)
     return slot
 
 
@@ -329,15 +333,14 @@ def take(core: int, now: float) -> int:
 def look(core: int, now: float) -> int:
     """The page that `take` would pick, which stays where it is; −1: none."""
     end_leases(core, now)
-    wake_hosts(core, now)
-    drain(core, now)
     control = control_at(core)
     if control.exact:
-        slot = exact_pick(core, now)
-    else:
-        if control.policy != THRESHOLD and control.ready < _CHOICE:
-            run_ahead(core, now, _CHOICE)
-        slot = best(core, now)
+        return exact_best(core, now)
+    wake_hosts(core, now)
+    drain(core, now)
+    if control.policy != THRESHOLD and control.ready < _CHOICE:
+        run_ahead(core, now, _CHOICE)
+    slot = best(core, now)
     if slot >= 0:
         to_shelf(core, slot, max(1e-300, _rank(core, slot, worth(core, slot, now), now)))
     return slot
@@ -352,6 +355,8 @@ def crawl(core: int, slot: int, now: float) -> None:
     planned = page.due
     page.current = now
     page.signals = 0.0
+    if page.marks & SPECIAL:
+        extra_of(core, page).crawled = now
     steer_host(core, host, now)
     set_threshold(core, slot)
     if control_at(core).policy == LDS:
@@ -415,6 +420,8 @@ def hand_in(core: int, slot: int, now: float, crawled: float, gap: float) -> Non
     if fresh:
         page.current = crawled
         page.marks &= ~URGENT & 255
+        if page.marks & SPECIAL:
+            extra_of(core, page).crawled = crawled
     if page.place == LEASED:
         if fresh:
             # Hints heard after the fetch began may be about a change that came too late for it.
