@@ -194,6 +194,7 @@ def test_entries_that_make_no_sense_are_dropped_and_stop_nobody() -> None:
     store.add(map(page, URLS))
     for kind, items in (("signals", [1]), ("requests", [["u", "v", "w"]]), ("wonder", []), ("pause-what", [1])):
         store.post(packed(kind, items, 0.0) or [])
+    store.post(list(of_signals([Signal(URLS[0], 10**400, "x")], 0.0)))  # which no float can hold
     daemon = daemon_on(store)
 
     async def play() -> None:
