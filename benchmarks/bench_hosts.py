@@ -28,7 +28,7 @@ from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Addresses, Lanes, Politeness, host_of
-from afresh.schedule import Few
+from afresh.schedule import Scheduler
 from afresh.store import Memory
 from afresh.types import Page
 
@@ -91,7 +91,7 @@ async def crawl(port: int, hosts: int, seconds: float, watch: "Watch") -> tuple[
         clock=clock,
     )
     # As `afresh run` has them for so many pages.
-    engine = Engine(scheduler=Few(budget=50_000.0), estimator=Grid(typical_rate=1.0), lanes=Lanes(polite))
+    engine = Engine(scheduler=Scheduler.live(budget=50_000.0), estimator=Grid(typical_rate=1.0), lanes=Lanes(polite))
     daemon = Daemon(
         engine=engine,
         fetcher=fetcher,

@@ -10,7 +10,7 @@ import numpy as np
 from afresh import Engine, Fetched, Order, Outcome, Page, Verdict
 from afresh.estimate import Learner, typical_rate
 from afresh.frontier import Lanes, Politeness
-from afresh.schedule import DEFAULT_SWEEP, Few
+from afresh.schedule import DEFAULT_SWEEP, Scheduler
 from afresh.value import optimum
 
 PAGES = 200
@@ -53,7 +53,7 @@ def engine_run(world: World) -> np.ndarray:
     """The engine of `afresh run`, every page on a host of its own and all of them polite at once."""
     budget = PAGES / world.interval
     engine = Engine(
-        scheduler=Few(budget=budget, lease=world.interval, sweep=DEFAULT_SWEEP),
+        scheduler=Scheduler.live(budget=budget, lease=world.interval, sweep=DEFAULT_SWEEP),
         estimator=Learner(typical_rate=typical_rate(budget, PAGES)),
         lanes=Lanes(Politeness(factor=0.0, shortest_gap=0.0, longest_gap=0.0)),
     )

@@ -11,7 +11,7 @@ import pytest
 from afresh import Engine, Fetched, Outcome, Page, Request, Signal, Verdict
 from afresh.errors import AfreshError
 from afresh.estimate import Activity, Calibration, Grid, Learner, Senders, typical_rate
-from afresh.schedule import Few, Greedy, Pick, Plain, Scheduler
+from afresh.schedule import Greedy, Pick, Plain, Scheduler
 from afresh.types import Importance, Order
 from afresh.value import (
     budget_for,
@@ -51,7 +51,9 @@ def numbers_in(answer: object) -> Iterator[float]:
 
 def engine(learner: bool, **options: Any) -> Engine:
     estimator: Any = Learner(typical_rate=0.1) if learner else Grid(typical_rate=0.1)
-    return Engine(scheduler=Few(budget=2.0, sweep=0.5), estimator=estimator, activity=Activity(width=1.0), **options)
+    return Engine(
+        scheduler=Scheduler.live(budget=2.0, sweep=0.5), estimator=estimator, activity=Activity(width=1.0), **options
+    )
 
 
 def crawled(made: Engine, now: float, crawls: int = 6) -> list[object]:
@@ -153,7 +155,7 @@ def engine_calls(learner: bool) -> dict[str, Act]:
 
 MAKERS: dict[str, Callable[..., Any]] = {
     "Plain": lambda **options: Plain(Greedy(), **options),
-    "Few": Few,
+    "live": Scheduler.live,
     "Scheduler": lambda **options: Scheduler(**{"lease": 120.0, **options}),
 }
 ADDING = ("request_rate", "change_rate", "recall", "false_rate", "cost", "host", "now", "age", "signals", "shape")

@@ -7,7 +7,7 @@ import pytest
 from afresh import Engine, Fetched, Outcome, Page, Request, Verdict
 from afresh.errors import AfreshError
 from afresh.estimate import Grid, Learner, typical_rate
-from afresh.schedule import Few, Scheduler
+from afresh.schedule import Scheduler
 from afresh.types import Order
 from afresh.value import crawl_value, optimum
 
@@ -15,7 +15,7 @@ URL = "https://example.com/"
 
 
 def engine() -> Engine:
-    made = Engine(scheduler=Few(budget=2.0), estimator=Grid(typical_rate=0.1))
+    made = Engine(scheduler=Scheduler.live(budget=2.0), estimator=Grid(typical_rate=0.1))
     made.add(Page(URL, "example.com"), now=0.0)
     return made
 
@@ -36,8 +36,14 @@ FETCHED = Fetched(URL, 5.0, 0.1, 200)
 WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "now": (backwards, "now went backwards, from 5.0 to 4.0."),
     "text for now": (lambda: engine().next("soon"), "now must be a moment in seconds, not 'soon'."),  # type: ignore[arg-type]
-    "scheduler": (lambda: Engine(scheduler="few", estimator=Grid()), "scheduler must be such as Few(budget=2.0)"),  # type: ignore[arg-type]
-    "estimator": (lambda: Engine(scheduler=Few(budget=1.0), estimator=3), "estimator must be such as Learner()"),  # type: ignore[arg-type]
+    "scheduler": (
+        lambda: Engine(scheduler="few", estimator=Grid()),
+        "scheduler must be such as Scheduler.live(budget=2.0)",
+    ),  # type: ignore[arg-type]
+    "estimator": (
+        lambda: Engine(scheduler=Scheduler.live(budget=1.0), estimator=3),
+        "estimator must be such as Learner()",
+    ),  # type: ignore[arg-type]
     "verdict": (
         lambda: (made := engine()).finish(ordered(made), FETCHED, Outcome.NEW, 5.0),  # type: ignore[arg-type]
         "verdict must be a Verdict, not",
@@ -51,9 +57,12 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
         "'http://other/' is not a page of this engine.",
     ),
     "removed": (lambda: engine().remove("http://other/"), "'http://other/' is not a page of this engine."),
-    "budget": (lambda: Few(budget="2/s"), "budget must be a number, not '2/s'."),  # type: ignore[arg-type]
+    "budget": (lambda: Scheduler.live(budget="2/s"), "budget must be a number, not '2/s'."),  # type: ignore[arg-type]
     "many": (lambda: Scheduler(budget="2/s"), "budget must be a number, not '2/s'."),  # type: ignore[arg-type]
-    "negative": (lambda: Few(budget=-1.0), "budget must be a finite number of at least 0 and at most 1e+09, not -1.0."),
+    "negative": (
+        lambda: Scheduler.live(budget=-1.0),
+        "budget must be a finite number of at least 0 and at most 1e+09, not -1.0.",
+    ),
     "typical": (lambda: Learner(typical_rate="1/d"), "typical_rate must be a number, not '1/d'."),  # type: ignore[arg-type]
     "typical budget": (lambda: typical_rate("2/s", 10), "budget must be a number, not '2/s'."),  # type: ignore[arg-type]
     "rate": (lambda: crawl_value(5.0, change_rate="2/s"), "change_rate must be numbers, not '2/s'."),

@@ -15,7 +15,7 @@ from afresh.errors import StoreError
 from afresh.estimate import Activity, Calibration, Grid
 from afresh.fetch import Http, Scripted
 from afresh.frontier import Lanes, Politeness, host_of
-from afresh.schedule import Few, Scheduler
+from afresh.schedule import Scheduler
 from afresh.sim.web import Server, Site, SiteOptions, read_mark
 from afresh.store import Memory, Record
 from afresh.types import Crawl, Fetched, HostState, Outcome, Page, Validators
@@ -24,7 +24,7 @@ NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
 
 
 MACHINES = {
-    "few": lambda budget: Few(budget=budget),
+    "few": lambda budget: Scheduler.live(budget=budget),
     "fast": lambda budget: Scheduler(budget=budget, lease=120.0),
 }
 kind = "few"

@@ -118,7 +118,6 @@ POLICIES = (
         "greedy-ncis",
         "greedy-cis+",
         "greedy-ncis-d",
-        "lds",
     ),
     *("uniform", "proportional", "nutch", "nutch-adaptive", "nutch-1.22", "stormcrawler", "stormcrawler-adaptive"),
     *("common-crawl-news", "heritrix", "miniflux", "yacy", "scrapy", "squid", "traffic-server"),

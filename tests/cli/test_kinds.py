@@ -17,7 +17,7 @@ from afresh.estimate import Grid, Learner
 from afresh.estimate.kinds import unpack
 from afresh.fetch import Scripted
 from afresh.frontier import Lanes, Politeness
-from afresh.schedule import Few
+from afresh.schedule import Scheduler
 from afresh.store import Sqlite
 from afresh.types import Fetched, Page, Validators
 
@@ -43,7 +43,7 @@ def crawl(store: Sqlite, estimator: Any, rules: tuple[KindRule, ...], done: Any)
     def answer(url: str, known: Validators) -> Fetched:
         return Fetched(url, time.time(), 0.001, status=200, body=PAGES[url], content_type="text/html")
 
-    engine = Engine(scheduler=Few(budget=50.0), estimator=estimator, lanes=Lanes(Politeness(0, 0, 0)))
+    engine = Engine(scheduler=Scheduler.live(budget=50.0), estimator=estimator, lanes=Lanes(Politeness(0, 0, 0)))
     daemon = Daemon(engine=engine, fetcher=Scripted(answer), store=store, kinds=Kinds(rules))
 
     async def go() -> None:

@@ -9,7 +9,7 @@ from afresh.estimate.activity import SLICES_PER_ROUND
 from afresh.estimate.activity_kept import to_text
 from afresh.estimate.base import typical_rate
 from afresh.frontier import Lanes, Politeness
-from afresh.schedule import Few
+from afresh.schedule import Scheduler
 from afresh.store import Memory, PageState, Record
 from afresh.types import Fetched, Importance, Outcome, Page, Signal, Verdict, Wait
 
@@ -38,7 +38,7 @@ def run(
     budget = PAGES / day
     typical = typical_rate(budget, PAGES)
     engine = Engine(
-        scheduler=Few(budget=budget),
+        scheduler=Scheduler.live(budget=budget),
         estimator=kind(typical_rate=typical),
         lanes=Lanes(NO_GAPS),
         activity=Activity(width=1 / (SLICES_PER_ROUND * typical)),
@@ -104,7 +104,7 @@ def test_importance_from_the_settings_counts() -> None:
 
 def test_a_page_of_a_large_store_is_taken_to_be_like_those_of_its_host() -> None:
     learner, hosts, each = Learner(typical_rate=1 / DAY), 60, 50
-    engine = Engine(scheduler=Few(budget=hosts * each / DAY), estimator=learner, lanes=Lanes(NO_GAPS))
+    engine = Engine(scheduler=Scheduler.live(budget=hosts * each / DAY), estimator=learner, lanes=Lanes(NO_GAPS))
     store, pages = Memory(), []
     for host in range(hosts):
         for number in range(each):

@@ -11,7 +11,7 @@ from afresh.errors import ConfigError
 from afresh.estimate import Grid
 from afresh.frontier import SiteRule, SiteRules
 from afresh.hours import hours
-from afresh.schedule import Few
+from afresh.schedule import Scheduler
 from afresh.store import Memory
 from afresh.store.messages import Pauses
 from afresh.types import Fetched, Importance, Order, Outcome, Page, Verdict
@@ -34,7 +34,7 @@ def page(name: str, host: str = "a.example", **said: Any) -> Page:
 
 def control_of(pages: list[Page], rules: list[SiteRule], **more: Any) -> tuple[Control, Clock]:
     clock = Clock()
-    engine = Engine(scheduler=Few(budget=5.0), estimator=Grid(typical_rate=0.01), rules=SiteRules(rules))
+    engine = Engine(scheduler=Scheduler.live(budget=5.0), estimator=Grid(typical_rate=0.01), rules=SiteRules(rules))
     control = Control(engine=engine, store=Memory(), clock=clock, **more)
     control.begin()
     for each in pages:

@@ -5,7 +5,7 @@ import pytest
 from afresh.daemon.dates import Dates
 from afresh.engine import Engine
 from afresh.estimate import Grid, Learner
-from afresh.schedule import Few
+from afresh.schedule import Scheduler
 from afresh.store import PageState
 from afresh.types import Fetched, Outcome, Page, Validators, Verdict
 
@@ -13,7 +13,7 @@ URL, HOST, NOW, DAY = "http://a.example/", "a.example", 1.7e9, 86400.0
 
 
 def engine(estimator: object) -> Engine:
-    made = Engine(scheduler=Few(budget=1.0), estimator=estimator)  # type: ignore[arg-type]
+    made = Engine(scheduler=Scheduler.live(budget=1.0), estimator=estimator)  # type: ignore[arg-type]
     made.add(Page(URL, HOST), NOW)
     return made
 

@@ -11,7 +11,7 @@ from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Scripted
 from afresh.frontier import Lanes, Politeness, host_of
-from afresh.schedule import Few
+from afresh.schedule import Scheduler
 from afresh.store import Memory, Sqlite, Store
 from afresh.store.messages import Pauses, drain, of_pages, of_requests, of_signals, packed
 from afresh.store.socket_file import ask, socket_path
@@ -30,7 +30,7 @@ def answer(url: str, known: Validators) -> Fetched:
 
 
 def daemon_on(store: Store, *, budget: float = 50.0, **more: Any) -> Daemon:
-    engine = Engine(scheduler=Few(budget=budget), estimator=Grid(typical_rate=0.01), lanes=Lanes(QUIET))
+    engine = Engine(scheduler=Scheduler.live(budget=budget), estimator=Grid(typical_rate=0.01), lanes=Lanes(QUIET))
     return Daemon(engine=engine, fetcher=Scripted(answer), store=store, write_every=0.02, grace=0.2, **more)
 
 

@@ -17,7 +17,7 @@ from afresh.errors import StoreError
 from afresh.estimate import Grid
 from afresh.fetch import Scripted
 from afresh.frontier import Lanes, Politeness, Scope
-from afresh.schedule import Few
+from afresh.schedule import Scheduler
 from afresh.store import Memory, PageState, Record
 from afresh.types import Fetched, Order, Outcome, Page, Validators
 
@@ -34,7 +34,7 @@ class Scene:
     def __init__(self) -> None:
         self.now = 1000.0
         self.store = Memory()
-        self.engine = Engine(scheduler=Few(budget=1.0), estimator=Grid())
+        self.engine = Engine(scheduler=Scheduler.live(budget=1.0), estimator=Grid())
         self.keeper = Keeper(store=self.store, engine=self.engine, clock=lambda: self.now)
         self.newest: dict[str, PageState] = {}
         self.store.add(PAGES[:4])
@@ -145,7 +145,7 @@ def run(store: Watched, enough: int) -> list[str]:
     """Crawl until so many fetches were made; their addresses."""
 
     async def go() -> list[str]:
-        engine = Engine(scheduler=Few(budget=1e5), estimator=Grid(), lanes=Lanes(NO_GAPS))
+        engine = Engine(scheduler=Scheduler.live(budget=1e5), estimator=Grid(), lanes=Lanes(NO_GAPS))
         fetcher = Scripted(answer)
         daemon = Daemon(engine=engine, fetcher=fetcher, store=store, discovery=Discovery(Scope()))
         daemon.listeners.append(lambda event: daemon.stop() if len(fetcher.asked) >= enough else None)

@@ -19,13 +19,13 @@ from afresh.daemon import Daemon
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Scripted
-from afresh.schedule import Few
+from afresh.schedule import Scheduler
 from afresh.store import Sqlite
 from afresh.store.socket_file import socket_path
 
 async def go():
     store = Sqlite(sys.argv[1])
-    engine = Engine(scheduler=Few(budget=1e-9), estimator=Grid(typical_rate=0.01))
+    engine = Engine(scheduler=Scheduler.live(budget=1e-9), estimator=Grid(typical_rate=0.01))
     engine.scheduler._pace.take(1e12)  # it takes in, and crawls nothing
     daemon = Daemon(engine=engine, fetcher=Scripted({}), store=store, write_every=0.01, socket=socket_path(sys.argv[1]))
     asyncio.get_running_loop().call_later(0.2, lambda: print("up", flush=True))

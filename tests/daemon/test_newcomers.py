@@ -14,7 +14,7 @@ from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Scripted
 from afresh.frontier import Lanes, Politeness, host_of, site_of
-from afresh.schedule import Few, Greedy, Plain
+from afresh.schedule import Greedy, Plain, Scheduler
 from afresh.store import Memory, PageState, Record
 from afresh.types import Copy, Fetched, Importance, Outcome, Page, Validators, Verdict, Wait
 
@@ -24,8 +24,10 @@ GAP = 1.0
 class Crawling:
     """A keeper and an engine in made-up time: every fetch takes no time, and a new host's robots.txt an order."""
 
-    def __init__(self, budget: float, *, fast: bool = True, sweep: float = 0.0) -> None:
-        scheduler = Few(budget=budget, sweep=sweep) if fast else Plain(Greedy(), budget=budget)
+    def __init__(self, budget: float, *, fast: bool = True, sweep: float = 0.0, many: bool = False) -> None:
+        scheduler = Scheduler.live(budget=budget, sweep=sweep) if fast else Plain(Greedy(), budget=budget)
+        if many:  # as `live` has it beyond 65,536 pages
+            scheduler = Scheduler(budget=budget, lease=120.0, sweep=sweep)
         politeness = Politeness(factor=0.0, shortest_gap=GAP)
         self.now = 1000.0
         self.engine = Engine(scheduler=scheduler, estimator=Grid(typical_rate=0.01), lanes=Lanes(politeness))
@@ -132,9 +134,12 @@ DOMAINS = [f"domain{nth}.example" for nth in range(2000)]
 @pytest.mark.parametrize("budget", [5.0, 15.0])
 @pytest.mark.parametrize("pages", [1, 30])
 @pytest.mark.parametrize("new", [DOMAINS, [*DOMAINS[:1000], *MANY]], ids=["domains", "both"])
-def test_first_crawls_of_many_domains_do_not_starve_refreshes(budget: float, pages: int, new: list[str]) -> None:
+@pytest.mark.parametrize("many", [False, True])
+def test_first_crawls_of_many_domains_do_not_starve_refreshes(
+    budget: float, pages: int, new: list[str], many: bool
+) -> None:
     """While five hundred new domains had their first crawls, known pages were not refreshed at all."""
-    crawling = Crawling(budget)
+    crawling = Crawling(budget, many=many)
     crawling.know(KNOWN)
     crawling.run(120.0)
     crawling.find(new, pages)
@@ -293,7 +298,7 @@ def test_pages_that_are_known_or_that_somebody_gave_a_weight_do_not_queue() -> N
 def test_pages_that_queue_are_not_left_out_of_the_count_or_of_what_is_said_of_freshness() -> None:
     store = Memory()
     store.add([Page(f"http://a.example/{nth}", "a.example") for nth in range(MAX_UNTRIED + 100)])
-    engine = Engine(scheduler=Few(budget=1.0), estimator=Grid(typical_rate=0.01))
+    engine = Engine(scheduler=Scheduler.live(budget=1.0), estimator=Grid(typical_rate=0.01))
     daemon = Daemon(engine=engine, fetcher=Scripted({}), store=store, clock=lambda: 1000.0)
     asyncio.run(daemon._keeper.take_in())
     assert len(engine) - engine.waiting == MAX_UNTRIED

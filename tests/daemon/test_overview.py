@@ -11,7 +11,7 @@ from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Scripted
 from afresh.frontier import Allowance, Lanes, Politeness
-from afresh.schedule import Few
+from afresh.schedule import Scheduler
 from afresh.store import Memory, PageState, Record
 from afresh.store.socket_file import ask
 from afresh.types import Fetched, Page
@@ -22,7 +22,7 @@ NOW = 1_000_000.0
 def daemon(store: Memory, socket: Path | None = None, gap: float = 1.0) -> Daemon:
     """One that never crawls: it has no budget."""
     engine = Engine(
-        scheduler=Few(budget=0.0),
+        scheduler=Scheduler.live(budget=0.0),
         estimator=Grid(typical_rate=1e-3),
         lanes=Lanes(Politeness(factor=0.0, shortest_gap=gap)),
     )

@@ -18,7 +18,7 @@ from afresh.estimate import Grid
 from afresh.fetch import Scripted
 from afresh.frontier import Lanes, Links, Politeness, Scope
 from afresh.reading import read
-from afresh.schedule import Few
+from afresh.schedule import Scheduler
 from afresh.store import Memory, PageState, Sqlite, Store
 from afresh.types import Copy, Fetched, Outcome, Page, Validators
 
@@ -33,7 +33,7 @@ def html(body: str | bytes) -> Fetched:
 
 def engine() -> Engine:
     hosts = Lanes(Politeness(factor=0.0, shortest_gap=0.0))
-    return Engine(scheduler=Few(budget=200.0), estimator=Grid(), lanes=hosts)
+    return Engine(scheduler=Scheduler.live(budget=200.0), estimator=Grid(), lanes=hosts)
 
 
 def known(body: bytes) -> tuple[PageState, Copy]:

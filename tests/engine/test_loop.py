@@ -5,7 +5,7 @@ import pytest
 from afresh.engine import Engine
 from afresh.estimate import Activity, Grid, Learner
 from afresh.frontier import Lanes, Politeness
-from afresh.schedule import Few, Greedy, Plain, Scheduler
+from afresh.schedule import Greedy, Plain, Scheduler
 from afresh.types import (
     STORE_FULL,
     Crawl,
@@ -26,7 +26,7 @@ NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
 
 MACHINES = {
     "plain": lambda budget: Plain(Greedy(), budget=budget),
-    "few": lambda budget: Few(budget=budget),
+    "few": lambda budget: Scheduler.live(budget=budget),
     "fast": lambda budget: Scheduler(budget=budget, lease=120.0),
     "exact": lambda budget: Scheduler(budget=budget, lease=120.0, exact=True),
 }

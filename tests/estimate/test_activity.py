@@ -326,15 +326,15 @@ def test_where_a_round_takes_longer_two_slices_become_one(start: float, doubling
 def test_slices_grow_with_the_collection() -> None:
     from afresh.engine import Engine
     from afresh.estimate import Grid
-    from afresh.schedule import Few
+    from afresh.schedule import Scheduler
     from afresh.types import Page
 
-    engine = Engine(scheduler=Few(budget=1.0), estimator=Grid(), activity=Activity(width=1.0))
+    engine = Engine(scheduler=Scheduler.live(budget=1.0), estimator=Grid(), activity=Activity(width=1.0))
     for number in range(200):
         engine.add(Page(f"http://e.org/{number}", "e.org"), 0.0)
     assert engine.activity is not None
     assert 200 / 32 <= engine.activity.width <= 200 / 16
-    still = Engine(scheduler=Few(budget=0.0), estimator=Grid(), activity=Activity(width=1.0))
+    still = Engine(scheduler=Scheduler.live(budget=0.0), estimator=Grid(), activity=Activity(width=1.0))
     still.add(Page("http://e.org/", "e.org"), 0.0)
     assert still.activity is not None
     assert still.activity.width == 1.0

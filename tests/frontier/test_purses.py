@@ -9,12 +9,12 @@ import pytest
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.frontier import Lanes, Politeness, SiteRule, SiteRules
-from afresh.schedule import Few, Greedy, Plain, Scheduler, Schedules
+from afresh.schedule import Greedy, Plain, Scheduler, Schedules
 from afresh.types import Fetched, Order, Outcome, Page, Verdict
 
 NEWS, ELSEWHERE = "http://a.example/news/", "http://b.example/"
 MAKERS: list[Callable[[], Schedules]] = [
-    lambda: Few(budget=10.0),
+    lambda: Scheduler.live(budget=10.0),
     lambda: Plain(Greedy(), budget=10.0),
     lambda: Scheduler(budget=10.0, lease=60.0),
 ]

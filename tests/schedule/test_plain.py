@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afresh.schedule import Few, Greedy, NutchAdaptive, Pick, Plain, Uniform
+from afresh.schedule import Greedy, NutchAdaptive, Pick, Plain, Scheduler, Uniform
 from afresh.types import Wait
 from afresh.value import crawl_value
 
@@ -216,7 +216,7 @@ def test_nutch_takes_the_longest_due_first_and_spends_what_is_left() -> None:
 @pytest.mark.parametrize("kind", ["plain", "few"])
 def test_first_crawls_do_not_move_the_price_and_are_waited_for(kind: str) -> None:
     """While pages have no copy they are picked; what copies are refreshed at before and after is another value."""
-    machine = Few(budget=1.0) if kind == "few" else Plain(Greedy(), budget=1.0)
+    machine = Scheduler.live(budget=1.0) if kind == "few" else Plain(Greedy(), budget=1.0)
     copied = [machine.add(request_rate=1.0, change_rate=0.01, host=n, now=0.0, age=50.0) for n in range(4)]
     machine.resume_price(3.0)
     fresh = machine.add(request_rate=1.0, change_rate=0.01, host=9, now=0.0, age=1.0)

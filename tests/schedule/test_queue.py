@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from afresh.schedule import Few, Pick
+from afresh.schedule import Pick, Scheduler
 
 GAP, TOOK = 1.0, 0.2
 TURN = GAP + TOOK
 
 
-def followed(few: Few, begin: float, end: float, hosts: int) -> dict[int, float]:
+def followed(few: Scheduler, begin: float, end: float, hosts: int) -> dict[int, float]:
     """When each page is first picked in this time, by a crawler that asks each host for one page at a time."""
     rng, now, picked = np.random.default_rng(2), begin, dict[int, float]()
     out: list[tuple[float, int]] = []
@@ -28,9 +28,9 @@ def followed(few: Few, begin: float, end: float, hosts: int) -> dict[int, float]
     return picked
 
 
-def scene(budget: float, counts: tuple[int, ...], age: float) -> tuple[Few, list[int]]:
+def scene(budget: float, counts: tuple[int, ...], age: float) -> tuple[Scheduler, list[int]]:
     rng = np.random.default_rng(1)
-    few = Few(budget=budget)
+    few = Scheduler.live(budget=budget)
     slots = [
         few.add(
             request_rate=float(rng.lognormal(0, 1)),
@@ -78,7 +78,7 @@ def test_a_budget_that_hosts_can_take_is_not_said_to_be_spare() -> None:
     assert np.median(off) < 30.0  # of the 120 s that a round takes
 
 
-def settled(few: Few, change: str) -> None:
+def settled(few: Scheduler, change: str) -> None:
     """Let it run for two minutes; then something changes that its price does not know of yet."""
     followed(few, 0.0, 120.0, 50)
     if change == "budget":

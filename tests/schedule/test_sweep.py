@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from afresh.config import CrawlSettings
-from afresh.schedule import DEFAULT_SWEEP, Few, Greedy, Pick, Plain, Scheduler
+from afresh.schedule import DEFAULT_SWEEP, Greedy, Pick, Plain, Scheduler
 from afresh.schedule.wheel.turn import _WINDOW
 from afresh.types import Wait
 from checks import check
 
-Make = Callable[..., Few | Plain]
+Make = Callable[..., Scheduler | Plain]
 SHARE = 0.25
 
 
@@ -20,14 +20,16 @@ def plain(**options: float) -> Plain:
     return Plain(Greedy(), **options)
 
 
-SIMPLE = pytest.mark.parametrize("make", [plain, Few])
+SIMPLE = pytest.mark.parametrize("make", [plain, Scheduler.live])
 
 
-def add(scheduler: Few | Plain, *, host: int, age: float, request_rate: float = 1.0, change_rate: float = 1.0) -> int:
+def add(
+    scheduler: Scheduler | Plain, *, host: int, age: float, request_rate: float = 1.0, change_rate: float = 1.0
+) -> int:
     return scheduler.add(request_rate=request_rate, change_rate=change_rate, host=host, now=0.0, age=age)
 
 
-def picked(scheduler: Few | Plain, now: float) -> int:
+def picked(scheduler: Scheduler | Plain, now: float) -> int:
     pick = scheduler.next(now)
     assert isinstance(pick, Pick)
     scheduler.finish(pick.slot, now, crawled=now)
@@ -95,7 +97,7 @@ def test_the_price_does_not_follow_what_is_swept(make: Make) -> None:
 
 @pytest.mark.parametrize("share", [-0.01, 1.01, math.nan])
 def test_a_share_out_of_range_is_refused(share: float) -> None:
-    for make in (plain, Few, Scheduler):
+    for make in (plain, Scheduler.live, Scheduler):
         with pytest.raises(ValueError, match="sweep"):
             make(budget=1.0, sweep=share)
 
@@ -105,7 +107,7 @@ def test_the_default_share_is_one_in_fifty() -> None:
     assert int(Scheduler(budget=1.0, sweep=DEFAULT_SWEEP).state.control[0]["oldest_every"]) == 50
 
 
-@pytest.mark.parametrize("make", [plain, Few, Scheduler])
+@pytest.mark.parametrize("make", [plain, Scheduler.live, Scheduler])
 def test_every_second_sweep_goes_by_the_square_root_of_requests(make: Make) -> None:
     """Four pages, one of them wanted by far more: it gets the sweeps that count requests, the others the rest."""
     scheduler = make(budget=1.0, sweep=1.0)
@@ -117,7 +119,7 @@ def test_every_second_sweep_goes_by_the_square_root_of_requests(make: Make) -> N
 
 @pytest.mark.parametrize("absurd", [1e9, 1e30])
 @pytest.mark.parametrize("count", [5, _WINDOW + 1, _WINDOW + _WINDOW // 2, 4 * _WINDOW])
-@pytest.mark.parametrize("make", [plain, Few, Scheduler, lambda **options: Scheduler(exact=True, **options)])
+@pytest.mark.parametrize("make", [plain, Scheduler.live, Scheduler, lambda **options: Scheduler(exact=True, **options)])
 def test_no_number_of_requests_keeps_the_sweep_from_the_other_pages(make: Make, count: int, absurd: float) -> None:
     scheduler = make(budget=1.0, sweep=SHARE)
     for host in range(count):
@@ -209,7 +211,7 @@ def test_a_shape_of_nothing_is_refused() -> None:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
-@pytest.mark.parametrize("make", [plain, Few, lambda **options: Scheduler(lease=100.0, **options)])
+@pytest.mark.parametrize("make", [plain, Scheduler.live, lambda **options: Scheduler(lease=100.0, **options)])
 def test_a_host_that_is_free_only_when_it_is_swept_gets_all_its_pages_crawled(make: Make, share: float) -> None:
     """As many hosts as picks between two sweeps, each free again after just that time: its turn is always a sweep."""
     hosts = round(1.0 / share)

@@ -6,11 +6,11 @@ from itertools import pairwise
 import pytest
 
 from afresh.errors import ConfigError
-from afresh.schedule import Few, Greedy, Pick, Plain, Scheduler, Schedules
+from afresh.schedule import Greedy, Pick, Plain, Scheduler, Schedules
 from afresh.types import Wait
 
 MAKERS: list[Callable[..., Schedules]] = [
-    lambda budget: Few(budget=budget),
+    lambda budget: Scheduler.live(budget=budget),
     lambda budget: Plain(Greedy(), budget=budget),
     lambda budget: Scheduler(budget=budget, lease=120.0),
 ]

@@ -6,7 +6,7 @@ import numpy as np
 
 from afresh.schedule import Scheduler
 from afresh.schedule.wheel.lists import BUCKETS
-from afresh.schedule.wheel.table import FREE, LEASED, PARKED, PAUSED, READY, SHELVES, WHEEL
+from afresh.schedule.wheel.table import EMPTY, FREE, LEASED, LOOSE, PARKED, PAUSED, READY, SHELVES, WHEEL
 
 
 def walk(machine: Scheduler, number: int, first: int) -> list[int]:
@@ -40,6 +40,7 @@ def check(machine: Scheduler) -> None:
     for number, host in enumerate(state.hosts):
         found = walk(machine, SHELVES + number, int(host["first"]))
         assert host["parked"] == len(found)
+        assert host["empty"] == (pages["marks"][found] & EMPTY > 0).sum()
         assert all(pages[slot]["host"] == number for slot in found)
         if found:
             on_shelf = [slot for slot in lists[READY] if pages[slot]["host"] == number]
@@ -48,9 +49,13 @@ def check(machine: Scheduler) -> None:
         lists[PARKED] += found
     for kind, slots in lists.items():
         assert sorted(slots) == np.flatnonzero(place == kind).tolist()
-    assert set(np.unique(place)) <= {FREE, WHEEL, READY, PARKED, LEASED, PAUSED}
+    in_lists = {LOOSE} if control["exact"] else set(lists)
+    assert set(np.unique(place)) <= {FREE, LEASED, PAUSED} | in_lists
     assert control["pages"] == (place != FREE).sum()
     assert control["ready"] == len(lists[READY])
+    assert control["empty"] == (pages["marks"][lists[READY]] & EMPTY > 0).sum()
+    up = (place == READY) | (place == PARKED)
+    assert not (pages["marks"][~up] & EMPTY).any()
     assert control["active"] == (pages["rate"] > 0).sum()
     assert math.isclose(control["demand"], pages["rate"].astype(float).sum(), rel_tol=1e-6, abs_tol=1e-9)
     heap = state.heap[: control["heap_size"]]

@@ -24,14 +24,12 @@ from afresh.frontier import Addresses, AddressLimits, HostPatterns, Lanes, Polit
 from afresh.frontier.links import wanted
 from afresh.mirror.costs import COSTS, Cost
 from afresh.mirror.scheduler import ByCosts
-from afresh.schedule import Few, Plain, Rule, Scheduler, Schedules
+from afresh.schedule import Plain, Rule, Scheduler, Schedules
 from afresh.schedule.peer_rules import RULES
 from afresh.schedule.peers import ByInterval, RefreshProbabilities
 from afresh.schedule.wheel.policies import POLICIES
 from afresh.store import Store
 
-# Up to this many pages the scheduler of few is fast enough, and needs no compiling.
-MANY = 20_000
 MOST_BY_RULE = 200_000  # pages that a rule of somebody else's looks at for every crawl
 
 
@@ -58,10 +56,8 @@ def scheduler_for(config: Config, pages: int) -> Schedules:
     """What spends the budget, by the policy that the settings name."""
     name, budget, sweep = config.crawl.policy, config.crawl.budget, config.crawl.sweep
     lease = config.fetch.timeout + 60
-    if name == "value" and pages <= MANY:
-        return Few(budget=budget, lease=lease, sweep=sweep)
     if name == "value":
-        return Scheduler(budget=budget, lease=lease, sweep=sweep)
+        return Scheduler.live(budget=budget, lease=lease, sweep=sweep)
     if name in POLICIES:
         return Scheduler(budget=budget, policy=name, lease=lease, sweep=sweep)
     if pages > MOST_BY_RULE:
@@ -172,10 +168,10 @@ def compile_all(begins: Callable[[], object] = lambda: None) -> None:
 
 def _explain_once() -> None:
     """Load the code that says when a page is due, so that the first question about it delays no crawl."""
-    scheduler = Few(budget=1.0)
+    scheduler = Scheduler.live(budget=1.0)
     slot = scheduler.add(request_rate=1.0, change_rate=0.1, now=0.0, age=1.0, shape=2.0)
     scheduler.resume_price(5.0)
-    scheduler.explain(slot, 1.0)
+    scheduler.explain(slot, 1.0, 1.0)
 
 
 def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:

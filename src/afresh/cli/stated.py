@@ -12,7 +12,7 @@ from afresh.estimate.activity import slice_width
 from afresh.estimate.activity_kept import from_text
 from afresh.estimate.base import BY_LEARNER, typical_rate
 from afresh.frontier import Lanes, Politeness, SiteRules
-from afresh.schedule import Few, Greedy, Plain
+from afresh.schedule import Greedy, Plain
 from afresh.store import PageState, Store, understood
 from afresh.store.messages import WATCHED
 from afresh.types import Beliefs, Crawl, Importance
@@ -166,7 +166,7 @@ def _engine(
     budget = understood("budget", lambda: float(kept.get("budget") or 1.0))
     typical = typical_rate(budget, kept.totals().pages)
     width = slice_width(typical)
-    scheduler = Few(budget=budget)
+    scheduler = Plain(Greedy(), budget=budget)
     scheduler.price = price
     engine = Engine(
         scheduler=scheduler,

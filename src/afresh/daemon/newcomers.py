@@ -6,7 +6,7 @@ while several sites (registrable domains) are kept, and copies that may need a r
 
 - for at most half of the orders, every site in turn. The hosts of a site but its first have a share of their own in
   that, which is the same for every site;
-- without that limit where the copy that the engine would refresh instead is younger than a round over all pages takes;
+- without that limit where most copies that the engine refreshes instead are younger than a round over all pages takes;
 - when there is nothing else to do: no part of the budget is lost to fairness.
 
 Nor does a host need all of its pages with the engine before their first crawls: it is asked one thing at a time. Beyond
@@ -31,6 +31,7 @@ from afresh.frontier import site_of
 MIN_SHARE = 1 / 16  # of the orders, for the first crawls of one site's other hosts; more if there are fewer sites
 MAX_SHARE = 1 / 2  # for those of all sites together: the other half is for refreshes, if any are due
 EARLY_SHARE = 0.8  # of the time that a round over all pages takes: copies that are younger are not due
+LATELY = 10  # orders; a single copy that was picked early says little
 MAX_CREDIT = 4.0  # orders that may be owed to those who wait
 MAX_LET_IN = 8  # pages for one refresh that was not
 MAX_UNTRIED = 64  # pages of one host in play that were never tried
@@ -94,6 +95,7 @@ class Newcomers:
         self._copies = False  # whether there are any that might be refreshed
         self._credit = 0.0  # orders that are due to those who wait,
         self._others = 0.0  # and of these to other hosts than sites' first ones
+        self._early = 0.0  # share of the orders, lately, for copies that were not due
 
     def __len__(self) -> int:
         return self._engine.waiting
@@ -163,10 +165,11 @@ class Newcomers:
         """An order was given: the pages that may go in for that. `early`: it refreshes a copy that is not due."""
         if not self._waiting and not self._fronts:
             return []
+        self._early += (early - self._early) / LATELY
         share = max(1 / len(self._firsts), MIN_SHARE)
         others = min(share * len(self._waiting), MAX_SHARE)
         self._others = min(self._others + others, MAX_CREDIT)
-        if early and self._fronts and self._entered < MAX_UNTRIED:
+        if early and self._early > 0.5 and self._fronts and self._entered < MAX_UNTRIED:
             taken = [self._take_from(self._fronts) for _ in range(MAX_LET_IN)]
             self._credit = 0.0  # what goes in for this costs nobody his share
             return [slot for slot in taken if slot is not None]

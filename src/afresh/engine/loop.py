@@ -48,7 +48,7 @@ class Engine(Members):
         rules: SiteRules | None = None,
         names: Names | None = None,
     ) -> None:
-        require(scheduler, "scheduler", ("next", "finish", "explain"), "Few(budget=2.0) of afresh.schedule")
+        require(scheduler, "scheduler", ("next", "finish", "explain"), "Scheduler.live(budget=2.0) of afresh.schedule")
         require(estimator, "estimator", ("beliefs", "crawled", "learned"), "Learner() of afresh.estimate")
         super().__init__(
             scheduler=scheduler,

@@ -3,12 +3,11 @@
 A page is added with what is believed of it, and gets a slot. From then on it ages; a signal makes it look older. At
 every tick of the budget (`pace`) the most urgent page among the hosts that are ready is handed out and leased; when its
 crawl is finished, its age starts again and its host rests. `plain` does this by looking at every page, and is the
-specification of every faster way: `few` for some thousands of pages, `wheel` for any number. How urgent a page is,
-is a rule: the crawl value (`greedy`), or what others do (`peers`).
+specification of the faster way, `wheel`, for any number of pages. How urgent a page is, is a rule: the crawl value
+(`greedy`), or what others do (`peers`).
 """
 
 from afresh.schedule.base import Explanation, LearnedRate, Pick, Schedules, SeesCosts
-from afresh.schedule.few import Few
 from afresh.schedule.greedy import Greedy
 from afresh.schedule.pace import Pace
 from afresh.schedule.peers import NutchAdaptive, Uniform
@@ -20,7 +19,6 @@ from afresh.schedule.wheel.scheduler import Scheduler
 __all__ = [
     "DEFAULT_SWEEP",
     "Explanation",
-    "Few",
     "Greedy",
     "LearnedRate",
     "NutchAdaptive",

@@ -261,10 +261,15 @@ class Plain(PricedByPicks):
             page["signals"] = max(0.0, page["signals"] - page["signals_at_lease"])
         page["urgent"] &= crawled is None and not put_off  # an order that was not carried out comes again
         page["signals_at_lease"] = 0
+        self._free_host_of(page)
         page["lease_ends"] = -np.inf
         page["not_before"] = now + put_off
-        self._host_busy_until[page["host"]] = -np.inf
         self.host_rests(int(page["host"]), now + gap)
+
+    def _free_host_of(self, page: np.void) -> None:
+        """A lease that has ended does not free a host that another page keeps busy by now."""
+        if page["lease_ends"] > -np.inf and page["lease_ends"] == self._host_busy_until[page["host"]]:
+            self._host_busy_until[page["host"]] = -np.inf
 
     def give_back(self, slot: int, until: float, now: float) -> None:
         """The page that `next` has just handed out is not crawled before `until`: the budget's token is back."""
@@ -321,9 +326,7 @@ class Plain(PricedByPicks):
         """Forget the page."""
         slot = slot_number(slot, self._count)
         page = self._pages[slot]
-        # A lease that has ended does not free a host that another page keeps busy by now.
-        if page["lease_ends"] > -np.inf and page["lease_ends"] == self._host_busy_until[page["host"]]:
-            self._host_busy_until[page["host"]] = -np.inf
+        self._free_host_of(page)
         self._pages[slot] = np.zeros((), PAGE)
         for name, value in (("cost", 1.0), ("shape", np.inf), ("longest", np.inf)):
             self._pages[slot][name] = value  # free slots are valued too

@@ -78,17 +78,6 @@ class PricedByPicks:
         self._by_requests = False  # whether the last sweep counted requests
         self._price = 0.0
         self._picks = 0
-        self._waited = False  # since the last pick: there was budget, and no host was ready
-        self._spare = 0.0  # share of the picks, lately, before which that was so
-
-    @property
-    def spare(self) -> bool:
-        """Whether there is more budget than hosts take: then a page need not gain the price to be picked."""
-        return self._spare > 0.5
-
-    def _note_pick(self) -> None:
-        self._spare += ((1.0 if self._waited else 0.0) - self._spare) / 20.0
-        self._waited = False
 
     @property
     def budget(self) -> float:
@@ -135,11 +124,6 @@ class PricedByPicks:
     def _spent_until(self, host: int) -> float:
         purse = self._purses.get(host)
         return -inf if purse is None else purse.spent_until
-
-    def _step_of(self, host: int) -> float:
-        """Seconds from one crawl to the next that the host's own budget pays for; 0: it has none."""
-        purse = self._purses.get(host)
-        return 0.0 if purse is None else 1.0 / purse.budget
 
     def _spend(self, host: int, cost: float, value: float | None, now: float) -> None:
         if (purse := self._purses.get(host)) is not None:

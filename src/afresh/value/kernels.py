@@ -103,15 +103,6 @@ def page_interval(x: float, silent_rate: float, signal_rate: float, weight: floa
 
 
 @compiled
-def page_fresh_time(x: float, silent_rate: float, signal_rate: float, weight: float) -> float:
-    """w: expected fresh time between crawls of a page that is crawled at staleness x."""
-    value, interval = page_value_and_interval(x, silent_rate, signal_rate, weight)
-    if interval == math.inf:
-        return value if value > 0.0 else math.inf
-    return value + math.exp(-x) * interval
-
-
-@compiled
 def no_signal_threshold(gain: float) -> float:
     """x with R₁(x) = gain: the threshold of a page without signals whose price is this share of 1/Δ."""
     if gain <= 0.0:

@@ -18,6 +18,7 @@ from afresh.schedule.wheel.table import (
     EPOCH_SHIFT,
     FREE,
     LEASED,
+    LOOSE,
     PAUSED,
     READY,
     SHELVES,
@@ -91,6 +92,7 @@ def write_all(
         page.host = _at(host, i)
         page.anchor = 0.0
         page.signals = _at(signals, i)
+        page.previous = 0  # no signals at a lease
         page.place = PAUSED
         page.marks = control.epoch << EPOCH_SHIFT
     control.pages += slots.size
@@ -150,8 +152,11 @@ def signal(core: int, slot: int, now: float, count: float) -> None:
     if now - page.current < control.delay:
         return  # it may be about the change that was just fetched
     page.signals += count
+    if page.place == LOOSE:
+        page.due = math.inf
+        return
     if page.place == READY:
-        if not control.exact and not page.marks & URGENT:
+        if not page.marks & URGENT:
             lift(core, slot)
             to_shelf(core, slot, max(worth(core, slot, now), 1e-300))
         return
@@ -160,15 +165,15 @@ def signal(core: int, slot: int, now: float, count: float) -> None:
     silent_rate, _, weight, _ = seen(page, control.policy)
     if weight == 0.0:
         return
-    if page.threshold == math.inf and not control.exact:
+    if page.threshold == math.inf:
         _lift_if_nearly_worth(core, slot, now)
         return
-    if page.marks & (SPECIAL | URGENT) or control.exact or control.longest < math.inf or not silent_rate > 0.0:
+    if page.marks & (SPECIAL | URGENT) or control.longest < math.inf or not silent_rate > 0.0:
         lift(core, slot)
         settle(core, slot, now)
         return
     before = page.due
-    page.due = due_by_time(core, page)
+    page.due = due_by_time(core, page, np.float64(page.threshold))
     if page.due <= now:
         lift(core, slot)
         to_shelf(core, slot, max(worth(core, slot, now), 1e-300))
@@ -233,7 +238,7 @@ def remove(core: int, slot: int) -> None:
     set_rate(core, slot, 0.0)
     touch_host(core, host)
     if page.marks & SPECIAL:
-        extra_of(core, page).next_free = control.extra_free
+        extra_of(core, page).page = -2 - control.extra_free
         control.extra_free = extra_index(page)
     page.place = FREE
     page.next = control.free
@@ -260,6 +265,7 @@ def pause(core: int, slot: int) -> None:
     page.place = PAUSED
     set_rate(core, slot, 0.0)
     touch_host(core, page.host)
+    control_at(core).changes += 1
 
 
 @compiled
@@ -270,12 +276,17 @@ def resume(core: int, slot: int, now: float) -> None:
     if page.place == PAUSED:
         set_threshold(core, slot)
         settle(core, slot, now)
+        control_at(core).changes += 1
 
 
 @compiled
 def urge(core: int, slot: int, now: float) -> None:
-    """Crawl the page before all others."""
-    page_at(core, slot).marks |= URGENT
+    """Crawl the page before all others; of several, the one that was asked for first."""
+    page, control = page_at(core, slot), control_at(core)
+    if control.exact and not page.marks & URGENT:
+        control.asked += 1
+        page.next = control.asked
+    page.marks |= URGENT
     replace(core, slot, now)
 
 

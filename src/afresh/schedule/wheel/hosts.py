@@ -18,6 +18,7 @@ from afresh.value.compiled import compiled
 
 # A host's budget is met on average; this many crawls may come early if others were late.
 _BURST = 3.0
+_LATELY = 20  # picks that the price of a host with a budget of its own follows, in exact mode
 _LOOK_AT = 8  # parked pages that are compared when a host is ready
 
 
@@ -99,7 +100,7 @@ def _leave_heap(core: int) -> int:
 @compiled
 def _send_best(core: int, number: int, now: float) -> None:
     """Shelve the best of the first few pages parked with a host; those not worth its price any more leave."""
-    host = host_at(core, number)
+    host, control = host_at(core, number), control_at(core)
     candidate, slot, best = int(host.first), -1, 0.0
     for _ in range(_LOOK_AT):
         if candidate < 0:
@@ -107,7 +108,8 @@ def _send_best(core: int, number: int, now: float) -> None:
         page = page_at(core, candidate)
         following = int(page.next)
         value = math.inf if page.marks & URGENT else worth(core, candidate, now)
-        if value < NEARLY * price_of(core, page):
+        below = value < NEARLY * price_of(core, page) and control.ahead <= control.bucket  # else it was brought forward
+        if below or not value > 0.0:
             lift(core, candidate)
             set_threshold(core, candidate)
             settle(core, candidate, now)
@@ -123,18 +125,13 @@ def _send_best(core: int, number: int, now: float) -> None:
 
 @compiled
 def wake_hosts(core: int, now: float) -> None:
-    """Bring the best page of each host that has become ready back to the shelves (in exact mode, all its pages)."""
+    """Bring the best page of each host that has become ready back to the shelves."""
     control = control_at(core)
     for _ in range(control.heap_size):
         if control.heap_size == 0 or ready_at(host_at(core, waking_at(core, 0).host)) > now:
             break
         number = _leave_heap(core)
-        host = host_at(core, number)
-        while control.exact and host.parked > 0:
-            slot = int(host.first)
-            lift(core, slot)
-            to_shelf(core, slot, 1.0)
-        if host.parked > 0:
+        if host_at(core, number).parked > 0:
             _send_best(core, number, now)
 
 
@@ -149,6 +146,10 @@ def spend(core: int, slot: int, now: float) -> None:
         step = page.cost / host.budget
         # `spent_until` runs _BURST steps behind, so that a token that came while nothing was due is not lost.
         host.spent_until = max(host.spent_until, now - _BURST * step) + step
+        value = control_at(core).pick_value
+        if control_at(core).exact and not math.isnan(value):
+            host.picks = min(host.picks + 1, _LATELY)
+            host.price += (value - host.price) / host.picks
     if control_at(core).lease > 0.0:
         host.busy_until = now + control_at(core).lease
     else:
@@ -161,6 +162,15 @@ def cap_of(host: Any) -> float:
     """Cost per second that the host can take at most."""
     turn = max(float(host.gap), float(host.service))
     return min(float(host.budget), 1.0 / turn if turn > 0.0 else math.inf)
+
+
+@inlined
+def rests(core: int, number: int, until: float) -> None:
+    """Nobody asks the host before that moment."""
+    if number >= 0:
+        host = host_at(core, number)
+        host.rests_until = max(host.rests_until, until)
+        touch_host(core, number)
 
 
 @compiled
@@ -180,11 +190,12 @@ def served(core: int, number: int, now: float, took: float, gap: float) -> None:
 def steer_host(core: int, number: int, now: float) -> None:
     """Move the price of a host towards the one at which its pages ask for its cap; none if that is the common one.
 
-    The rule is that of the common price (see `price`), with the pages parked as the backlog.
+    The rule is that of the common price (see `price`), with the copies parked as the backlog.
     """
-    if number < 0:
+    control = control_at(core)
+    if number < 0 or control.exact:
         return
-    host, price = host_at(core, number), float(control_at(core).price)
+    host, price = host_at(core, number), float(control.price)
     cap = cap_of(host)
     if cap == math.inf:
         return
@@ -192,8 +203,9 @@ def steer_host(core: int, number: int, now: float) -> None:
     host.updated = now
     if not 0.0 < elapsed < math.inf or cap <= 0.0:
         return
-    pages = max(8.0, float(host.active + host.parked))
-    pull = min(1.0, host.demand / cap - 1.0 + max(0.0, host.parked - 1.0) / pages)
+    late = host.parked - host.empty if control.ahead <= control.bucket else 0  # pages brought forward are not late
+    pages = max(8.0, float(host.active + late))
+    pull = min(1.0, host.demand / cap - 1.0 + max(0.0, late - 1.0) / pages)
     step = min(0.1, max(-0.1, elapsed * cap / pages * pull))
     own = max(price, float(host.price)) * math.exp(step)
     host.price = own if own > price else 0.0

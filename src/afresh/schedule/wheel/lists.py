@@ -43,6 +43,31 @@ def _last_of(core: int, number: int) -> int:
 
 
 @inlined
+def _first_of(core: int, number: int) -> int:
+    if number >= BUCKETS:
+        return int(bucket_at(core, number - BUCKETS).first)
+    if number < SHELVES:
+        return int(shelf_at(core, number).first)
+    return int(host_at(core, number - SHELVES).first)
+
+
+@inlined
+def put_first(core: int, number: int, slot: int) -> None:
+    """Put a page at the front of a list."""
+    end = -1 - number
+    first = _first_of(core, number)
+    page = page_at(core, slot)
+    page.previous = end
+    if first >= 0:
+        page.next = first
+        page_at(core, first).previous = slot
+    else:
+        page.next = end
+        _set_last(core, number, slot)
+    _set_first(core, number, slot)
+
+
+@inlined
 def put_last(core: int, number: int, slot: int) -> None:
     """Put a page at the back of a list."""
     end = -1 - number

@@ -7,27 +7,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.schedule.wheel.events import place_all, rebuild, reshelve
-from afresh.schedule.wheel.place import lift
-from afresh.schedule.wheel.policies import LDS
 from afresh.schedule.wheel.price import SAMPLE, solve_on
 from afresh.schedule.wheel.table import (
     EXTRA,
     FREE,
     LEASE,
+    LOOSE,
     PAGE,
-    PARKED,
     PAUSED,
     READY,
     SHELVES,
     SPECIAL,
-    WHEEL,
+    URGENT,
     State,
     aligned_records,
     new_hosts,
     new_queues,
     new_state,
 )
-from afresh.value.compiled import compiled
 
 Slots = NDArray[np.int64]
 
@@ -36,12 +33,6 @@ _WIDEST = 8.0  # ticks a bucket
 _OFF = 0.15  # the price is solved anew if demand and budget differ by more than this share
 _FAR = 0.5  # jumps of log price beyond which all thresholds are set anew, some at every tick
 _HOST_SAMPLE = 4000
-
-
-@compiled
-def _lift_all(core: int, slots: Slots) -> None:
-    for i in range(slots.size):
-        lift(core, slots[i])
 
 
 def _caps_of(hosts: NDArray[Any]) -> NDArray[np.float64]:
@@ -76,7 +67,8 @@ class Machine:
             # Growing by half keeps the cost of adding one by one linear; a large batch gets just what it needs.
             more = max(wanted, 64, have + have // 2 if pages < have // 2 else wanted)
             self.reserve(more - int(control["pages"]))
-        self._fit_wheel(int(control["pages"]) + pages, now)
+        if not control["exact"]:
+            self._fit_wheel(int(control["pages"]) + pages, now)
 
     def reserve(self, pages: int) -> None:
         """Make room for this many more pages at once, so that adding them in parts copies nothing."""
@@ -104,6 +96,21 @@ class Machine:
         control["width"] = width
         control["bucket"] = control["ahead"] = math.floor(now / width)
         rebuild(self.state.core)
+
+    def _leave_exact_mode(self, now: float) -> None:
+        """There are too many pages to look at all of them: they go to the wheel, urgent ones in the order asked."""
+        state, control = self.state, self.state.control[0]
+        control["exact"], control["updated"] = 0, now
+        state.hosts["price"] = state.hosts["picks"] = 0
+        slots = np.flatnonzero(state.pages["place"] == LOOSE)
+        state.pages["place"][slots], state.pages["due"][slots] = PAUSED, now
+        urgent = (state.pages["marks"][slots] & URGENT) > 0
+        asked = slots[urgent][np.argsort(state.pages["next"][slots[urgent]])]
+        self._fit_wheel(int(control["pages"]), now)
+        control["bucket"] = control["ahead"] = math.floor(now / float(control["width"]))
+        self._solve_price(now, slots)
+        place_all(self.state.core, np.concatenate([asked, slots[~urgent]]), now)
+        control["changes"] = 0
 
     def _reach_host(self, number: int) -> None:
         """Make sure that this host exists."""
@@ -138,11 +145,12 @@ class Machine:
             if index < 0:
                 index = len(state.extra)
                 more = np.zeros(max(64, index), EXTRA)
-                more["next_free"] = np.arange(index + 1, index + 1 + len(more))
-                more["next_free"][-1] = -1
+                more["page"] = -2 - np.arange(index + 1, index + 1 + len(more))
+                more["page"][-1] = -1
                 self.state = state = state._replace(extra=np.concatenate([state.extra, more])).bind()
-            control["extra_free"] = state.extra[index]["next_free"]
-            state.extra[index] = (-np.inf, 0.0, np.inf, -1)
+                control["extra_room"] = len(state.extra)
+            control["extra_free"] = -2 - state.extra[index]["page"]
+            state.extra[index] = (-np.inf, 0.0, np.inf, page["current"], slot)
             page["anchor"], page["marks"] = np.int32(index).view(np.float32), page["marks"] | SPECIAL
         return state.extra[index]  # type: ignore[no-any-return]
 
@@ -229,9 +237,3 @@ class Machine:
         base = math.frexp(scale)[1] * 32 - SHELVES // 2
         if abs(base - control["base"]) > SHELVES // 4:
             reshelve(self.state.core, np.flatnonzero(self.state.pages["place"] == READY), base, now)
-        if control["policy"] == LDS:
-            place = self.state.pages["place"]
-            slots = self._slots_in_play()
-            slots = slots[np.isin(place[slots], (WHEEL, READY, PARKED))]
-            _lift_all(self.state.core, slots)
-            place_all(self.state.core, slots, now)

@@ -81,7 +81,13 @@ def extra_index(page: Any) -> int:
 @inlined
 def extra_of(core: int, page: Any) -> Any:
     """Special settings of a page that has them."""
-    return _extra(_control(core, 0).extra_at, extra_index(page))
+    return extra_at(core, extra_index(page))
+
+
+@inlined
+def extra_at(core: int, index: int) -> Any:
+    """Special settings by their place in the table."""
+    return _extra(_control(core, 0).extra_at, index)
 
 
 @inlined

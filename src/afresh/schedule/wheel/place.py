@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from afresh.schedule.wheel.inlined import inlined
-from afresh.schedule.wheel.lists import BUCKETS, put_last, take_out
-from afresh.schedule.wheel.memory import control_at, host_at, page_at
-from afresh.schedule.wheel.policies import LDS, seen
-from afresh.schedule.wheel.table import PARKED, PAUSED, READY, SHELVES, URGENT, WHEEL
-from afresh.schedule.wheel.worth import longest_of, may_go_at, worth
+from afresh.schedule.wheel.lists import BUCKETS, put_first, put_last, take_out
+from afresh.schedule.wheel.memory import control_at, extra_of, host_at, page_at
+from afresh.schedule.wheel.policies import seen
+from afresh.schedule.wheel.table import EMPTY, LOOSE, PARKED, PAUSED, READY, SHELVES, SPECIAL, URGENT, WHEEL
+from afresh.schedule.wheel.worth import crawled_of, longest_of, may_go_at, worth
 from afresh.value.predictive import predictive_staleness, silent_time, told
 
 _URGENT_SHELF = SHELVES - 1
@@ -25,10 +25,10 @@ NEARLY = 0.98
 
 
 @inlined
-def due_by_time(core: int, page: Any) -> float:
-    """When the page's staleness reaches its threshold with the signals that it has heard."""
+def due_by_time(core: int, page: Any, threshold: float) -> float:
+    """When the page's staleness reaches a threshold with the signals that it has heard."""
     silent_rate, _, weight, shape = seen(page, control_at(core).policy)
-    rest = np.float64(page.threshold) - told(float(page.signals), weight, shape)
+    rest = threshold - told(float(page.signals), weight, shape)
     return float(page.current + silent_time(rest, silent_rate, shape))
 
 
@@ -43,8 +43,8 @@ def set_due(core: int, slot: int, now: float) -> None:
         if predictive_staleness(now - page.current, float(page.signals), silent_rate, weight, shape) >= threshold:
             due = now
         else:
-            due = max(now, due_by_time(core, page))
-    due = min(due, page.current + longest_of(core, page)) if page.current > -math.inf else due
+            due = max(now, due_by_time(core, page, threshold))
+    due = min(due, crawled_of(core, page) + longest_of(core, page)) if page.current > -math.inf else due
     page.due = max(due, may_go_at(core, page))
 
 
@@ -83,13 +83,14 @@ def to_shelf(core: int, slot: int, value: float) -> None:
     page = page_at(core, slot)
     if page.marks & URGENT:
         shelf = _URGENT_SHELF
-    elif control.exact:
-        shelf = 0
     else:
         shelf = shelf_of(control, value)
     page.place = READY
     put_last(core, shelf, slot)
     control.ready += 1
+    if page.current == -math.inf:
+        page.marks |= EMPTY
+        control.empty += 1
     control.top = max(control.top, shelf)
     if shelf < _URGENT_SHELF:
         control.bottom = min(control.bottom, shelf)
@@ -97,25 +98,40 @@ def to_shelf(core: int, slot: int, value: float) -> None:
 
 @inlined
 def to_host(core: int, slot: int) -> None:
-    """Park a page, which is in no list, with its host until that is ready."""
+    """Park a page, which is in no list, with its host until that is ready.
+
+    Of those that have waited longest, few are compared then: what an operator wants is among them.
+    """
     page = page_at(core, slot)
     page.place = PARKED
-    put_last(core, SHELVES + page.host, slot)
+    if page.marks & URGENT or (page.marks & SPECIAL and extra_of(core, page).longest < math.inf):
+        put_first(core, SHELVES + page.host, slot)
+    else:
+        put_last(core, SHELVES + page.host, slot)
     host_at(core, page.host).parked += 1
+    if page.current == -math.inf:
+        page.marks |= EMPTY
+        host_at(core, page.host).empty += 1
 
 
 @inlined
 def lift(core: int, slot: int) -> None:
     """Take a page out of whatever list it is in."""
     page = page_at(core, slot)
+    empty = 1 if page.marks & EMPTY else 0
     if page.place == READY:
         control_at(core).ready -= 1
+        control_at(core).empty -= empty
     elif page.place == PARKED:
         host_at(core, page.host).parked -= 1
+        host_at(core, page.host).empty -= empty
     elif page.place != WHEEL:
+        if page.place == LOOSE:
+            page.place = PAUSED
         return
     take_out(core, slot)
     page.place = PAUSED
+    page.marks &= ~EMPTY & 255
 
 
 @inlined
@@ -124,9 +140,6 @@ def wait_for_value(core: int, slot: int, now: float) -> None:
     control = control_at(core)
     page = page_at(core, slot)
     grows = page.request_rate > 0.0 and seen(page, control.policy)[0] > 0.0
-    if control.exact and grows:
-        to_shelf(core, slot, 0.0)
-        return
     page.due = now + control.width if grows else math.inf
     to_wheel(core, slot)
 
@@ -137,7 +150,7 @@ def _was_passed(core: int, slot: int, now: float) -> bool:
     control = control_at(core)
     page = page_at(core, slot)
     ahead = control.ahead > control.bucket and page.due < control.ahead * control.width
-    return bool(ahead and not control.exact and control.policy != LDS and may_go_at(core, page) <= now)
+    return bool(ahead and may_go_at(core, page) <= now)
 
 
 @inlined
@@ -147,21 +160,19 @@ def settle(core: int, slot: int, now: float) -> None:
     Where the wheel has run ahead it would pass over the page until that is due, however much it is worth among those
     that were brought forward: it joins them.
     """
-    control = control_at(core)
     page = page_at(core, slot)
+    if control_at(core).exact:
+        page.place = LOOSE
+        page.due = math.inf
+        return
     if not page.marks & URGENT:
         set_due(core, slot, now)
-        # A bucket that has begun is not looked at again: exact mode keeps at hand what is due within it.
-        soon = control.exact and page.due < control.bucket * control.width
-        if page.due > now and not soon:
+        if page.due > now:
             value = worth(core, slot, now) if _was_passed(core, slot, now) else 0.0
             if value > 0.0:
                 to_shelf(core, slot, value)
             else:
                 to_wheel(core, slot)
-            return
-        if soon:
-            to_shelf(core, slot, 0.0)
             return
     value = worth(core, slot, now)
     if value > 0.0 or page.marks & URGENT:

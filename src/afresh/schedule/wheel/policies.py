@@ -14,14 +14,13 @@ from afresh.value.kernels import page_interval, page_value_in_terms
 from afresh.value.resting import resting_curve, resting_threshold_curve, resting_value
 from afresh.value.sums import page_change_rate
 
-GREEDY, CIS, NCIS, CIS_PLUS, LDS, THRESHOLD = range(6)
+GREEDY, CIS, NCIS, CIS_PLUS, THRESHOLD = range(5)
 POLICIES = {
     "greedy": GREEDY,  # ignores signals
     "greedy-cis": CIS,  # believes every signal
     "greedy-ncis": NCIS,  # weighs every signal by its quality
     "greedy-cis+": CIS_PLUS,  # believes signals of pages that deserve it, ignores others
     "greedy-ncis-d": NCIS,  # drops signals that come shortly after a crawl
-    "lds": LDS,  # the rates of the optimum without signals, as evenly spaced as can be
     "threshold": THRESHOLD,  # the continuous optimum: crawls at the very moment, at no constant rate
 }
 _APPROXIMATE = "greedy-ncis-approx-"

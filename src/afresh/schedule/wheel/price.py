@@ -2,8 +2,9 @@
 
 F is the demand: what all pages together would cost per second if each were crawled at its threshold. `late` is how far
 the picks are behind: the backlog of due pages in seconds of budget, or minus the time that the wheel has run ahead of
-the clock because nothing was due. With T0 = pages/budget, log Λ moves by (F/R − 1) + late/T0 per T0: slow enough not to
-ring, because a threshold set now tells its effect only when its page comes up again.
+the clock because nothing was due. Pages without a copy are not late: first crawls have no say in the price. With T0 =
+pages/budget, log Λ moves by (F/R − 1) + late/T0 per T0: slow enough not to ring, because a threshold set now tells its
+effect only when its page comes up again.
 
 At the start, and after steps of the budget or of many pages, the price is solved on a sample and jumps. Thresholds from
 before the jump are still on the wheel then. They are corrected when they come up, and until then their share of F is
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from afresh.schedule.wheel.inlined import inlined
 from afresh.schedule.wheel.memory import control_at, host_at, page_at
-from afresh.schedule.wheel.policies import LDS, THRESHOLD, threshold_at
+from afresh.schedule.wheel.policies import THRESHOLD, threshold_at
 from afresh.value.compiled import compiled
 
 Slots = NDArray[np.int64]
@@ -34,7 +35,7 @@ def steer(core: int, now: float) -> None:
     control = control_at(core)
     elapsed = now - control.updated
     control.updated = now
-    if not 0.0 < elapsed < math.inf or control.budget <= 0.0 or control.policy == LDS:
+    if not 0.0 < elapsed < math.inf or control.budget <= 0.0:
         return
     span = max(_FEWEST, max(float(control.active), control.pages / 50.0)) / control.budget
     demand = control.demand + control.stale_demand * (control.stale_factor - 1.0)
@@ -54,7 +55,7 @@ def late(core: int, now: float) -> float:
         return min(0.0, now - control.ahead * control.width) if control.pick_value < control.price else 0.0
     expected = control.width * control.budget  # pages that came up within their bucket, a little before their time
     behind = max(0.0, now - control.bucket * control.width)
-    return float(max(0.0, control.ready - expected) / control.budget + behind)
+    return float(max(0.0, control.ready - control.empty - expected) / control.budget + behind)
 
 
 @compiled

@@ -9,7 +9,7 @@ from afresh.errors import StoreError
 from afresh.schedule.pace import Pace
 from afresh.schedule.wheel.table import PAGE, State, aligned_records
 
-_MAGIC = b"afresh-schedule-5\n"
+_MAGIC = b"afresh-schedule-6\n"
 _SMALL = ("control", "wheel", "shelves", "hosts", "heap", "extra", "leases")
 
 

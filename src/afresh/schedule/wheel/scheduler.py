@@ -1,6 +1,7 @@
-"""The scheduler for many pages: the exact policy at a cost that does not grow with their number."""
+"""The scheduler: the very best page among some thousands; among more, at a cost that does not grow with them."""
 
 import math
+from dataclasses import replace
 from typing import Any, BinaryIO, Self
 
 import numpy as np
@@ -18,10 +19,10 @@ from afresh.schedule.arguments import (
 )
 from afresh.schedule.base import Explanation, Pick
 from afresh.schedule.pace import MAX_BUDGET, Pace
-from afresh.schedule.priced import picks_between_sweeps
+from afresh.schedule.priced import MANY_PICKS, picks_between_sweeps, require_seconds
 from afresh.schedule.wheel import events, turn
 from afresh.schedule.wheel.columns import by_slot, column, counts, slot_numbers
-from afresh.schedule.wheel.explain import explain, facts_of
+from afresh.schedule.wheel.explain import explain, facts_of, reaches
 from afresh.schedule.wheel.hosts import touch_host
 from afresh.schedule.wheel.machine import Machine, Slots
 from afresh.schedule.wheel.policies import THRESHOLD, policy_numbers
@@ -29,9 +30,12 @@ from afresh.schedule.wheel.price import solve_on
 from afresh.schedule.wheel.saved import read_state, write_state
 from afresh.schedule.wheel.table import FREE, PAUSED, SPECIAL, URGENT
 from afresh.schedule.wheel.ticks import next_chance, run_thresholds, run_ticks
-from afresh.schedule.wheel.worth import value_of
+from afresh.schedule.wheel.worth import value_of, values_of
 from afresh.types import Wait
 from afresh.value.compiled import bundle
+
+EXACT_UP_TO = 20_000  # pages among which a live crawl picks the very best at every tick
+MAX_PAGES = 1 << 62
 
 # What a live crawl needs; the loops for simulations are compiled for those who call them.
 together = bundle(
@@ -50,7 +54,9 @@ together = bundle(
     next_chance,
     solve_on,
     value_of,
+    values_of,
     facts_of,
+    reaches,
     touch_host,
 )
 
@@ -58,9 +64,10 @@ together = bundle(
 class Scheduler(Machine):
     """Which page next, for up to a hundred million pages.
 
-    Same contract as `Plain`, and the same picks if `exact`. Without `lease`, a pick counts as crawled at once, which is
-    what a simulation wants; with it, every pick ends with `finish` or with the end of its lease. A share `sweep` of the
-    picks goes to copies that were left alone longest, whatever a crawl of them is worth.
+    Same contract as `Plain`, and the same picks if `exact`, or while there are no more than `exact_up_to` pages; `live`
+    makes one as `afresh run` has it. Without `lease`, a pick counts as crawled at once, which is what a simulation
+    wants; with it, every pick ends with `finish` or with the end of its lease. A share `sweep` of the picks goes to
+    copies that were left alone longest, whatever a crawl of them is worth.
 
     >>> scheduler = Scheduler(budget=10.0)
     >>> slots = scheduler.add_many(request_rate=[1.0, 9.0], change_rate=0.1, now=0.0)
@@ -74,6 +81,7 @@ class Scheduler(Machine):
         budget: float,
         policy: str = "greedy-ncis",
         exact: bool = False,
+        exact_up_to: int = 0,
         lease: float | None = None,
         delay: float | None = None,
         floor: float = 0.0,
@@ -90,7 +98,8 @@ class Scheduler(Machine):
         self.policy = policy
         self._pace = Pace(budget)
         control["budget"] = budget
-        control["exact"] = exact
+        control["exact"] = exact or exact_up_to > 0
+        control["most_exact"] = MAX_PAGES if exact else exact_up_to
         control["lease"] = lease or 0.0
         if delay is None:
             delay = 5.0 / budget if policy == "greedy-ncis-d" and budget > 0 else 0.0
@@ -99,6 +108,13 @@ class Scheduler(Machine):
         control["longest"] = 1.0 / floor if floor > 0 else math.inf
         self._now = -math.inf
         self._tick = -math.inf
+        self._waited = False  # since the last pick: there was budget, and no page could go
+        self._spare = 0.0  # share of the picks, lately, before which that was so
+
+    @classmethod
+    def live(cls, *, budget: float, lease: float = 120.0, sweep: float = 0.0) -> Self:
+        """For a crawl that may grow: exact while it is small, and the same machine when it is large."""
+        return cls(budget=budget, lease=lease, sweep=sweep, exact_up_to=EXACT_UP_TO)
 
     def __len__(self) -> int:
         return int(self.state.control[0]["pages"])
@@ -128,7 +144,19 @@ class Scheduler(Machine):
         return float(self.state.control[0]["price"])
 
     def resume_price(self, price: float) -> None:
-        """Nothing to do: the price of many pages is solved from what is believed of them, now as before."""
+        """Go on with the price of before a restart: it was learned from very many picks.
+
+        The price of many pages is solved from what is believed of them, now as before.
+        """
+        price = number("price", price)
+        control = self.state.control[0]
+        if control["exact"]:
+            control["price"], control["picks"] = price, MANY_PICKS
+
+    @property
+    def spare(self) -> bool:
+        """Whether there is more budget than hosts take: then a page need not gain the price to be picked."""
+        return self._spare > 0.5
 
     @property
     def demand(self) -> float:
@@ -196,6 +224,8 @@ class Scheduler(Machine):
 
     def place_many(self, slots: Slots, now: float) -> None:
         """Put new pages where they belong; the price is found anew if they are many. Those in play stay there."""
+        if self.state.control[0]["exact"] and len(self) > self.state.control[0]["most_exact"]:
+            self._leave_exact_mode(now)
         slots = slots[self.state.pages["place"][slots] == PAUSED]
         if len(slots) > (len(self) - len(slots)) // 2 and not self.state.control[0]["exact"]:
             self._solve_price(now, slots)
@@ -346,10 +376,13 @@ class Scheduler(Machine):
             return wait
         slot, value, cost = turn.order(self.core, now) if len(self) else (-1, 0.0, 0.0)
         if slot < 0:
+            self._waited = True
             until, reason = next_chance(self.core, now)
             return Wait(float(until), ("no pages", "hosts", "nothing to gain")[reason])
         if not free:
             self._pace.take(now, cost)
+        self._spare += ((1.0 if self._waited else 0.0) - self._spare) / 20.0
+        self._waited = False
         self._tick = max(self._tick, now + cost / self.budget if self.budget > 0 else now)
         if control["lease"] > 0:
             self._room_for_lease()
@@ -417,7 +450,9 @@ class Scheduler(Machine):
     def explain(self, slot: int, now: float, turn: float = 0.0) -> Explanation:
         """Value, price, due time, and what holds the page back; `turn` is how long one turn with its host takes."""
         self._known(slot)
-        return explain(self.state, int(slot), moment("now", now), turn)
+        now = moment("now", now)
+        begins = max(now, self._pace.ready_at()) if self.budget > 0 else now
+        return replace(explain(self.state, int(slot), now, turn, begins), spare=self.spare)
 
     def value(self, slot: int, now: float) -> float:
         """What a crawl of the page would gain now, per cost."""
@@ -430,12 +465,14 @@ class Scheduler(Machine):
         """Keep the page out of play until `resume`; one that is being fetched is paused when it comes back."""
         self._known(slot)
         events.pause(self.state.core, slot)
+        self._review(max(self._now, 0.0))
 
     def resume(self, slot: int, now: float) -> None:
         """Bring a paused page back into play."""
         self._known(slot)
         self._begin(now)
         events.resume(self.state.core, slot, now)
+        self._review(now)
 
     def crawl_now(self, slot: int, now: float) -> None:
         """Crawl the page before all others, as soon as the budget and its host allow it."""
@@ -445,13 +482,11 @@ class Scheduler(Machine):
 
     def not_more_often_than(self, slot: int, seconds: float, now: float) -> None:
         """Leave at least this many seconds between two crawls of the page; 0: no limit."""
-        number("seconds", seconds)
-        self._limit(slot, "shortest", seconds, now)
+        self._limit(slot, "shortest", require_seconds(seconds, 0.0), now)
 
     def at_least_every(self, slot: int, seconds: float, now: float) -> None:
         """Crawl the page at least once in this many seconds, whatever it gains; infinity: no limit."""
-        number("seconds", seconds, above=True, infinite=True)
-        self._limit(slot, "longest", seconds, now)
+        self._limit(slot, "longest", require_seconds(seconds, 1e-9), now)
 
     def _limit(self, slot: int, name: str, seconds: float, now: float) -> None:
         self._known(slot)
@@ -467,13 +502,17 @@ class Scheduler(Machine):
         if gap is not None:
             record["gap"] = seconds_to_rest("gap", gap)
         if budget is not None:
-            record["budget"] = host_budget(budget)
+            record["budget"] = budget = host_budget(budget)
+            if budget == math.inf:
+                record["spent_until"], record["price"], record["picks"] = -math.inf, 0.0, 0
+                touch_host(self.state.core, host)
         self.state.control[0]["changes"] += int(record["active"])
 
     def host_price(self, host: int) -> float:
         """What a crawl of a host that is at its cap has to gain; 0: the common price holds."""
         host = host_number(host)
-        return float(self.state.hosts[host]["price"]) if host < len(self.state.hosts) else 0.0
+        price = float(self.state.hosts[host]["price"]) if host < len(self.state.hosts) else 0.0
+        return price if price > self.price else 0.0
 
     def host_rests(self, host: int, until: float) -> None:
         """Hand out no page of this host before `until`."""
@@ -487,7 +526,8 @@ class Scheduler(Machine):
 
     def save(self, path: str | BinaryIO) -> None:
         """Write everything to a file (or an open one), at about the speed of the disk."""
-        write_state(path, self.state, {"policy": self.policy, "now": self._now, "tick": self._tick}, self._pace)
+        more = {"policy": self.policy, "now": self._now, "tick": self._tick, "spare": self._spare}
+        write_state(path, self.state, more | {"waited": self._waited}, self._pace)
 
     @classmethod
     def load(cls, path: str | BinaryIO) -> Self:
@@ -496,6 +536,7 @@ class Scheduler(Machine):
         scheduler = cls(budget=pace.budget, policy=saved["policy"])
         scheduler.state, scheduler._pace = state, pace
         scheduler._now, scheduler._tick = saved["now"], saved["tick"]
+        scheduler._spare, scheduler._waited = saved["spare"], saved["waited"]
         return scheduler
 
     # --- inside ---

@@ -16,7 +16,9 @@ Integers = NDArray[np.int32]
 PAGE = np.dtype(
     [
         ("current", "f8"),  # the copy is as of this moment; −∞: there is none
-        ("due", "f8"),  # on the wheel: when it is to come up; leased: when the lease ends
+        # On the wheel: when it is to come up. Leased: when the lease ends. Loose: what it is worth at most until the
+        # horizon; infinity: nobody knows.
+        ("due", "f8"),
         ("silent_rate", "f4"),  # α, its mean
         ("shape", "f4"),  # how surely that is known: the shape of its Gamma distribution; infinity: exactly
         ("signal_rate", "f4"),  # γ
@@ -25,7 +27,10 @@ PAGE = np.dtype(
         ("cost", "f4"),
         ("threshold", "f4"),  # staleness at which it comes up; the start of the next search for it
         ("rate", "f4"),  # its share of the demand: cost per second at that threshold
-        ("next", "i4"),  # neighbours in the list it is in; see `lists`
+        (
+            "next",
+            "i4",
+        ),  # neighbours in the list it is in; see `lists`. Loose and urgent: how many were asked for before
         ("previous", "i4"),  # leased: the bits of the number of signals when the lease began
         ("host", "i4"),  # −1: none
         # Price per request rate that the threshold was found for; 0: find it anew. Where a page has special settings,
@@ -39,13 +44,13 @@ PAGE = np.dtype(
 )
 
 # Where a page is.
-FREE, WHEEL, READY, PARKED, LEASED, PAUSED = range(6)
-PLACES = ("free", "waiting", "ready", "parked", "leased", "paused")
+FREE, WHEEL, READY, PARKED, LEASED, PAUSED, LOOSE = range(7)  # loose: exact mode looks at all, and needs no list
 
-# Marks: three bits of their own, and a counter of price jumps in the upper half.
+# Marks: four bits of their own, and a counter of price jumps in the upper half.
 URGENT = 1  # "crawl this now"
 TO_PAUSE = 2  # pause it when its lease is over
 SPECIAL = 4  # it has special settings
+EMPTY = 8  # it is up, and counted as one without a copy
 EPOCH_SHIFT = 4
 
 EXTRA = np.dtype(
@@ -53,7 +58,8 @@ EXTRA = np.dtype(
         ("not_before", "f8"),  # −∞: at any time
         ("shortest", "f8"),  # never more often than; 0: no limit
         ("longest", "f8"),  # at least every; ∞: no limit
-        ("next_free", "i8"),
+        ("crawled", "f8"),  # when its copy was last confirmed, by the clock: `current` may be stretched
+        ("page", "i8"),  # whose it is; of a free one, −2 − the next free one
     ]
 )
 
@@ -70,10 +76,12 @@ HOST = np.dtype(
         ("updated", "f8"),  # when its price was
         ("active", "i4"),  # pages of it that are worth a crawl
         ("parked", "i4"),  # pages of it that are due and wait for it
+        ("empty", "i4"),  # those of them that have no copy
+        ("unused", "i4"),
         ("first", "i4"),
         ("last", "i4"),
         ("in_heap", "i4"),  # 1 + position among the hosts to be woken; 0: not there
-        ("unused", "i4"),
+        ("picks", "i4"),  # exact mode: of its pages, while it has a budget of its own
     ]
 )
 
@@ -104,17 +112,23 @@ CONTROL = np.dtype(
         ("lease", "f8"),  # seconds; 0: picks are crawled at once
         ("delay", "f8"),  # signals within this many seconds after a crawl are dropped
         ("longest", "f8"),  # at least every, for all pages; ∞: no limit
-        ("floor", "f8"),  # exact mode: value that every page that is ready surpasses
+        ("horizon", "f8"),  # exact mode: until when bounds on values hold
+        ("bounded", "f8"),  # exact mode: when the horizon was set
         ("bucket", "i8"),  # all buckets of the wheel before this one are empty
         ("ahead", "i8"),  # how far the wheel has run ahead of the clock
         ("policy", "i8"),
         ("terms", "i8"),  # of the sums of the crawl value; 0: all
-        ("exact", "i8"),
+        ("exact", "i8"),  # every pick is the very best page; see `exact`
+        ("most_exact", "i8"),  # up to this many pages
+        ("picks", "i8"),  # exact mode: that the price has followed
+        ("asked", "i8"),  # exact mode: pages so far that were wanted before all others
+        ("bounded_turns", "i8"),  # exact mode: picks before the horizon was set
         ("used", "i8"),  # records ever used
         ("free", "i8"),  # first of the free slots; −1: none
         ("pages", "i8"),
         ("active", "i8"),  # pages worth a crawl at the present price
         ("ready", "i8"),
+        ("empty", "i8"),  # pages among them that have no copy
         ("top", "i8"),  # no page is on a higher shelf
         ("bottom", "i8"),  # nor on a lower one than this
         ("rotate", "i8"),  # the shelf to be looked through next
@@ -124,6 +138,8 @@ CONTROL = np.dtype(
         ("leases_last", "i8"),
         ("heap_size", "i8"),
         ("extra_free", "i8"),
+        ("extra_room", "i8"),  # records there are
+        ("extra_hand", "i8"),  # the one whose limit is looked at next
         ("sweep", "i8"),  # slots before this one have thresholds from after the last jump of the price
         ("turns", "i8"),  # ticks so far
         ("oldest_every", "i8"),  # every n-th pick goes to a copy that was left alone for long; 0: none
@@ -194,7 +210,7 @@ def new_state() -> State:
     """A machine without pages."""
     control = np.zeros(1, CONTROL)
     control["free"] = control["extra_free"] = -1
-    control["updated"] = -np.inf
+    control["updated"] = control["horizon"] = -np.inf
     control["longest"] = np.inf
     control["stale_factor"] = 1.0
     control["width"] = 1.0

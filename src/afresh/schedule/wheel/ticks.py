@@ -6,13 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.schedule.wheel.hosts import ready_at
-from afresh.schedule.wheel.memory import control_at, host_at, page_at
-from afresh.schedule.wheel.table import FREE, LEASED, PAUSED
+from afresh.schedule.wheel.memory import control_at, host_at, page_at, waking_at
+from afresh.schedule.wheel.table import FREE, LEASED, PAUSED, URGENT
 from afresh.schedule.wheel.turn import crawl, take
 from afresh.schedule.wheel.worth import may_go_at
 from afresh.value.compiled import compiled
 
 NO_PAGES, HOSTS, NOTHING_TO_GAIN = range(3)
+_LOOKED_THROUGH = 1 << 16  # pages at most, to find out when one of them may go
 
 
 @compiled
@@ -53,15 +54,24 @@ def run_thresholds(core: int, tick: float, until: float, picked: NDArray[np.int6
 
 @compiled
 def next_chance(core: int, now: float) -> tuple[float, int]:
-    """(when to ask again, why not now) after nothing could be picked; looks at every page, for nobody is in a hurry."""
+    """(when to ask again, why not now) after nothing could be picked: never too late.
+
+    Some thousands of pages are all looked at. Among more it is when the next host is ready, or the wheel turns.
+    """
     control = control_at(core)
+    if control.pages > _LOOKED_THROUGH:
+        step = 1.0 / control.budget
+        soon, parked = now + max(step, float(control.width)), control.heap_size > 0
+        if parked:
+            soon = min(soon, max(now + step, ready_at(host_at(core, waking_at(core, 0).host))))
+        return soon, HOSTS if parked else NOTHING_TO_GAIN
     earliest, waiting = math.inf, False
     for slot in range(control.used):
         page = page_at(core, slot)
         if page.place == FREE or page.place == PAUSED:
             continue
         waiting = True
-        free_at = page.due if page.place == LEASED else may_go_at(core, page)
+        free_at = page.due if page.place == LEASED else -math.inf if page.marks & URGENT else may_go_at(core, page)
         if page.host >= 0:
             free_at = max(free_at, ready_at(host_at(core, page.host)))
         earliest = min(earliest, free_at)

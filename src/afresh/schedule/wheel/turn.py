@@ -9,11 +9,11 @@ import math
 
 import numpy as np
 
-from afresh.schedule.wheel.exact import exact_pick
-from afresh.schedule.wheel.hosts import host_is_ready, served, spend, steer_host, touch_host, wake_hosts
+from afresh.schedule.wheel.exact import exact_best, exact_pick
+from afresh.schedule.wheel.hosts import host_is_ready, rests, served, spend, steer_host, touch_host, wake_hosts
 from afresh.schedule.wheel.inlined import inlined
 from afresh.schedule.wheel.lists import take_out
-from afresh.schedule.wheel.memory import bucket_at, control_at, lease_at, page_at, shelf_at
+from afresh.schedule.wheel.memory import bucket_at, control_at, extra_at, extra_of, lease_at, page_at, shelf_at
 from afresh.schedule.wheel.place import (
     NEARLY,
     lift,
@@ -25,13 +25,24 @@ from afresh.schedule.wheel.place import (
     to_wheel,
     wait_for_value,
 )
-from afresh.schedule.wheel.policies import LDS, THRESHOLD, seen
+from afresh.schedule.wheel.policies import THRESHOLD
 from afresh.schedule.wheel.price import steer
-from afresh.schedule.wheel.table import EPOCH_SHIFT, LEASED, PAUSED, READY, SHELVES, TO_PAUSE, URGENT, WHEEL
+from afresh.schedule.wheel.table import (
+    EPOCH_SHIFT,
+    LEASED,
+    LOOSE,
+    PARKED,
+    PAUSED,
+    READY,
+    SHELVES,
+    SPECIAL,
+    TO_PAUSE,
+    URGENT,
+    WHEEL,
+)
 from afresh.schedule.wheel.worth import (
     about,
     alike,
-    longest_of,
     may_go_at,
     price_of,
     set_rate,
@@ -40,7 +51,6 @@ from afresh.schedule.wheel.worth import (
     worth,
 )
 from afresh.value.compiled import compiled
-from afresh.value.predictive import silent_time
 
 _AT_ONCE = 32  # pages taken off the wheel a tick at most, so that no tick takes long
 _CHOICE = 4  # pages among which the best is picked when the wheel has to run ahead
@@ -51,6 +61,7 @@ _EQUALS = 8  # pages of a shelf that are searched for one like its first, but of
 _FEW = 256  # while less than one page in this many is waiting, none waits long enough for its value to move much,
 _SELDOM = 4  # and one is valued again every n-th tick; else at every tick
 _WINDOW = 32  # neighbouring slots; the page among them that was left alone longest is visited, whatever that gains
+_LIMITS = 16  # pages with limits that are looked at a tick
 _STEPS = 16  # shelves that are searched for a page to be valued anew
 
 
@@ -66,7 +77,7 @@ def come_up(core: int, slot: int, now: float) -> None:
         to_host(core, slot)
         touch_host(core, page.host)
         return
-    if page.due == math.inf and not control.exact and control.policy != LDS:
+    if page.due == math.inf:
         # Not worth the price at any age when last looked at, as pages that come round beyond the horizon mostly are.
         set_threshold(core, slot)
         set_due(core, slot, now)
@@ -76,7 +87,7 @@ def come_up(core: int, slot: int, now: float) -> None:
                 touch_host(core, page.host)
             return
     value = worth(core, slot, now)
-    if value < NEARLY * price_of(core, page) and not control.exact and control.policy != LDS:
+    if value < NEARLY * price_of(core, page):
         steer_host(core, page.host, now)
         set_threshold(core, slot)
         set_due(core, slot, now)
@@ -86,22 +97,11 @@ def come_up(core: int, slot: int, now: float) -> None:
                 touch_host(core, page.host)  # it may have been the one that its host had sent
             return
     if value > 0.0:
-        to_shelf(core, slot, _rank(core, slot, value, now))
+        to_shelf(core, slot, value)
     else:
         wait_for_value(core, slot, now)
         if page.host >= 0:
             touch_host(core, page.host)
-
-
-@inlined
-def _rank(core: int, slot: int, value: float, now: float) -> float:
-    """What decides who goes first: the value, or for LDS how late the page is."""
-    control = control_at(core)
-    if control.policy != LDS:
-        return value
-    return float(control.price) * math.exp(
-        max(-20.0, min(20.0, 0.01 * control.budget * (now - page_at(core, slot).due)))
-    )
 
 
 @inlined
@@ -112,7 +112,7 @@ def drain(core: int, now: float) -> None:
     target = np.int64(math.floor(now / control.width))
     if target - control.bucket > mask:
         control.bucket = target - mask  # after a long silence every bucket is looked at once, not once a revolution
-    left = control.pages if control.exact else _AT_ONCE
+    left = _AT_ONCE
     while control.bucket <= target:
         slot = bucket_at(core, control.bucket & mask).first
         while slot >= 0 and left > 0:
@@ -132,7 +132,8 @@ def drain(core: int, now: float) -> None:
 def _bring_forward(core: int, bucket: int, now: float, wanted: int, anyone: bool) -> int:
     """Shelve pages of a bucket that lies ahead, as far as they may go; how many were looked at.
 
-    Unless `anyone` will do, pages that only pass through the bucket because they are due beyond the horizon stay.
+    Those whose host rests are parked with it: the wheel comes by once, and would pass over them. Unless `anyone` will
+    do, pages that only pass through the bucket because they are due beyond the horizon stay.
     """
     control = control_at(core)
     end = math.inf if anyone else (bucket + 1) * control.width
@@ -142,11 +143,15 @@ def _bring_forward(core: int, bucket: int, now: float, wanted: int, anyone: bool
         following = page_at(core, slot).next
         page = page_at(core, slot)
         looks += 1
-        if page.due <= end and may_go_at(core, page) <= now and host_is_ready(core, slot, now):
+        if page.due <= end and may_go_at(core, page) <= now:
             value = worth(core, slot, now)
             if value > 0.0:
                 take_out(core, slot)
-                to_shelf(core, slot, _rank(core, slot, value, now))
+                if host_is_ready(core, slot, now):
+                    to_shelf(core, slot, value)
+                else:
+                    to_host(core, slot)
+                    touch_host(core, page.host)
         slot = following
     return looks
 
@@ -172,7 +177,7 @@ def run_ahead(core: int, now: float, wanted: int) -> None:
 def _value_anew(core: int, slot: int, now: float) -> None:
     """Move a waiting page to the shelf of its present value, or back to the wheel if it is not worth the price."""
     control = control_at(core)
-    rank = max(1e-300, _rank(core, slot, worth(core, slot, now), now))
+    rank = max(1e-300, worth(core, slot, now))
     # Where the wheel has run ahead, the page may have been brought forward, and would not be found again in time.
     if control.ahead <= control.bucket and rank < NEARLY * price_of(core, page_at(core, slot)):
         lift(core, slot)
@@ -281,7 +286,7 @@ def _pick_oldest(core: int, now: float) -> int:
     end = min(control.oldest_hand + (control.used + windows - 1) // max(1, windows), control.used)
     for slot in range(control.oldest_hand, end):
         page = page_at(core, slot)
-        waits = (page.place == WHEEL or page.place == READY) and page.request_rate > 0.0
+        waits = (page.place == WHEEL or page.place == READY or page.place == PARKED) and page.request_rate > 0.0
         missed = now - page.current if waits else 0.0
         if waits and not control.oldest_by_clock:
             missed *= math.sqrt(page.request_rate)
@@ -297,31 +302,56 @@ def _pick_oldest(core: int, now: float) -> int:
 
 
 @compiled
+def _bring_overdue(core: int, now: float) -> None:
+    """Pages left alone for longer than an operator allows go before all others: some are looked at, others each time.
+
+    A page that came up early, for its value, may lie on a shelf behind very many others.
+    """
+    control = control_at(core)
+    for _ in range(min(_LIMITS, control.extra_room)):
+        control.extra_hand = (control.extra_hand + 1) % control.extra_room
+        extra = extra_at(core, control.extra_hand)
+        if extra.page < 0 or not math.inf > now - extra.crawled >= extra.longest:
+            continue
+        page = page_at(core, extra.page)
+        waits = page.place == READY or page.place == WHEEL or page.place == PARKED
+        if waits and may_go_at(core, page) <= now and host_is_ready(core, extra.page, now):
+            lift(core, extra.page)
+            to_shelf(core, extra.page, worth(core, extra.page, now))
+
+
+@inlined
+def _take_up(core: int, now: float) -> int:
+    """Pick one of the pages that have come up; −1: there is none."""
+    control = control_at(core)
+    if control.heap_size > 0:
+        wake_hosts(core, now)
+    drain(core, now)
+    if control.extra_room > 0:
+        _bring_overdue(core, now)
+    slot = _pick_oldest(core, now) if control.oldest_every > 0 else -1
+    if slot >= 0:
+        control.pick_value = control.price  # which it says nothing about
+        return slot
+    slot = _pick(core, now)
+    if slot >= 0 and control.ahead > control.bucket:
+        control.pick_value = about(core, slot, now)  # nobody else asks for it
+    return slot
+
+
+@compiled
 def take(core: int, now: float) -> int:
     """Pick the page to crawl at this tick and take it out of all lists; −1: no page may go or has anything to gain."""
     control = control_at(core)
     # A call costs more than finding out that there is nothing to do.
     if control.leases_first < control.leases_last:
         end_leases(core, now)
-    if control.heap_size > 0:
-        wake_hosts(core, now)
-    drain(core, now)
-    slot = _pick_oldest(core, now) if control.oldest_every > 0 else -1
-    swept = slot >= 0
-    if not swept:
-        slot = exact_pick(core, now) if control.exact else _pick(core, now)
+    slot = exact_pick(core, now) if control.exact else _take_up(core, now)
     if slot >= 0:
-        if swept:
-            control.pick_value = control.price  # which it says nothing about
-        elif control.exact or control.ahead > control.bucket:
-            control.pick_value = about(core, slot, now)  # nobody else asks for it
         spend(core, slot, now)
-    if not control.exact:
-        # The price moves by a part in the number of pages a tick: once a bucket is often enough.
-        if now - control.updated >= 0.9 * control.width:
-            steer(core, now)
-    elif slot >= 0:
-        control.price += (control.pick_value - control.price) / max(20.0, control.pages / 4.0)
+    # The price moves by a part in the number of pages a tick: once a bucket is often enough.
+    if not control.exact and now - control.updated >= 0.9 * control.width:
+        steer(core, now)
     return slot
 
 
@@ -329,17 +359,16 @@ def take(core: int, now: float) -> int:
 def look(core: int, now: float) -> int:
     """The page that `take` would pick, which stays where it is; −1: none."""
     end_leases(core, now)
-    wake_hosts(core, now)
-    drain(core, now)
     control = control_at(core)
     if control.exact:
-        slot = exact_pick(core, now)
-    else:
-        if control.policy != THRESHOLD and control.ready < _CHOICE:
-            run_ahead(core, now, _CHOICE)
-        slot = best(core, now)
+        return exact_best(core, now)
+    wake_hosts(core, now)
+    drain(core, now)
+    if control.policy != THRESHOLD and control.ready < _CHOICE:
+        run_ahead(core, now, _CHOICE)
+    slot = best(core, now)
     if slot >= 0:
-        to_shelf(core, slot, max(1e-300, _rank(core, slot, worth(core, slot, now), now)))
+        to_shelf(core, slot, max(1e-300, worth(core, slot, now)))
     return slot
 
 
@@ -349,28 +378,13 @@ def crawl(core: int, slot: int, now: float) -> None:
     page = page_at(core, slot)
     host = page.host
     page.marks &= ~URGENT & 255
-    planned = page.due
     page.current = now
     page.signals = 0.0
+    if page.marks & SPECIAL:
+        extra_of(core, page).crawled = now
     steer_host(core, host, now)
     set_threshold(core, slot)
-    if control_at(core).policy == LDS:
-        _due_evenly(core, slot, planned, now)
-        to_wheel(core, slot)
-    else:
-        settle(core, slot, now)
-
-
-@inlined
-def _due_evenly(core: int, slot: int, planned: float, now: float) -> None:
-    """LDS: one interval after the page was due, not after it was crawled, so that its count stays close to its rate."""
-    page = page_at(core, slot)
-    silent_rate, _, _, shape = seen(page, LDS)
-    interval = silent_time(np.float64(page.threshold), silent_rate, shape)
-    interval = min(interval, longest_of(core, page))
-    # A page that was crawled early or late by more than an interval starts anew.
-    due = planned + interval
-    page.due = due if abs(due - now) <= 2.0 * interval else now + interval
+    settle(core, slot, now)
 
 
 @compiled
@@ -408,26 +422,32 @@ def order(core: int, now: float) -> tuple[int, float, float]:
 def hand_in(core: int, slot: int, now: float, crawled: float, gap: float) -> None:
     """The crawl is over; the copy is as of `crawled` (NaN: nothing was refreshed), and the host rests.
 
-    A crawl that outlived its lease counts too, but the page may have been handed out again: what was heard of it stays.
+    A crawl that outlived its lease counts too. Its host rests after it, and on the wheel what was heard of it stays.
     """
     page = page_at(core, slot)
     fresh = not math.isnan(crawled)
     if fresh:
         page.current = crawled
         page.marks &= ~URGENT & 255
+        if page.marks & SPECIAL:
+            extra_of(core, page).crawled = crawled
+    if fresh and page.place in (LEASED, LOOSE):
+        # Hints heard after the fetch began may be about a change that came too late for it.
+        heard = np.int32(page.previous).view(np.float32)
+        page.signals -= min(page.signals, heard)
+    if page.place in (LEASED, LOOSE):
+        page.previous = 0
     if page.place == LEASED:
-        if fresh:
-            # Hints heard after the fetch began may be about a change that came too late for it.
-            heard = np.int32(page.previous).view(np.float32)
-            page.signals -= min(page.signals, heard)
         served(core, page.host, now, now - (page.due - control_at(core).lease), gap)
         page.place = PAUSED
         if page.marks & TO_PAUSE:
             page.marks &= ~TO_PAUSE & 255
             set_rate(core, slot, 0.0)
             return
-    elif page.place == PAUSED:
-        return
+    else:
+        rests(core, page.host, now + gap)
+        if page.place == PAUSED:
+            return
     lift(core, slot)
     steer_host(core, page.host, now)
     set_threshold(core, slot)
@@ -451,4 +471,7 @@ def end_leases(core: int, now: float) -> None:
             return
         control.leases_first += 1
         if held:
+            heard = page.previous
             hand_in(core, slot, now, math.nan, 0.0)
+            if page.place == LOOSE:
+                page.previous = heard  # its crawl may come back all the same

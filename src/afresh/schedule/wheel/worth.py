@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from afresh.schedule.wheel.inlined import inlined
 from afresh.schedule.wheel.memory import control_at, extra_of, host_at, page_at
@@ -22,18 +23,19 @@ from afresh.value.predictive import NO_COPY, STALEST_HEARD, is_silent, predictiv
 from afresh.value.resting import REST, with_rest
 from afresh.value.sums import closed_form
 
+Slots = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
 _SAME_PRICE = 0.01  # thresholds are kept while the price moves by less than this share
 _NEAR = 0.1  # share of the threshold within which a value is taken from the curve round it
+_WISHED = 1e250  # more than any crawl gains
 _STALEST = 40.0  # beyond, the value is at its limit, which is no sum
 
 
 @inlined
 def price_of(core: int, page: Any) -> float:
     """What a crawl of the page must gain per cost: the price, or its host's own."""
-    control = control_at(core)
-    if control.exact:
-        return float(control.floor)
-    price = float(control.price)
+    price = float(control_at(core).price)
     if page.host >= 0:
         price = max(price, float(host_at(core, page.host).price))
     return price
@@ -48,6 +50,19 @@ def value_of(core: int, slot: int, now: float) -> float:
     x = predictive_staleness(min(now - page.current, NO_COPY), float(page.signals), silent_rate, weight, shape)
     value = value_at(x, silent_rate, signal_rate, weight, shape, control.terms)
     return np.float64(page.request_rate) * value / np.float64(page.cost)
+
+
+@compiled
+def values_of(core: int, slots: Slots, now: float, current: Floats, signals: Floats, found: Floats) -> None:
+    """`value_of` of some pages if their copies and signals were these."""
+    control = control_at(core)
+    for i in range(slots.size):
+        page = page_at(core, slots[i])
+        silent_rate, signal_rate, weight, shape = seen(page, control.policy)
+        elapsed = min(max(now - current[i], 0.0), NO_COPY)
+        x = predictive_staleness(elapsed, signals[i], silent_rate, weight, shape)
+        value = value_at(x, silent_rate, signal_rate, weight, shape, control.terms)
+        found[i] = np.float64(page.request_rate) * value / np.float64(page.cost)
 
 
 @compiled
@@ -152,19 +167,29 @@ def may_go_at(core: int, page: Any) -> float:
     if not page.marks & SPECIAL:
         return -math.inf
     extra = extra_of(core, page)
-    return max(float(extra.not_before), float(page.current + extra.shortest))
+    return max(float(extra.not_before), float(extra.crawled + extra.shortest))
+
+
+@inlined
+def crawled_of(core: int, page: Any) -> float:
+    """When the copy of a page was last confirmed; of one without limits, as far as its age says."""
+    return float(extra_of(core, page).crawled) if page.marks & SPECIAL else float(page.current)
 
 
 @inlined
 def worth(core: int, slot: int, now: float) -> float:
-    """What the page is ranked by: its value, or more if it has waited longer than it may."""
+    """What the page is ranked by: its value, or more if it has waited longer than it may.
+
+    Longer than an operator allows it: then it goes before first crawls, too.
+    """
     value = about(core, slot, now)
     page = page_at(core, slot)
     longest = longest_of(core, page)
     if longest < math.inf and page.current > -math.inf:
-        over = (now - page.current) / longest
+        over = (now - crawled_of(core, page)) / longest
         if over >= 1.0 - 1e-9:
-            value = max(value, max(float(control_at(core).price), 1e-300) * (0.1 + over))
+            wished = longest < control_at(core).longest
+            value = max(value, _WISHED if wished else max(float(control_at(core).price), 1e-300) * (0.1 + over))
     return value
 
 
@@ -194,6 +219,8 @@ def set_rate(core: int, slot: int, rate: float) -> None:
 def set_threshold(core: int, slot: int) -> None:
     """Make sure that the page comes up where its value reaches the present price; a threshold that is right is kept."""
     page = page_at(core, slot)
+    if control_at(core).exact:
+        return
     if not page.marks & SPECIAL and page.anchor > 0.0:
         anchor = np.float64(page.anchor)
         price = price_of(core, page) * np.float64(page.cost) / np.float64(page.request_rate)
@@ -213,14 +240,13 @@ def find_threshold(core: int, slot: int) -> None:
     cost = np.float64(page.cost)
     if page.request_rate > 0.0:
         price = price_of(core, page) * cost / np.float64(page.request_rate)
-        tolerance = 1e-8 if control.exact else 3e-2
-        x, rate = threshold_at(price, page, control.policy, control.terms, np.float64(page.threshold), tolerance)
+        x, rate = threshold_at(price, page, control.policy, control.terms, np.float64(page.threshold), 3e-2)
     asked = max(rate, 1.0 / longest_of(core, page))
     if page.marks & SPECIAL:
         shortest = float(extra_of(core, page).shortest)
         if shortest > 0.0:
             asked = min(asked, 1.0 / shortest)
-    page.threshold = x * (1.0 - 1e-6) if control.exact else x
+    page.threshold = x
     set_rate(core, slot, min(cost * asked, control.budget))
     _keep_anchor(core, slot, price, cost * rate)
 
@@ -232,7 +258,7 @@ def _keep_anchor(core: int, slot: int, price: float, rate: float) -> None:
     page = page_at(core, slot)
     if page.marks & SPECIAL:
         return
-    known = control.terms == 0 and not control.exact and control.policy != CIS and control.policy != CIS_PLUS
+    known = control.terms == 0 and control.policy != CIS and control.policy != CIS_PLUS
     bounded = rate > control.budget or control.longest < math.inf
     usual = 1e-30 < rate < 1e30 and 1e-30 < price < 1e30 and 0.0 < page.threshold < _STALEST
     page.anchor = price if known and usual and not bounded else 0.0
