@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 def waiting(folder: Path) -> list[Request]:
     with Sqlite(folder / "afresh.db", create=False) as store:
         entries = [entry for entry in store.inbox() if entry.kind == "requests"]
-        return [each for entry in entries for each in evidence(entry) if isinstance(each, Request)]
+        return [each for entry in entries for each in evidence(entry)[0] if isinstance(each, Request)]
 
 
 def test_logs_become_counts_and_the_same_log_counts_once(folder: Path) -> None:

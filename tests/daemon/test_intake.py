@@ -202,3 +202,26 @@ def test_entries_that_make_no_sense_are_dropped_and_stop_nobody() -> None:
         await until(lambda: has_copy(daemon, URLS[5]))
 
     asyncio.run(with_runner(daemon, play))
+
+
+def test_text_that_is_none_is_dropped_and_stops_nobody(tmp_path: Path) -> None:
+    """Half of a pair of code units, as JSON can hold it: no store can keep that."""
+    half = "http://h0.example/\ud800"
+    with Sqlite(tmp_path / "afresh.db") as store:
+        store.add(map(page, URLS))
+        for kind in ("refresh", "remove", "pause", "remove-host", "pause-host"):
+            store.post(packed(kind, [half], 0.0))
+        store.post(packed("popularity", [[half, 4.0]], 0.0))
+        store.post(packed("add", [{"url": half, "host": "h0.example", "added": 0.0, "depth": 0}], 0.0))
+        store.post(packed("requests", [[half, 1.0, 1.0], "?", [URLS[0], 1.0, 3.0]], 0.0))
+        daemon = daemon_on(store)
+
+        async def play() -> None:
+            await until(lambda: not store.inbox())
+            await until(lambda: has_copy(daemon, URLS[5]))
+
+        asyncio.run(with_runner(daemon, play))
+        assert len(list(store.states())) == len(URLS)
+        beliefs = {state.page.url: state.beliefs for _, state in store.states()}
+        # The item beside those that make no sense has been heard.
+        assert beliefs[URLS[0]].request_rate > beliefs[URLS[1]].request_rate

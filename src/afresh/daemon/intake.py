@@ -56,7 +56,9 @@ class Intake:
         return len(entries) == MAX_ENTRIES
 
     async def _hear(self, entry: Entry) -> None:
-        heard = await asyncio.to_thread(lambda: list(evidence(entry)))
+        heard, senseless = await asyncio.to_thread(evidence, entry)
+        if senseless:
+            _log.warning("%d of the items in entry %d of the inbox make no sense.", senseless, entry.number)
         touched = set()
         for first in range(0, len(heard), PIECE):
             piece = heard[first : first + PIECE]

@@ -14,7 +14,7 @@ def translated(path: Path) -> Iterator[None]:
     """Turn what goes wrong inside into a StoreError with a sentence and a hint."""
     try:
         yield
-    except (apsw.Error, OSError, UnicodeError) as error:
+    except (apsw.Error, OSError, UnicodeDecodeError) as error:  # text that cannot be written is the caller's
         raise explain(path, error) from error
 
 
@@ -44,7 +44,7 @@ def explain(path: Path, error: Exception) -> StoreError:
             return not_a_store(path)
         case apsw.CorruptError() | apsw.FormatError():
             return damaged(path, str(error))
-        case UnicodeError():
+        case UnicodeDecodeError():
             return damaged(path, "it holds text that is no text")
         case apsw.FullError():
             return StoreError(

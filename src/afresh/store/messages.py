@@ -56,13 +56,21 @@ def packed(kind: str, items: Iterable[Any], received: float, key: str = "") -> l
     return [Entry(kind, body, received, key=f"{key} {nth}" if key else "") for nth, body in enumerate(made)]
 
 
-def evidence(entry: Entry) -> Iterator[Signal | Request]:
-    """The signals or requests in an entry; ValueError if it makes no sense."""
-    for url, time, more in _items(entry):
-        if entry.kind == "signals":
-            yield Signal(str(url), _number(time), str(more)[:100])
-        else:
-            yield Request(str(url), _number(time), min(max(_number(more), 0.0), MAX_COUNT))
+def evidence(entry: Entry) -> tuple[list[Signal | Request], int]:
+    """(the signals or requests in an entry, how many of its items make no sense); ValueError if all of it does not."""
+    heard: list[Signal | Request] = []
+    items = _items(entry)
+    for item in items:
+        try:
+            url, time, more = item
+            str(url).encode()
+            if entry.kind == "signals":
+                heard.append(Signal(str(url), _number(time), str(more)[:100]))
+            else:
+                heard.append(Request(str(url), _number(time), min(max(_number(more), 0.0), MAX_COUNT)))
+        except (ValueError, TypeError):
+            continue
+    return heard, len(items) - len(heard)
 
 
 @dataclass(slots=True)
