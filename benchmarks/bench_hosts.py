@@ -30,7 +30,7 @@ from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Addresses, Lanes, Politeness, host_of
 from afresh.schedule import Scheduler
 from afresh.store import Memory
-from afresh.types import Page
+from afresh.types import Importance, Page
 
 GAP = 1.0
 WANTED = 200  # hosts whose pages are more important than all others
@@ -80,7 +80,7 @@ async def crawl(port: int, hosts: int, seconds: float, watch: "Watch") -> tuple[
     urls = [f"http://h{number}.test:{port}/{page}" for page in "ab" for number in range(hosts)]
     wanted = {f"h{number}.test:{port}" for number in range(WANTED)}
     store.add(
-        [Page(url, host_of(url), importance=1e6 if host_of(url) in wanted else 1.0) for url in urls],
+        [Page(url, host_of(url), importance=Importance(1e6 if host_of(url) in wanted else 1.0)) for url in urls],
     )
     polite = Politeness(factor=10.0, shortest_gap=GAP)
     fetcher = Http(

@@ -59,7 +59,6 @@ def engine_run(world: World) -> np.ndarray:
     )
     for page in range(PAGES):
         engine.add(Page(f"https://h{page}.example/", host=f"h{page}.example"), 0.0, current=0.0)
-    looks = max(1, PAGES // 100)
     for tick in range(1, round(world.end * budget) + 1):
         now = tick / budget
         order = engine.next(now)
@@ -68,7 +67,6 @@ def engine_run(world: World) -> np.ndarray:
         changed = world.visit(int(order.url[9:].split(".")[0]), now)
         fetched = Fetched(order.url, started=now, took=0.0, status=200)
         engine.finish(order, fetched, Verdict(Outcome.CHANGED if changed else Outcome.UNCHANGED), now)
-        engine.look_round(now, looks)
     return world.shares()
 
 

@@ -7,6 +7,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -71,7 +72,7 @@ def bench_value_with_signals(rng: np.random.Generator) -> None:
 
 def bench_optimum_in_passes(rng: np.random.Generator) -> None:
     """A third of the pages with noisy signals, against passes of crawl_value over the same pages."""
-    pages = figure_4(PAGES, rng)
+    pages: dict[str, Any] = figure_4(PAGES, rng)
     without = rng.random(PAGES) > 1 / 3
     pages["recall"][without] = 0
     pages["false_rate"][without] = 0

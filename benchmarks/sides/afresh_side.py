@@ -11,11 +11,12 @@ from collections import Counter
 from pathlib import Path
 
 from afresh.cli.bounds import Bounds
-from afresh.cli.build import addresses_for, detector_for, engine_for, fetcher_for, permits_for
+from afresh.cli.build import addresses_for, compile_all, detector_for, engine_for, fetcher_for, permits_for
 from afresh.cli.run import Progress, to_come
 from afresh.config import Config, parse
 from afresh.daemon import Daemon, Finished, SteadyClock, Stored
 from afresh.engine import Engine
+from afresh.frontier import HostPatterns
 from afresh.store import Sqlite
 
 # What a host of one's own on loopback needs: no gaps, and a budget that is never the limit.
@@ -73,7 +74,7 @@ def go(config: Config, store: Sqlite, bounds: Bounds, most: int | None, engine: 
             detector=detector_for(config),
             permits=permits_for(config, store),
             addresses=addresses_for(config, engine.lanes),
-            discovery=bounds.discovery(),
+            discovery=bounds.discovery(()),
             clock=clock,
             concurrency=config.crawl.concurrency,
             listeners=[progress.hear],
@@ -99,15 +100,15 @@ def go(config: Config, store: Sqlite, bounds: Bounds, most: int | None, engine: 
 def main(seed: str, folder: Path) -> None:
     """Crawl, then refresh in a second run on the same store."""
     config = config_for(folder)
-    pages = Bounds.seeds([seed])
+    pages = Bounds.seeds([seed], HostPatterns(()))
     bounds = Bounds(tuple(page.host for page in pages))
-    warm_up(config)
+    warm_up()
     results = {}
     for name in ("crawl", "refresh"):
         with Sqlite(config.store.path) as store:
             store.add(pages)
             engine = engine_for(
-                config, store.totals().pages, to_come=to_come(bounds.discovery(), store.totals().copies)
+                config, store.totals().pages, to_come=to_come(bounds.discovery(()), store.totals().copies)
             )
             most = store.totals().pages if name == "refresh" else None
             results[name] = go(config, store, bounds, most, engine)
@@ -115,19 +116,9 @@ def main(seed: str, folder: Path) -> None:
     print(json.dumps(results))
 
 
-def warm_up(config: Config) -> None:
+def warm_up() -> None:
     """Load compiled code: it is loaded once in the life of a daemon, and this is a short run."""
-    from afresh.estimate.learner import compile_ahead
-    from afresh.frontier import Seen, links
-    from afresh.types import Page
-
-    compile_ahead()
-    links(b"<a href=x>", "http://e.org/")
-    Seen().add_many([1])
-    for pages in (1, 1_000_000):
-        engine = engine_for(config, pages)
-        engine.add(Page("http://e.org/", "e.org"), 0.0)
-        engine.next(1.0)
+    compile_all()
 
 
 if __name__ == "__main__":

@@ -65,10 +65,10 @@ SWEEP = 2.0  # how stale one sweep leaves copies, as x in exp(−x): it changes 
 def slice_width(typical_rate: float) -> float:
     """Seconds that a slice covers where pages are visited about so often; a collection without a budget has long ones.
 
-    >>> slice_width(1 / 1600), slice_width(1e-15)
-    (100.0, 1000000000000.0)
+    >>> slice_width(1 / 1600), slice_width(1e-15), slice_width(1e9)
+    (100.0, 1000000000000.0, 1e-06)
     """
-    return min(1.0 / (SLICES_PER_ROUND * typical_rate), MAX_MOMENT)
+    return min(max(1.0 / (SLICES_PER_ROUND * typical_rate), MIN_WIDTH), MAX_MOMENT)
 
 
 class Activity:
