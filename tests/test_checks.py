@@ -37,7 +37,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "now": (backwards, "now went backwards, from 5.0 to 4.0."),
     "text for now": (lambda: engine().next("soon"), "now must be a moment in seconds, not 'soon'."),  # type: ignore[arg-type]
     "scheduler": (
-        lambda: Engine(scheduler="few", estimator=Grid()),
+        lambda: Engine(scheduler="live", estimator=Grid()),
         "scheduler must be such as Scheduler.live(budget=2.0)",
     ),  # type: ignore[arg-type]
     "estimator": (

@@ -24,10 +24,10 @@ NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
 
 
 MACHINES = {
-    "few": lambda budget: Scheduler.live(budget=budget),
-    "fast": lambda budget: Scheduler(budget=budget, lease=120.0),
+    "exact": lambda budget: Scheduler.live(budget=budget),
+    "many": lambda budget: Scheduler(budget=budget, lease=120.0),
 }
-kind = "few"
+kind = "exact"
 
 
 @pytest.fixture(autouse=True, params=list(MACHINES))

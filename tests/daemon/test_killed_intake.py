@@ -17,11 +17,14 @@ RUNNER = """
 import asyncio, sys
 from afresh.daemon import Daemon
 from afresh.engine import Engine
+from afresh.engine.ahead import compile_ahead
 from afresh.estimate import Grid
 from afresh.fetch import Scripted
 from afresh.schedule import Scheduler
 from afresh.store import Sqlite
 from afresh.store.socket_file import socket_path
+
+compile_ahead()
 
 async def go():
     store = Sqlite(sys.argv[1])

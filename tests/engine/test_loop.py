@@ -26,9 +26,8 @@ NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
 
 MACHINES = {
     "plain": lambda budget: Plain(Greedy(), budget=budget),
-    "few": lambda budget: Scheduler.live(budget=budget),
-    "fast": lambda budget: Scheduler(budget=budget, lease=120.0),
-    "exact": lambda budget: Scheduler(budget=budget, lease=120.0, exact=True),
+    "live": lambda budget: Scheduler.live(budget=budget),
+    "many": lambda budget: Scheduler(budget=budget, lease=120.0),
 }
 kind = "plain"
 

@@ -20,7 +20,7 @@ MAKERS: list[Callable[[], Schedules]] = [
 ]
 
 
-@pytest.fixture(params=MAKERS, ids=["few", "plain", "scheduler"])
+@pytest.fixture(params=MAKERS, ids=["exact", "plain", "many"])
 def engine(request: pytest.FixtureRequest) -> Engine:
     """Forty pages that want to be crawled all the time, half of them news."""
     rules = SiteRules([SiteRule("a.example", "/news/*", budget=0.5)])

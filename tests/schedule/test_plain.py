@@ -213,10 +213,10 @@ def test_nutch_takes_the_longest_due_first_and_spends_what_is_left() -> None:
     assert sorted(found[4:]) == slots
 
 
-@pytest.mark.parametrize("kind", ["plain", "few"])
+@pytest.mark.parametrize("kind", ["plain", "live"])
 def test_first_crawls_do_not_move_the_price_and_are_waited_for(kind: str) -> None:
     """While pages have no copy they are picked; what copies are refreshed at before and after is another value."""
-    machine = Scheduler.live(budget=1.0) if kind == "few" else Plain(Greedy(), budget=1.0)
+    machine = Scheduler.live(budget=1.0) if kind == "live" else Plain(Greedy(), budget=1.0)
     copied = [machine.add(request_rate=1.0, change_rate=0.01, host=n, now=0.0, age=50.0) for n in range(4)]
     machine.resume_price(3.0)
     fresh = machine.add(request_rate=1.0, change_rate=0.01, host=9, now=0.0, age=1.0)

@@ -16,7 +16,7 @@ MAKERS: list[Callable[..., Schedules]] = [
 ]
 
 
-@pytest.fixture(params=MAKERS, ids=["few", "plain", "scheduler"])
+@pytest.fixture(params=MAKERS, ids=["exact", "plain", "many"])
 def make(request: pytest.FixtureRequest) -> Callable[..., Schedules]:
     return request.param  # type: ignore[no-any-return]
 

@@ -206,11 +206,11 @@ class Keeper:
                 self._let_in(slot, now)
         return decision
 
-    def _is_early(self, order: Order, now: float) -> bool:
-        """Whether an order refreshes a copy that is younger than a round over all pages takes."""
+    def _is_early(self, order: Order, now: float) -> bool | None:
+        """Whether the copy that an order refreshes is younger than a round over all pages takes; None: there is none."""
         current = self.engine.current(order.url)
         in_play = len(self.engine) - self.engine.waiting
-        return current is not None and (now - current) * self.engine.scheduler.budget < EARLY_SHARE * in_play
+        return None if current is None else (now - current) * self.engine.scheduler.budget < EARLY_SHARE * in_play
 
     def keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict, noise: str = "") -> None:
         """Queue what a crawl leaves behind; its body counts as held until it is durable."""

@@ -31,7 +31,8 @@ from afresh.frontier import site_of
 MIN_SHARE = 1 / 16  # of the orders, for the first crawls of one site's other hosts; more if there are fewer sites
 MAX_SHARE = 1 / 2  # for those of all sites together: the other half is for refreshes, if any are due
 EARLY_SHARE = 0.8  # of the time that a round over all pages takes: copies that are younger are not due
-LATELY = 10  # orders; a single copy that was picked early says little
+LATELY = 10  # refreshes
+MOSTLY = 0.8  # share of those: single copies that were picked early say little
 MAX_CREDIT = 4.0  # orders that may be owed to those who wait
 MAX_LET_IN = 8  # pages for one refresh that was not
 MAX_UNTRIED = 64  # pages of one host in play that were never tried
@@ -95,7 +96,7 @@ class Newcomers:
         self._copies = False  # whether there are any that might be refreshed
         self._credit = 0.0  # orders that are due to those who wait,
         self._others = 0.0  # and of these to other hosts than sites' first ones
-        self._early = 0.0  # share of the orders, lately, for copies that were not due
+        self._early = 1.0  # share of the refreshes, lately, of copies that were not due
 
     def __len__(self) -> int:
         return self._engine.waiting
@@ -161,15 +162,17 @@ class Newcomers:
         self._enter(host, 1)
         return slot
 
-    def ordered(self, *, early: bool = False) -> list[int]:
-        """An order was given: the pages that may go in for that. `early`: it refreshes a copy that is not due."""
+    def ordered(self, *, early: bool | None = None) -> list[int]:
+        """An order was given: the pages that may go in for that. `early`: the copy that it refreshes is not due; None:
+        it refreshes none."""
         if not self._waiting and not self._fronts:
             return []
-        self._early += (early - self._early) / LATELY
+        if early is not None:
+            self._early += (early - self._early) / LATELY
         share = max(1 / len(self._firsts), MIN_SHARE)
         others = min(share * len(self._waiting), MAX_SHARE)
         self._others = min(self._others + others, MAX_CREDIT)
-        if early and self._early > 0.5 and self._fronts and self._entered < MAX_UNTRIED:
+        if early and self._early > MOSTLY and self._fronts and self._entered < MAX_UNTRIED:
             taken = [self._take_from(self._fronts) for _ in range(MAX_LET_IN)]
             self._credit = 0.0  # what goes in for this costs nobody his share
             return [slot for slot in taken if slot is not None]

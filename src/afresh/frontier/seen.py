@@ -50,7 +50,8 @@ def fingerprints(urls: Iterable[str], secret: bytes = b"") -> Fingerprints:
         hashed.update(url.encode())
         return hashed.digest()
 
-    return np.frombuffer(b"".join(map(digest, urls)), np.uint64)
+    # Writable like the others, or compiled code would be compiled once more for these.
+    return np.frombuffer(bytearray().join(map(digest, urls)), np.uint64)
 
 
 class Seen:

@@ -75,7 +75,8 @@ def simulate(
 
 
 def _scheduler(known: World, policy: str, budget: float, exact: bool) -> Scheduler:
-    scheduler = Scheduler(budget=budget, policy=policy, exact=exact)
+    named = "greedy" if policy == "lds" else policy  # whose picks are known before the run
+    scheduler = Scheduler(budget=budget, policy=named, exact=exact)
     scheduler.add_many(
         request_rate=known.request_rate / max(float(known.request_rate.sum()), 1e-300),
         change_rate=known.change_rate,
