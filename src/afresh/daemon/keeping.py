@@ -207,7 +207,7 @@ class Keeper:
         return decision
 
     def _is_early(self, order: Order, now: float) -> bool | None:
-        """Whether the copy that an order refreshes is younger than a round over all pages takes; None: there is none."""
+        """Whether the copy that an order refreshes is younger than a round over all takes; None: there is none."""
         current = self.engine.current(order.url)
         in_play = len(self.engine) - self.engine.waiting
         return None if current is None else (now - current) * self.engine.scheduler.budget < EARLY_SHARE * in_play
