@@ -7,6 +7,7 @@ verdict closes the circle as a `Crawl`. What is kept is a `Copy`.
 Time is float seconds since 1970 (or since the start of a simulation), rates are per second, sizes are bytes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import exp, inf, log1p
@@ -100,9 +101,42 @@ class Validators:
     fingerprint: int = 0  # 64 bits of the bytes as they came; 0: none kept
 
 
+class Answer(StrEnum):
+    """What a source says when it is asked for something, given what is known of it."""
+
+    NEW = "new"  # here is the content, which may equal what is kept
+    SAME = "same"  # what is kept is still current
+    GONE = "gone"  # there is no such thing any more
+    MOVED = "moved"  # it is elsewhere now
+    REFUSED = "refused"  # it must not be asked for
+    BUSY = "busy"  # its lane asks to wait
+    FAILED = "failed"
+
+
+class Blame(StrEnum):
+    """Where the fault lies when something could not be got."""
+
+    LANE = "lane"  # whatever else is asked of it would fail as well: it rests, longer each time
+    KEY = "key"  # the lane has answered; this one thing fails
+    NOBODY = "nobody"  # nothing was asked
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What getting something has cost, in every unit that a budget may be given in."""
+
+    seconds: float = 0.0  # that its lane worked for us
+    bytes: int = 0  # that came
+    calls: float = 1.0
+    money: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One whole copy; body, validators and times all belong to the same fetch."""
+    """One whole copy; body, validators, times and `meta` all belong to the same fetch.
+
+    `meta` is what the source says of it besides: on the web ":status" and the headers, of a query its columns.
+    """
 
     url: str
     body: bytes
@@ -110,11 +144,18 @@ class Copy:
     fetched: float  # when this body was downloaded
     checked: float  # when it was last confirmed to be current
     validators: Validators = field(default_factory=Validators)
+    meta: Mapping[str, str] = field(default_factory=dict)
+
+
+_ANSWERS = {304: Answer.SAME, 404: Answer.GONE, 410: Answer.GONE, 429: Answer.BUSY, 503: Answer.BUSY}
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What one attempt to get a page brought back. `reason` says in a word what went wrong, "" if nothing did."""
+    """What one attempt to get a page brought back. `reason` says in a word what went wrong, "" if nothing did.
+
+    A source says so by `answer`. Where there is none, `status` says it, as in HTTP.
+    """
 
     url: str
     started: float
@@ -130,6 +171,31 @@ class Fetched:
     received: int = 0  # bytes of body that arrived, before inflation
     robots: str = ""  # what its X-Robots-Tag header asks of us: noindex, nofollow
     waited: float = 0.0  # seconds besides `took` for which we ourselves kept it waiting
+    answer: Answer | None = None
+    blame: Blame | None = None  # None: it follows from the rest
+    meta: Mapping[str, str] = field(default_factory=dict)  # what its copy keeps besides
+    spent: Spent | None = None  # None: one call, the time it took and the bytes received
+    leads: tuple[str, ...] = ()  # keys of the same source that were found here
+
+    @property
+    def answered(self) -> Answer:
+        """What the source has said.
+
+        >>> Fetched("http://a.example/", 0.0, 0.1, status=404).answered.value
+        'gone'
+        """
+        if self.answer is not None:
+            return self.answer
+        if self.reason:
+            return Answer.FAILED
+        if self.status in (200, 203):
+            return Answer.NEW
+        return _ANSWERS.get(self.status, Answer.MOVED if 300 <= self.status < 400 else Answer.FAILED)
+
+    @property
+    def cost(self) -> Spent:
+        """What it has cost."""
+        return Spent(self.took, self.received) if self.spent is None else self.spent
 
     @property
     def ended(self) -> float:

@@ -74,6 +74,11 @@ ALTER TABLE hosts ADD COLUMN recent_asks REAL NOT NULL DEFAULT 0;
 ALTER TABLE hosts ADD COLUMN recent_seconds REAL NOT NULL DEFAULT 0;
 CREATE INDEX pages_that_fail ON pages (failures) WHERE failures > 0;
 """
+META = """
+ALTER TABLE copies ADD COLUMN meta TEXT NOT NULL DEFAULT '';
+ALTER TABLE pages ADD COLUMN cost_same REAL;
+ALTER TABLE pages ADD COLUMN cost_new REAL;
+"""
 
 VERSIONS = {
     "1": (1, FIRST),
@@ -82,6 +87,7 @@ VERSIONS = {
     "3": (3, FIRST + SECOND + DEPTH + NOISE),
     "4": (4, FIRST + SECOND + DEPTH + NOISE + INBOX),
     "5": (5, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS),
+    "6": (6, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META),
 }
 
 PAGES = [Page(f"https://h{nth % 3}.example/{nth}", f"h{nth % 3}.example", added=float(nth)) for nth in range(8)]
@@ -139,6 +145,7 @@ def require_all(path: Path) -> None:
             copy = store.copy(page.url)
             assert copy is not None
             assert copy.body == body(nth)
+            assert copy.meta == {}
             assert [crawl.outcome for crawl in store.history(page.url)] == [Outcome.UNCHANGED, Outcome.NEW]
         assert [(host.host, host.failures) for host in store.hosts()] == [("h0.example", 2)]
         assert store.get("price") == "0.5"
@@ -149,10 +156,12 @@ def require_all(path: Path) -> None:
         assert state.page.depth == 3
         crawl = Crawl("https://new.example/", 40.0, Outcome.NEW)
         validators = Validators(fingerprint=5)
-        new = Copy(crawl.url, b"new", "text/html", 40.0, 40.0, validators)
-        kept = type(state)(state.page, validators=validators, fetched=40.0, checked=40.0, crawls=1)
+        new = Copy(crawl.url, b"new", "text/html", 40.0, 40.0, validators, {":status": "200"})
+        kept = type(state)(state.page, validators=validators, fetched=40.0, checked=40.0, crawls=1, cost_new=2.0)
         store.write([Record(crawl, kept, new)])
         assert [crawl.url for _, crawl in store.changes()] == ["https://new.example/"]
+        assert store.copy(crawl.url) == new
+        assert store.state(crawl.url) == kept
         assert list(store.problems()) == []
 
 

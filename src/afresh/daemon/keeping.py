@@ -20,6 +20,7 @@ from afresh.engine import Arrivals, Engine
 from afresh.errors import BodyDamaged, StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
 from afresh.estimate.senders import SENDERS
+from afresh.sources.base import kept_meta
 from afresh.store import PageColumns, PageState, Record, Store
 from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
 
@@ -221,7 +222,9 @@ class Keeper:
             # What is the same but for noise need not be written where there is no room.
             if fetched.status != 304 and (self.room.for_bodies or crawl.outcome is not Outcome.UNCHANGED):
                 validators, got = verdict.validators, crawl.time
-                copy = Copy(url, fetched.body, fetched.content_type, crawl.time, crawl.time, validators)
+                copy = Copy(
+                    url, fetched.body, fetched.content_type, crawl.time, crawl.time, validators, kept_meta(fetched.meta)
+                )
                 self._copies[url] = copy
                 self.pressure.hold(len(copy.body))
                 self.room.waiting += len(copy.body)
@@ -237,6 +240,8 @@ class Keeper:
             failures=self.engine.failures(url),
             learned=self.engine.learned(url),
             noise=noise,
+            cost_same=before.cost_same,
+            cost_new=before.cost_new,
             urgent=self._is_urgent(before) and self.engine.comes_again(crawl),
         )
         self._newest[url] = after

@@ -13,15 +13,21 @@ from afresh.detect.noise import Habits, ignored
 from afresh.reading import Document, Wanted, compile_selectors, read, read_both
 from afresh.reading.page import NOTHING
 from afresh.reading.select import Parts
-from afresh.types import STORE_FULL, Copy, Fetched, Outcome, Validators, Verdict
+from afresh.types import STORE_FULL, Answer, Copy, Fetched, Outcome, Validators, Verdict
 
 Kept = Callable[[], Copy | None]
 
 REFUSALS = frozenset({"refused_address", "refused_port", "robots", "scope", "names_of_address", STORE_FULL})
-_OUTCOMES = {404: Outcome.GONE, 410: Outcome.GONE, 429: Outcome.BUSY, 503: Outcome.BUSY}
+_OUTCOMES = {
+    Answer.GONE: Outcome.GONE,
+    Answer.MOVED: Outcome.MOVED,
+    Answer.BUSY: Outcome.BUSY,
+    Answer.REFUSED: Outcome.REFUSED,
+    Answer.FAILED: Outcome.FAILED,
+}
 
 # Why a page counts as unchanged, or how it was compared; these words stand in the history.
-NOT_MODIFIED = "not_modified"  # the server said so (304)
+NOT_MODIFIED = "not_modified"  # the source said so
 SAME_BYTES = "same_bytes"
 SAME_TEXT = "same_text"  # only markup differs
 NOISE = "noise"  # only markup and noise differ
@@ -92,17 +98,14 @@ class Detector:
         A page is read if its bytes differ from those of the copy, or if something is `wanted` of it besides. `watched`
         are the keys of spots whose presence is of interest.
         """
-        if fetched.reason:
-            outcome = Outcome.REFUSED if fetched.reason in REFUSALS else Outcome.FAILED
-            return Look(Verdict(outcome, reason=fetched.reason))
-        status = fetched.status
-        if status == 304:
+        answer = fetched.answered
+        if answer in _OUTCOMES:
+            outcome = Outcome.REFUSED if fetched.reason in REFUSALS else _OUTCOMES[answer]
+            return Look(Verdict(outcome, reason=fetched.reason or f"status_{fetched.status}"))
+        if answer is Answer.SAME:
             if known.fingerprint:
                 return Look(Verdict(Outcome.UNCHANGED, validators=known, reason=NOT_MODIFIED))
             return Look(Verdict(Outcome.FAILED, reason="not_modified_without_copy"))
-        if status not in (200, 203):
-            outcome = _OUTCOMES.get(status, Outcome.MOVED if 300 <= status < 400 else Outcome.FAILED)
-            return Look(Verdict(outcome, reason=f"status_{status}"))
         rules = self.rules_of(host)
         validators = replace(fetched.validators, fingerprint=mark(fetched.body))
         if validators.fingerprint == known.fingerprint:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
+from afresh.fetch.answer import Headers
 from afresh.types import Validators
 
 LONGEST_VALUE = 1024  # a validator longer than this is not worth keeping
@@ -31,6 +32,50 @@ def validators(headers: Mapping[str, str], now: float) -> Validators:
     last_modified = plain(headers.get("Last-Modified", ""))
     believed = date(last_modified, now) is not None
     return Validators(etag=plain(headers.get("ETag", "")), last_modified=last_modified if believed else "")
+
+
+STATUS = ":status"  # the name under which the status stands beside the headers, as in HTTP/2
+MAX_KEPT_BYTES = 16 << 10  # of names and values
+# What speaks of one connection or of the form in which the body came, which is undone; and secrets of one reader.
+_NOT_KEPT = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-connection",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "content-encoding",
+        "content-length",
+        "www-authenticate",
+        "authentication-info",
+    }
+)
+_SECRET = frozenset({"set-cookie", "set-cookie2"})
+
+
+def kept(status: int, headers: Headers) -> dict[str, str]:
+    """The status and the headers that a copy keeps: names in lower case, values of one name joined by commas.
+
+    Of cookies only that there were some. What is too long is left out.
+
+    >>> kept(200, Headers([(b"Vary", b"a"), (b"vary", b"b"), (b"Set-Cookie", b"id=7"), (b"Connection", b"close")]))
+    {':status': '200', 'vary': 'a, b', 'set-cookie': ''}
+    """
+    found, room = {STATUS: str(status)}, MAX_KEPT_BYTES
+    for name in headers:
+        if name in _NOT_KEPT:
+            continue
+        values = headers.all(name)
+        size = len(name) + sum(len(value) + 2 for value in values)
+        if size <= room:
+            text = "" if name in _SECRET else ", ".join(values)
+            found[name] = "".join(each for each in text if each.isprintable())
+            room -= size
+    return found
 
 
 def plain(value: str) -> str:

@@ -243,6 +243,7 @@ class Http:
             robots=headers.robots_tag(answer.headers.all("X-Robots-Tag"), self.user_agent),
             retry_after=headers.retry_after(answer.headers.get("Retry-After", ""), self.clock()),
             location=seen.hops[-1] if seen.hops else "",
+            meta=headers.kept(answer.status, answer.headers) if answer.status in CONTENT else {},
         )
 
     def _note_oddities(self, where: Target, answer: Answer) -> None:

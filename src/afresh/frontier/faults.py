@@ -4,7 +4,7 @@
 sitemaps, and of what a redirect of another host led to.
 """
 
-from afresh.types import STORE_FULL, Fetched, HostState
+from afresh.types import STORE_FULL, Blame, Fetched, HostState
 
 FAILURES_IN_TROUBLE = 3  # in a row, of whatever kind
 # Reasons for which nothing is ever sent to a host,
@@ -23,6 +23,8 @@ def host_failed(host: str, fetched: Fetched, reason: str = "") -> bool | None:
     >>> [host_failed("a.example", Fetched("", 0.0, 0.1, status=status)) for status in (200, 404, 429, 500)]
     [False, False, True, True]
     """
+    if fetched.blame is not None:
+        return None if fetched.blame is Blame.NOBODY else fetched.blame is Blame.LANE
     why = fetched.reason or reason
     if fetched.hops or fetched.location:
         if _is_elsewhere(host, fetched):

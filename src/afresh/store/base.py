@@ -37,6 +37,8 @@ class PageState:
     learned: bytes = b""  # the estimator's own memory of the page, opaque to the store
     noise: str = ""  # what is known of the spots of the page that differ at nearly every fetch; opaque too
     urgent: bool = False  # somebody asked for it to be crawled before all others
+    cost_same: float | None = None  # of a refresh that finds the same content, in the unit of its budget
+    cost_new: float | None = None  # and of one that brings new content
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class PageColumns:
     importance: Sequence[float | None]  # requests a second, as the operator says, or
     times: Sequence[float | None]  # times what is learned
     popularity: Sequence[float | None]
+    cost_same: Sequence[float | None]
+    cost_new: Sequence[float | None]
     # Those of which the operator says more than that, by their place here.
     special: Mapping[int, PageState]
 
@@ -108,7 +112,7 @@ class Record:
 
     def _numbers(self) -> list[float | None]:
         crawl, state, beliefs = self.crawl, self.state, self.state.beliefs
-        numbers = [state.fetched, state.checked]
+        numbers = [state.fetched, state.checked, state.cost_same, state.cost_new]
         if self.host:
             numbers += (self.host.ready, self.host.since, self.host.asked, self.host.rate(self.host.asked))
         if crawl:

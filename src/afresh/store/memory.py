@@ -225,6 +225,8 @@ class Memory:
             importance=[None if each is None or each.times else each.value for each in said],
             times=[each.value if each is not None and each.times else None for each in said],
             popularity=[state.page.popularity for state in states],
+            cost_same=[state.cost_same for state in states],
+            cost_new=[state.cost_new for state in states],
             special={nth: state for nth, state in enumerate(states) if _is_special(state)},
         )
 

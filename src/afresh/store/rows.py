@@ -1,6 +1,7 @@
 """The nouns as rows of the SQLite schema, and back; every SQL statement that names their columns."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -10,6 +11,7 @@ from afresh.types import Beliefs, Copy, Crawl, HostState, Importance, Outcome, P
 
 Row = tuple[Any, ...]
 
+NUMBER_OF_COLUMNS = len(fields(PageColumns)) - 1  # those of `COLUMNS_AFTER` that are kept as they are
 HIGHEST_RATE = 1e30  # a second; beyond that a number is damage
 
 WISHES = "importance, importance_factor, shortest, longest, hours, paused, popularity"
@@ -21,14 +23,15 @@ SET_WISHES = f"UPDATE pages SET ({WISHES}) = (?, ?, ?, ?, ?, ?, ?) WHERE url = ?
 
 STATE_COLUMNS = f"""number, url, host, added, depth, {WISHES},
   request_rate, change_rate, recall, false_rate, observations,
-  etag, last_modified, fingerprint, fetched, checked, signals, crawls, changes, failures, learned, noise, urgent"""
+  etag, last_modified, fingerprint, fetched, checked, signals, crawls, changes, failures, learned, noise, urgent,
+  cost_same, cost_new"""
 STATES_AFTER = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? ORDER BY number LIMIT ?"  # noqa: S608
 STATES_UNDER = f"SELECT {STATE_COLUMNS} FROM pages WHERE url >= ? AND url < ? ORDER BY url LIMIT ?"  # noqa: S608
 STATES_OF_HOST = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? AND host = ? ORDER BY number LIMIT ?"  # noqa: S608
 STATE_NUMBERED = f"SELECT {STATE_COLUMNS} FROM pages WHERE number = ?"  # noqa: S608
 NUMBER_OF = "SELECT number FROM pages WHERE url = ?"
 COLUMNS_AFTER = """SELECT number, url, host, checked, crawls, failures, signals, learned,
-  importance, importance_factor, popularity,
+  importance, importance_factor, popularity, cost_same, cost_new,
   shortest IS NOT NULL OR longest IS NOT NULL OR hours <> '' OR paused OR urgent
   FROM pages WHERE number > ? ORDER BY number LIMIT ?"""
 STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE url = ?"  # noqa: S608
@@ -36,15 +39,15 @@ STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE url = ?"  # noqa: S608
 FIND_PAGE = "SELECT number, written, fetched IS NOT NULL, body_bytes, stored_bytes FROM pages WHERE url = ?"
 SET_STATE = """UPDATE pages SET request_rate = ?, change_rate = ?, recall = ?, false_rate = ?, observations = ?,
   etag = ?, last_modified = ?, fingerprint = ?, checked = ?, signals = ?,
-  crawls = ?, changes = ?, failures = ?, learned = ?, noise = ?, urgent = ?,
+  crawls = ?, changes = ?, failures = ?, learned = ?, noise = ?, urgent = ?, cost_same = ?, cost_new = ?,
   written = ?, fetched = coalesce(?, fetched), body_bytes = ?, stored_bytes = ? WHERE number = ?"""
 
 SET_COPY = """INSERT OR REPLACE INTO copies
-  (page, content_type, fetched, etag, last_modified, fingerprint, size, checksum, body)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+  (page, content_type, fetched, etag, last_modified, fingerprint, size, checksum, body, meta)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 # One statement, so that page and copy are seen at one moment.
 COPY_OF = """SELECT url, content_type, copies.fetched, coalesce(checked, copies.fetched), copies.etag,
-  copies.last_modified, copies.fingerprint, size, checksum, body
+  copies.last_modified, copies.fingerprint, meta, size, checksum, body
   FROM pages JOIN copies ON page = number WHERE url = ?"""
 URLS_OF_COPIES = "SELECT url FROM copies JOIN pages ON number = page ORDER BY page"
 
@@ -155,6 +158,8 @@ def state_row(state: PageState) -> Row:
         state.learned,
         state.noise,
         int(state.urgent),
+        state.cost_same,
+        state.cost_new,
     )
 
 
@@ -162,7 +167,10 @@ def state_from(row: Row) -> tuple[int, PageState]:
     """A page's number and state, from a row of `STATE_COLUMNS`."""
     number, url, host, added, depth, *wishes = row[:12]
     request_rate, change_rate, recall, false_rate, observations = row[12:17]
-    *marks, fetched, checked, signals, crawls, changes, failures, learned, noise, urgent = row[17:]
+    *marks, fetched, checked, signals, crawls, changes, failures, learned, noise, urgent = row[17:29]
+    costs = row[29:31]
+    if any(cost is not None and not 0 <= cost < HIGHEST_RATE for cost in costs):
+        raise ValueError("a cost that cannot be")
     beliefs = None
     if request_rate is not None:
         beliefs = Beliefs(request_rate, change_rate, recall, false_rate, observations)
@@ -174,24 +182,24 @@ def state_from(row: Row) -> tuple[int, PageState]:
     page = page_from(url, host, added, depth, *wishes)
     validators = validators_from(*marks)
     counts = signals, crawls, changes, failures
-    return number, PageState(page, beliefs, validators, fetched, checked, *counts, learned, noise, bool(urgent))
+    return number, PageState(page, beliefs, validators, fetched, checked, *counts, learned, noise, bool(urgent), *costs)
 
 
 def columns_from(rows: Sequence[Row], special: Callable[[int], PageState]) -> PageColumns:
     """Pages in columns, from rows of `COLUMNS_AFTER`; `special` gives the state of one with a number."""
     if not rows:
-        return PageColumns(*((),) * 11, {})
+        return PageColumns((), (), (), (), (), (), (), (), (), (), (), (), (), {})
     columns: list[Any] = list(zip(*rows, strict=True))
     for counts in columns[4:7]:
         if min(counts) < 0:
             raise ValueError("a page that cannot be")
-    for wishes in columns[8:11]:
+    for wishes in columns[8:NUMBER_OF_COLUMNS]:
         if any(each is not None and not 0 <= each < HIGHEST_RATE for each in wishes):
             raise ValueError("a wish that cannot be")
     if None in columns[1] or None in columns[2]:
         raise ValueError("a page that cannot be")
-    marked = {nth: special(columns[0][nth]) for nth, more in enumerate(columns[11]) if more}
-    names = [each.name for each in fields(PageColumns)][:11]
+    marked = {nth: special(columns[0][nth]) for nth, more in enumerate(columns[NUMBER_OF_COLUMNS]) if more}
+    names = [each.name for each in fields(PageColumns)][:NUMBER_OF_COLUMNS]
     return PageColumns(**dict(zip(names, columns, strict=False)), special=marked)
 
 
@@ -207,13 +215,30 @@ def validators_from(etag: str | bytes, last_modified: str | bytes, fingerprint: 
 
 def copy_row(number: int, copy: Copy, packed: Packed) -> Row:
     """What `SET_COPY` takes."""
-    return number, text(copy.content_type), copy.fetched, *validators_row(copy.validators), *packed
+    return (
+        number,
+        text(copy.content_type),
+        copy.fetched,
+        *validators_row(copy.validators),
+        *packed,
+        meta_text(copy.meta),
+    )
 
 
 def copy_from(row: Row, body: bytes) -> Copy:
     """A copy from a row of `COPY_OF` and its body, unpacked."""
     url, content_type, fetched, checked = row[:4]
-    return Copy(url, body, untext(content_type), fetched, checked, validators_from(*row[4:7]))
+    return Copy(url, body, untext(content_type), fetched, checked, validators_from(*row[4:7]), meta_from(row[7]))
+
+
+def meta_text(meta: Mapping[str, str]) -> str:
+    """What a copy keeps besides; JSON in ASCII can hold any text."""
+    return json.dumps(dict(meta)) if meta else ""
+
+
+def meta_from(kept: str) -> dict[str, str]:
+    """The same again."""
+    return {str(name): str(value) for name, value in json.loads(kept).items()} if kept else {}
 
 
 def crawl_row(number: int, nth: int, crawl: Crawl, in_batch: int) -> Row:

@@ -5,6 +5,7 @@ A battery raises AssertionError with a sentence that says which promise was brok
 
 from afresh.testing.estimator import check_estimator
 from afresh.testing.seen import check_seen
+from afresh.testing.source import SourceWorld, check_source
 from afresh.testing.store import check_store
 
-__all__ = ["check_estimator", "check_seen", "check_store"]
+__all__ = ["SourceWorld", "check_estimator", "check_seen", "check_source", "check_store"]

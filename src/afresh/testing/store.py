@@ -169,7 +169,7 @@ def _keeps_odd_values(store: Store, model: StoreModel) -> None:
         )
         url, host = state.page.url, HostState(state.page.host, float("inf"), 3)
         crawl = Crawl(url, 2.0, Outcome.FAILED, 0.1 + 0.2, 5, 1e-9, 999, 2**40, 0.3, odd, 0.0)
-        batch = [Record(crawl, state, Copy(url, body, odd, 2.0, 2.5, validators), host)]
+        batch = [Record(crawl, state, Copy(url, body, odd, 2.0, 2.5, validators, {odd: odd[::-1]}), host)]
         for taker in (store, model):
             taker.write(batch)
     model.named = {"": "", "price": "0.1", odd[:4]: odd}

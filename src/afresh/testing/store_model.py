@@ -165,10 +165,16 @@ def record(state: PageState, outcome: Outcome, time: float, body: bytes | None =
         failures=0 if outcome.refreshed else state.failures + 1,
         learned=f"{time}".encode(),
         noise=f"clock {time}",
+        cost_same=time / 8,
+        cost_new=None if time % 2 else time,
     )
     failed = not outcome.refreshed
     host = HostState(state.page.host, time + 1, int(failed), "dns" * failed, time if failed else None, time, 1.0, 2.0)
-    copy = None if body is None else Copy(url, body, "text/html", time, time, validators)
+    copy = (
+        None
+        if body is None
+        else Copy(url, body, "text/html", time, time, validators, {":status": "200", "age": str(time)})
+    )
     return Record(Crawl(url, time, outcome, size=len(body or b""), reason="dns" * failed), new, copy, host)
 
 
