@@ -29,6 +29,7 @@ from afresh.estimate import Grid
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Addresses, Lanes, Politeness, host_of
 from afresh.schedule import Scheduler
+from afresh.sources import Web
 from afresh.store import Memory
 from afresh.types import Importance, Page
 
@@ -94,9 +95,8 @@ async def crawl(port: int, hosts: int, seconds: float, watch: "Watch") -> tuple[
     engine = Engine(scheduler=Scheduler.live(budget=50_000.0), estimator=Grid(typical_rate=1.0), lanes=Lanes(polite))
     daemon = Daemon(
         engine=engine,
-        fetcher=fetcher,
+        sources=Web(fetcher, addresses=Addresses(politeness=polite)),
         store=store,
-        addresses=Addresses(politeness=polite),
         clock=clock,
         concurrency=256,
         listeners=[started := _Started()],

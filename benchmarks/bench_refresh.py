@@ -28,6 +28,7 @@ from afresh.estimate.base import typical_rate
 from afresh.fetch import Http
 from afresh.frontier import Lanes
 from afresh.schedule import Scheduler
+from afresh.sources import Web
 from afresh.store import PageState, Record, Sqlite
 from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
 
@@ -155,11 +156,13 @@ async def whole(config: Config, store: Sqlite, pages: int, measured: int, profil
     fetcher = fetcher_for(config, clock)
     daemon = Daemon(
         engine=engine,
-        fetcher=fetcher,
+        sources=Web(
+            fetcher,
+            permits=permits_for(config, store),
+            addresses=addresses_for(config, engine.lanes),
+        ),
         store=store,
         detector=detector_for(config),
-        permits=permits_for(config, store),
-        addresses=addresses_for(config, engine.lanes),
         clock=clock,
         concurrency=config.crawl.concurrency,
     )

@@ -1,6 +1,7 @@
 """The import rules of docs/architecture.md, read from the source."""
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -62,6 +63,13 @@ FORBIDDEN_IN_PURE = {
 KEEPS_COMPILED_CODE = {"value/compiled.py": {"os", "pathlib"}, "value/kept.py": {"os", "pathlib"}}
 PURE_LIBRARIES = {"numpy", "numba", "llvmlite", "xxhash", "ada_url", "protego", "publicsuffixlist", "selectolax"}
 
+# What only a source of the web, of files or of a database may know of.
+OF_A_PROTOCOL = re.compile(
+    r"https?\b|robots|redirect|sitemap|\bheaders?\b|status code|\b(?:30[1-8]|4[01]\d|429|50[0-4])\b|etag|cookie"
+    r"|last.modified|user.agent|retry.after|\bsymlink|\binode|\bSELECT\b|sqlite3|psycopg",
+    re.IGNORECASE,
+)
+
 FILES = sorted(SOURCE.rglob("*.py"))
 
 
@@ -103,6 +111,14 @@ def test_pure_code_stays_pure(path: Path) -> None:
     assert foreign <= PURE_LIBRARIES
     # numpy's global generator is a hidden argument too.
     assert "np.random.seed" not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if unit_of(path) == "daemon"], ids=lambda path: str(path.relative_to(SOURCE))
+)
+def test_the_daemon_names_no_protocol(path: Path) -> None:
+    words = OF_A_PROTOCOL.findall(path.read_text())
+    assert not words, f"{path.name} knows of {', '.join(words)}: that belongs to a source"
 
 
 def test_the_rules_have_no_cycle() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from afresh.daemon import Daemon, Event, Finished, Ordered, Permits, Stopped, Stored
+from afresh.daemon import Daemon, Event, Finished, Ordered, Stopped, Stored
 from afresh.detect import Detector, Look
 from afresh.engine import Engine
 from afresh.errors import StoreError
@@ -17,6 +17,7 @@ from afresh.fetch import Http, Scripted
 from afresh.frontier import Lanes, Politeness, host_of
 from afresh.schedule import Scheduler
 from afresh.sim.web import Server, Site, SiteOptions, read_mark
+from afresh.sources.web import Permits, Web
 from afresh.store import Memory, Record
 from afresh.types import Crawl, Fetched, HostState, Outcome, Page, Validators
 
@@ -62,11 +63,14 @@ def compiled() -> None:
 class Scene:
     """A daemon with its events and the moments at which it gave orders."""
 
-    def __init__(self, store: Memory, fetcher: Scripted | Http, *, budget: float = 50.0, **options: float) -> None:
+    def __init__(
+        self, store: Memory, fetcher: Scripted | Http | Web, *, budget: float = 50.0, **options: float
+    ) -> None:
         self.events: list[Event] = []
         self.ordered: list[float] = []
         self.early: list[Crawl] = []  # acknowledged before they were durable
-        self.daemon = Daemon(engine=engine(budget), fetcher=fetcher, store=store, **options)  # type: ignore[arg-type]
+        web = fetcher if isinstance(fetcher, Web) else Web(fetcher)
+        self.daemon = Daemon(engine=engine(budget), sources=web, store=store, **options)  # type: ignore[arg-type]
         self.daemon.listeners.append(self.hear)
 
     def hear(self, event: Event) -> None:
@@ -440,7 +444,7 @@ def test_a_host_whose_robots_cannot_be_had_is_left_alone_and_nothing_is_refused(
     store = Memory()
     store.add(pages(1))
     fetcher = Scripted(answer)
-    scene = Scene(store, fetcher, permits=Permits("afresh"))  # type: ignore[arg-type]
+    scene = Scene(store, Web(fetcher, permits=Permits("afresh")))
     asyncio.run(scene.run(1.0))
     assert fetcher.asked == ["http://h0.example/robots.txt"]
     assert [(crawl.outcome, crawl.reason) for crawl in store.history(pages(1)[0].url)] == [(Outcome.FAILED, "dns")]

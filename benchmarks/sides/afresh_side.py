@@ -17,6 +17,7 @@ from afresh.config import Config, parse
 from afresh.daemon import Daemon, Finished, SteadyClock, Stored
 from afresh.engine import Engine
 from afresh.frontier import HostPatterns
+from afresh.sources import Web
 from afresh.store import Sqlite
 
 # What a host of one's own on loopback needs: no gaps, and a budget that is never the limit.
@@ -52,8 +53,7 @@ class Finish:
             self.statuses[event.crawl.status] += 1
             self.outcomes[event.crawl.outcome] += 1
             self.crawled.add(event.crawl.url)
-            assert self.daemon.discovery is not None
-            every = len(self.crawled) >= self.daemon.discovery.known
+            every = len(self.crawled) >= self.daemon.pages
             if every if self.most is None else self.statuses.total() >= self.most:
                 self.daemon.stop()
         elif isinstance(event, Stored):
@@ -69,12 +69,14 @@ def go(config: Config, store: Sqlite, bounds: Bounds, most: int | None, engine: 
         progress = Progress(config, as_json_lines=False)
         daemon = Daemon(
             engine=engine,
-            fetcher=fetcher,
+            sources=Web(
+                fetcher,
+                permits=permits_for(config, store),
+                addresses=addresses_for(config, engine.lanes),
+                discovery=bounds.discovery(()),
+            ),
             store=store,
             detector=detector_for(config),
-            permits=permits_for(config, store),
-            addresses=addresses_for(config, engine.lanes),
-            discovery=bounds.discovery(()),
             clock=clock,
             concurrency=config.crawl.concurrency,
             listeners=[progress.hear],

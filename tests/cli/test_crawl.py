@@ -162,8 +162,8 @@ def test_a_site_that_is_yet_to_be_found_is_not_taken_for_one_page() -> None:
     from afresh.cli.build import engine_for
     from afresh.cli.run import to_come
     from afresh.config import Config
-    from afresh.daemon import Discovery
     from afresh.frontier import Scope
+    from afresh.sources.web import Discovery
 
     config = Config()
     found = {most: to_come(Discovery(Scope(), most_pages=most), 0) for most in (None, 50, 10**6)}

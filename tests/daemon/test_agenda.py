@@ -3,7 +3,7 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afresh.daemon.agenda import (
+from afresh.sources.web.agenda import (
     DEEPEST,
     FIRST_INTERVAL,
     HOUR,

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from afresh.daemon import Discovery
 from afresh.frontier import Politeness, Scope, host_of
+from afresh.sources.web import Discovery
 from afresh.store import Memory
 from afresh.types import Outcome
 from live_site import NONE, Clock, Crawl, LiveSite, html, to

@@ -5,10 +5,13 @@ import pytest
 from afresh.daemon.dates import Dates
 from afresh.engine import Engine
 from afresh.estimate import Grid, Learner
+from afresh.fetch import Scripted
 from afresh.schedule import Scheduler
+from afresh.sources import Sources, Web
 from afresh.store import PageState
 from afresh.types import Fetched, Outcome, Page, Validators, Verdict
 
+WEB = Sources([Web(Scripted({}))])
 URL, HOST, NOW, DAY = "http://a.example/", "a.example", 1.7e9, 86400.0
 
 
@@ -26,7 +29,7 @@ def hear(dates: Dates, to: Engine, outcome: Outcome, old: float | None, new: flo
 
 @pytest.mark.parametrize("old_content", [True, False])
 def test_old_content_is_believed_to_change_slowly(old_content: bool) -> None:
-    dates, silent, told = Dates(), engine(Learner(typical_rate=1 / DAY)), engine(Learner(typical_rate=1 / DAY))
+    dates, silent, told = Dates(WEB), engine(Learner(typical_rate=1 / DAY)), engine(Learner(typical_rate=1 / DAY))
     for _ in range(20):
         dates.trust.grade(HOST, changed=True, moved=True)
         dates.trust.grade(HOST, changed=False, moved=False)
@@ -36,7 +39,7 @@ def test_old_content_is_believed_to_change_slowly(old_content: bool) -> None:
 
 
 def test_dates_are_graded_by_what_crawls_find() -> None:
-    dates, to = Dates(), engine(Learner())
+    dates, to = Dates(WEB), engine(Learner())
     for outcome, old, new in (
         (Outcome.CHANGED, NOW - 9 * DAY, NOW - 0.5 * DAY),  # moved, within the interval
         (Outcome.UNCHANGED, NOW - 9 * DAY, NOW - 9 * DAY),
@@ -45,7 +48,7 @@ def test_dates_are_graded_by_what_crawls_find() -> None:
             hear(dates, to, outcome, old, new, NOW - DAY)
     assert 17 <= dates.trust.graded(HOST) <= 20  # older ones fade
     assert dates.trust.of(HOST) > 0.2
-    again = Dates()
+    again = Dates(WEB)
     again.begin({"dates": dates.values()["dates"]}.get)
     assert again.trust.of(HOST) == pytest.approx(dates.trust.of(HOST), abs=1e-3)
 
@@ -59,7 +62,7 @@ def test_dates_are_graded_by_what_crawls_find() -> None:
     ],
 )
 def test_dates_that_lie_lose_their_weight(outcome: Outcome, old: float, new: float) -> None:
-    dates, to = Dates(), engine(Learner())
+    dates, to = Dates(WEB), engine(Learner())
     before = dates.trust.of(HOST)
     for _ in range(10):
         hear(dates, to, outcome, old, new, NOW - DAY)
@@ -67,7 +70,7 @@ def test_dates_that_lie_lose_their_weight(outcome: Outcome, old: float, new: flo
 
 
 def test_no_date_no_evidence_and_no_estimator_for_it_no_fault() -> None:
-    dates, to = Dates(), engine(Grid())
+    dates, to = Dates(WEB), engine(Grid())
     hear(dates, to, Outcome.NEW, None, NOW - DAY, NOW)
     hear(dates, to, Outcome.CHANGED, None, NOW - DAY, NOW - 2 * DAY)
     hear(dates, to, Outcome.UNCHANGED, NOW - DAY, None, NOW - 2 * DAY)

@@ -2,8 +2,8 @@ import random
 import tracemalloc
 from itertools import count
 
-from afresh.daemon import Discovery
 from afresh.frontier import Scope, Traps
+from afresh.sources.web import Discovery
 from afresh.types import Fetched, Page
 
 TRAP = "http://trap.example"

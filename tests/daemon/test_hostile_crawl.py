@@ -8,8 +8,9 @@ from itertools import count, pairwise
 
 import pytest
 
-from afresh.daemon import Discovery, Listed
+from afresh.daemon import Listed
 from afresh.frontier import AddressLimits, Politeness, Scope, Traps
+from afresh.sources.web import Discovery
 from afresh.store import Memory
 from afresh.types import Outcome
 from live_site import NONE, Crawl, LiveSite, html, to

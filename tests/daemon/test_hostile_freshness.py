@@ -13,7 +13,6 @@ from math import inf
 
 import numpy as np
 
-from afresh.daemon import Discovery
 from afresh.detect import compare
 from afresh.engine import Engine
 from afresh.estimate import Grid
@@ -21,6 +20,7 @@ from afresh.frontier import Lanes, Politeness, Scope, Traps, host_of
 from afresh.schedule import Greedy, Plain
 from afresh.sim.web import Site, SiteOptions
 from afresh.sim.web.ledger import Ledger
+from afresh.sources.web import Discovery
 from afresh.types import Fetched, Order, Outcome, Page, Validators
 
 PAGES, HOSTS, BUDGET = 720, 80, 45.0  # the budget is what is scarce: the hosts would bear 80 fetches a second

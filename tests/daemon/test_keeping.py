@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.daemon import Daemon, Discovery, keeping
+from afresh.daemon import Daemon, keeping
 from afresh.daemon.keeping import Keeper
 from afresh.detect import compare
 from afresh.engine import Engine
@@ -18,6 +18,7 @@ from afresh.estimate import Grid
 from afresh.fetch import Scripted
 from afresh.frontier import Lanes, Politeness, Scope
 from afresh.schedule import Scheduler
+from afresh.sources.web import Discovery, Web
 from afresh.store import Memory, PageState, Record
 from afresh.types import Fetched, Order, Outcome, Page, Validators
 
@@ -147,7 +148,7 @@ def run(store: Watched, enough: int) -> list[str]:
     async def go() -> list[str]:
         engine = Engine(scheduler=Scheduler.live(budget=1e5), estimator=Grid(), lanes=Lanes(NO_GAPS))
         fetcher = Scripted(answer)
-        daemon = Daemon(engine=engine, fetcher=fetcher, store=store, discovery=Discovery(Scope()))
+        daemon = Daemon(engine=engine, sources=Web(fetcher, discovery=Discovery(Scope())), store=store)
         daemon.listeners.append(lambda event: daemon.stop() if len(fetcher.asked) >= enough else None)
         await daemon.run()
         assert not daemon._keeper._newest, "nothing is remembered for ever"

@@ -20,6 +20,7 @@ from afresh.frontier import Lanes, Politeness, host_of
 from afresh.mirror.costs import Cost, Seen, staleness
 from afresh.mirror.scheduler import ByCosts
 from afresh.sim.web import Server
+from afresh.sources import Sources
 from afresh.store import Memory, PageState, Sqlite, Store
 from afresh.types import Copy, Fetched, Order, Outcome, Page, Validators, Verdict
 from command_line import synthetic_web
@@ -171,7 +172,7 @@ def judged(
     cost: Cost, outcome: Outcome = Outcome.CHANGED, *, probe: bool = False, modified: str = "", status: int = 200
 ) -> Verdict:
     async def go() -> Verdict:
-        costing = Costing(cost, copy=lambda url: KEPT, importance=lambda url: 2.0)
+        costing = Costing(cost, sources=Sources([]), copy=lambda url: KEPT, importance=lambda url: 2.0)
         order = Order(0, URL, "a.example", 40.0, probe=probe)
         validators = Validators(last_modified=modified)
         body = b"new" if status == 200 else b""

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from afresh.daemon import Discovery
 from afresh.daemon.events import Listed
 from afresh.fetch import Guard, Http
 from afresh.frontier import HostPatterns, Scope
+from afresh.sources.web import Discovery
 from afresh.store import Memory
 from afresh.types import Validators
 from live_site import NONE, Crawl, LiveSite, html, to

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from afresh.daemon import permits as module
-from afresh.daemon.permits import NAME, Permits
 from afresh.fetch import Scripted
 from afresh.fetch.http import Http
 from afresh.frontier import Robots
+from afresh.sources.web import permits as module
+from afresh.sources.web.permits import NAME, Permits
 from afresh.store import Memory
 from afresh.types import Fetched, Validators
 

@@ -8,8 +8,7 @@ from itertools import count
 
 import pytest
 
-from afresh.daemon import Daemon, Discovery
-from afresh.daemon.discovery import PIECE, PIECE_BYTES
+from afresh.daemon import Daemon
 from afresh.daemon.pressure import Pressure
 from afresh.daemon.reader import NAME, Reader
 from afresh.detect import Detector, Habits
@@ -19,11 +18,18 @@ from afresh.fetch import Scripted
 from afresh.frontier import Lanes, Links, Politeness, Scope
 from afresh.reading import read
 from afresh.schedule import Scheduler
+from afresh.sources import Sources
+from afresh.sources.pieces import PIECE, PIECE_BYTES
+from afresh.sources.web import Discovery, Web
 from afresh.store import Memory, PageState, Sqlite, Store
 from afresh.types import Copy, Fetched, Outcome, Page, Validators
 
 URL, HOST = "http://e.org/", "e.org"
 STORY = "<p>The harbour was rebuilt after the great storm of last year, and the ferry runs again.</p>" * 5
+
+
+def finding(discovery: Discovery) -> Sources:
+    return Sources([Web(Scripted({}), discovery=discovery)])
 
 
 def html(body: str | bytes) -> Fetched:
@@ -59,7 +65,7 @@ def test_no_page_stops_the_event_loop(name: str) -> None:
     read(b"<p>compile")
 
     async def go() -> tuple[float, float, Outcome]:
-        reader = Reader(Detector(), copy=lambda url: copy, discovery=Discovery(Scope()))
+        reader = Reader(Detector(), copy=lambda url: copy, sources=finding(Discovery(Scope())))
         await reader.read(known(b"<p>a")[0], html(b"<p>b"), 0.0)  # compile
         reading = asyncio.create_task(reader.read(state, html(new), 100.0))
         longest, before = 0.0, time.perf_counter()
@@ -101,14 +107,21 @@ def test_large_pages_hold_up_their_like_alone() -> None:
     assert asyncio.run(go())[:3] == ["small"] * 3
 
 
-def run(store: Store, fetcher: Scripted, enough: int | Callable[[], object], **options: object) -> Daemon:
+def run(
+    store: Store,
+    fetcher: Scripted,
+    enough: int | Callable[[], object],
+    discovery: Discovery | None = None,
+    **options: object,
+) -> Daemon:
     """Run a daemon until there are so many crawls, or something is so."""
 
     def reached() -> object:
         return store.totals().crawls >= enough if isinstance(enough, int) else enough()
 
     async def go() -> Daemon:
-        daemon = Daemon(engine=engine(), fetcher=fetcher, store=store, **options)  # type: ignore[arg-type]
+        web = Web(fetcher, discovery=discovery)
+        daemon = Daemon(engine=engine(), sources=web, store=store, **options)  # type: ignore[arg-type]
         running = asyncio.create_task(daemon.run())
         while not reached() and not running.done():  # noqa: ASYNC110 - the store tells nobody
             await asyncio.sleep(0.01)
@@ -204,7 +217,7 @@ def test_links_are_not_followed_where_the_header_forbids_it() -> None:
         state, copy = known(b"<p>a")
 
         async def go(tag: str = tag, state: PageState = state, copy: Copy = copy) -> int:
-            reader = Reader(Detector(), copy=lambda url: copy, discovery=Discovery(Scope()))
+            reader = Reader(Detector(), copy=lambda url: copy, sources=finding(Discovery(Scope())))
             got = await reader.read(state, replace(html('<p>b<a href="/new">new</a>'), robots=tag), 0.0)
             reader.close()
             assert got.links is not None

@@ -6,9 +6,10 @@ import time
 from pathlib import Path
 
 from afresh.cli.stated import stated_freshness
-from afresh.daemon import Daemon, Discovery, Event, Filled
+from afresh.daemon import Daemon, Event, Filled
 from afresh.daemon.room import Room
 from afresh.frontier import Scope
+from afresh.sources.web import Discovery
 from afresh.store import Memory, Sqlite, Store
 from afresh.store.base import EVERYTHING, NO_NEW_BODIES, NO_NEW_PAGES
 from afresh.types import Fetched, Outcome, Page

@@ -1,8 +1,8 @@
 """What is put off while the event loop is late."""
 
-from afresh.daemon.effort import MAX_REST, rest_after
 from afresh.daemon.shedding import LET_THROUGH, Shedding
 from afresh.frontier import Lanes, Links, Politeness
+from afresh.frontier.effort import MAX_REST, rest_after
 from afresh.types import Fetched
 
 

@@ -9,8 +9,9 @@ from itertools import pairwise
 
 import pytest
 
-from afresh.daemon import Discovery, Event, Listed
+from afresh.daemon import Event, Listed
 from afresh.frontier import Politeness, Scope
+from afresh.sources.web import Discovery
 from afresh.store import Memory
 from afresh.types import Outcome
 from live_site import NONE, Crawl, LiveSite, html, to

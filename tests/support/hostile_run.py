@@ -71,9 +71,10 @@ def bound(body: int) -> int:
 async def _crawl(port: int, seconds: float, evils: list[str], body: int, folder: Path) -> Result:
     from afresh.cli.build import addresses_for, detector_for, engine_for, fetcher_for, permits_for
     from afresh.config import parse
-    from afresh.daemon import Daemon, Discovery, SteadyClock
+    from afresh.daemon import Daemon, SteadyClock
     from afresh.daemon.events import Finished
     from afresh.frontier import Scope, host_of
+    from afresh.sources.web import Discovery, Web
     from afresh.store import Sqlite
     from afresh.types import Page
     from live_site import Names
@@ -108,12 +109,14 @@ async def _crawl(port: int, seconds: float, evils: list[str], body: int, folder:
         engine = engine_for(settings, len(hosts), to_come=1000)
         daemon = Daemon(
             engine=engine,
-            fetcher=fetcher,
+            sources=Web(
+                fetcher,
+                permits=permits_for(settings, store),
+                addresses=addresses_for(settings, engine.lanes),
+                discovery=Discovery(Scope(), most_pages=20_000),
+            ),
             store=store,
             detector=detector_for(settings),
-            permits=permits_for(settings, store),
-            addresses=addresses_for(settings, engine.lanes),
-            discovery=Discovery(Scope(), most_pages=20_000),
             clock=clock,
             concurrency=settings.crawl.concurrency,
             grace=settings.crawl.grace,

@@ -10,12 +10,13 @@ from ipaddress import IPv4Network
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from afresh.daemon import Daemon, Discovery, Listener, Permits, SteadyClock
+from afresh.daemon import Daemon, Listener, SteadyClock
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Addresses, AddressLimits, Lanes, Politeness, host_of
 from afresh.schedule import Greedy, Plain, Schedules
+from afresh.sources.web import Discovery, Permits, Web
 from afresh.store import Memory, Store
 from afresh.types import Page
 
@@ -160,11 +161,14 @@ class Crawl:
         engine = Engine(scheduler=scheduler, estimator=Grid(typical_rate=0.1), lanes=Lanes(self.politeness))
         daemon = Daemon(
             engine=engine,
-            fetcher=fetcher,
+            sources=Web(
+                fetcher,
+                permits=Permits("afresh", recall=self.store.get, names=self.store.names) if self.robots else None,
+                addresses=Addresses(self.limits or AddressLimits(), self.politeness),
+                discovery=self.discovery,
+                never=self.never,
+            ),
             store=self.store,
-            permits=Permits("afresh", recall=self.store.get, names=self.store.names) if self.robots else None,
-            addresses=Addresses(self.limits or AddressLimits(), self.politeness),
-            discovery=self.discovery,
             never=self.never,
             clock=self.clock,
             concurrency=self.concurrency,

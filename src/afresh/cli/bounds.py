@@ -7,9 +7,9 @@ from typing import Any
 
 from afresh.cli.opening import require_wanted
 from afresh.cli.terminal import now
-from afresh.daemon import Discovery
 from afresh.errors import InputError
 from afresh.frontier import HostPatterns, Scope, canonical, host_of
+from afresh.sources.web import Discovery
 from afresh.store import Store, understood
 from afresh.types import Fetched, Page
 
@@ -61,12 +61,13 @@ class Bounds:
         """Bounds were changed: links that were out of bounds may be within them now, so read all copies again."""
         for _, state in store.states():
             discovery.know([state.page.url])
+        found: list[Page] = []
         for _, state in store.states():
             copy = store.copy(state.page.url)
             if copy is not None:
                 seen = Fetched(copy.url, copy.fetched, 0.0, body=copy.body, content_type=copy.content_type)
-                discovery.read(state.page, seen)
-        store.add(discovery.take())
+                found += discovery.read(state.page, seen)
+        store.add(found)
 
     def discovery(self, never: Iterable[str]) -> Discovery:
         """What reads links within these bounds, and not of hosts that are never to be crawled."""

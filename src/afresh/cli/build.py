@@ -11,7 +11,7 @@ from afresh import __version__
 from afresh.cli.compiling import shown_compiling
 from afresh.cli.opening import site_rules
 from afresh.config import Config
-from afresh.daemon import Daemon, KindRule, Kinds, Permits
+from afresh.daemon import Daemon, KindRule, Kinds
 from afresh.detect import Detector
 from afresh.engine import Engine, Names
 from afresh.errors import ConfigError
@@ -28,6 +28,8 @@ from afresh.schedule import Plain, Rule, Scheduler, Schedules
 from afresh.schedule.peer_rules import RULES
 from afresh.schedule.peers import ByInterval, RefreshProbabilities
 from afresh.schedule.wheel.policies import POLICIES
+from afresh.sources import Source, Web
+from afresh.sources.web import Discovery, Permits
 from afresh.store import Store
 
 MOST_BY_RULE = 200_000  # pages that a rule of somebody else's looks at for every crawl
@@ -208,6 +210,22 @@ def detector_for(config: Config) -> Detector:
 def permits_for(config: Config, store: Store) -> Permits | None:
     """What asks robots.txt, unless the settings say not to; what was answered before is in the store."""
     return Permits("afresh", recall=store.get, names=store.names) if config.politeness.robots else None
+
+
+def sources_for(
+    config: Config, store: Store, lanes: Lanes, clock: Callable[[], float], discovery: Discovery | None = None
+) -> list[Source]:
+    """What there is to keep copies of, by the settings."""
+    web = Web(
+        fetcher_for(config, clock),
+        permits=permits_for(config, store),
+        addresses=addresses_for(config, lanes),
+        never=HostPatterns(config.crawl.never),
+        discovery=discovery,
+        sitemaps=config.crawl.sitemaps,
+        clock=clock,
+    )
+    return [web]
 
 
 def addresses_for(config: Config, lanes: Lanes) -> Addresses:

@@ -24,8 +24,9 @@ from afresh.units import duration, rate, show_count, show_rate, show_size
 if TYPE_CHECKING:
     from afresh.cli.faults import Faults
     from afresh.cli.log import Log
-    from afresh.daemon import Daemon, Discovery
+    from afresh.daemon import Daemon
     from afresh.frontier import Allowance
+    from afresh.sources.web import Discovery
     from afresh.store import Sqlite
 
 SITE = 1_000  # pages
@@ -179,20 +180,19 @@ def _keep_fresh(
     if not totals.pages:
         raise InputError("There are no pages to keep fresh.", hint="Add some: afresh add https://example.com/")
     from afresh.cli.build import (
-        addresses_for,
         compile_all,
         cost_for,
         detector_for,
         engine_for,
-        fetcher_for,
         kinds_for,
-        permits_for,
+        sources_for,
     )
     from afresh.cli.hangup import Hangup
     from afresh.cli.log import STANDARD_OUTPUT, write_to
     from afresh.cli.status import COMPILING
     from afresh.daemon import Daemon, SteadyClock
     from afresh.frontier import HostPatterns
+    from afresh.sources import Sources
     from afresh.store.socket_file import socket_path
 
     cost = cost_for(config)
@@ -205,17 +205,13 @@ def _keep_fresh(
 
     async def go() -> int:
         clock = SteadyClock()
-        fetcher = fetcher_for(config, clock)
+        sources = Sources(sources_for(config, kept, engine.lanes, clock, discovery))
         daemon = Daemon(
             engine=engine,
-            fetcher=fetcher,
+            sources=sources,
             store=kept,
             detector=detector,
-            permits=permits_for(config, kept),
-            addresses=addresses_for(config, engine.lanes),
-            discovery=discovery,
             never=HostPatterns(config.crawl.never),
-            sitemaps=config.crawl.sitemaps,
             kinds=kinds_for(config),
             clock=clock,
             concurrency=config.crawl.concurrency,
@@ -248,7 +244,7 @@ def _keep_fresh(
             await daemon.run()
         finally:
             shower.cancel()
-            await fetcher.close()
+            await sources.close()
         return daemon.pages
 
     outlive_pipes()

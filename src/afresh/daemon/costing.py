@@ -7,15 +7,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from afresh.fetch.headers import date
 from afresh.mirror.costs import COSTS, Cost, Seen
+from afresh.sources import Sources
 from afresh.store import PageState
-from afresh.types import Copy, Fetched, Order, Outcome, Verdict
+from afresh.types import Answer, Copy, Fetched, Order, Outcome, Verdict
 
 _log = logging.getLogger("afresh.costs")
 
 MOST_SECONDS = 10.0  # that an operator's function may take
-NOT_MODIFIED = 304
 REFRESHED = (Outcome.CHANGED, Outcome.UNCHANGED)
 
 
@@ -26,8 +25,11 @@ class Costing:
     counts as one that could not tell.
     """
 
-    def __init__(self, cost: Cost, *, copy: Callable[[str], Copy | None], importance: Callable[[str], float]) -> None:
+    def __init__(
+        self, cost: Cost, *, sources: Sources, copy: Callable[[str], Copy | None], importance: Callable[[str], float]
+    ) -> None:
         self.cost = cost
+        self._sources = sources
         self._copy, self._importance = copy, importance
         self._threads = None if cost in COSTS.values() else ThreadPoolExecutor(1, "afresh-cost")
         self._complained = ""
@@ -50,7 +52,7 @@ class Costing:
     def _seen(self, url: str, before: PageState, fetched: Fetched, verdict: Verdict) -> Seen:
         checked = fetched.started if before.checked is None else before.checked
         elapsed = max(fetched.started - checked, 0.0)
-        modified = date(fetched.validators.last_modified, fetched.ended)
+        modified = self._sources.dated(url, fetched.validators, fetched.ended)
         return Seen(
             url=url,
             changed=verdict.outcome is Outcome.CHANGED,
@@ -64,8 +66,8 @@ class Costing:
     async def _asked(self, seen: Seen) -> float | None:
         def ask() -> float:
             copy, fetched = self._copy(seen.url), seen.fetched
-            if fetched.status == NOT_MODIFIED and copy is not None:
-                fetched = replace(fetched, body=copy.body)  # which a server need not send again
+            if fetched.answered is Answer.SAME and copy is not None:
+                fetched = replace(fetched, body=copy.body)  # which need not come again
             try:
                 cost = self.cost(replace(seen, copy=copy, fetched=fetched))
             except SystemExit as error:

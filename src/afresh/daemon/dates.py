@@ -1,10 +1,10 @@
-"""Hears the Last-Modified dates of crawls: grades them by what the crawls found, and hands them on as evidence."""
+"""Hears the dates of change that sources give: grades them by what the crawls found, and hands them on as evidence."""
 
 from collections.abc import Callable
 
 from afresh.engine import Engine
 from afresh.estimate.dates import DateTrust
-from afresh.fetch.headers import date
+from afresh.sources import Sources
 from afresh.store import PageState
 from afresh.types import Fetched, Outcome, Verdict
 
@@ -15,7 +15,8 @@ JUST_NOW = 2.0  # seconds before the answer: a date of then says when it was sen
 class Dates:
     """How far dates are trusted, and what they say."""
 
-    def __init__(self) -> None:
+    def __init__(self, sources: Sources) -> None:
+        self.sources = sources
         self.trust = DateTrust()
 
     def begin(self, get: Callable[[str], str | None]) -> None:
@@ -25,13 +26,14 @@ class Dates:
     def hear(self, engine: Engine, before: PageState, fetched: Fetched, verdict: Verdict, now: float) -> None:
         """A crawl that refreshed its copy, after the engine has learned from it."""
         url, host = before.page.url, before.page.host
-        old, new = date(before.validators.last_modified, now), date(verdict.validators.last_modified, now)
+        new = self.sources.dated(url, verdict.validators, now)
         if new is None:
             return
         if verdict.outcome is Outcome.NEW:
             if new < fetched.started - JUST_NOW:
                 engine.tell_age(url, fetched.started - new, self.trust.of(host), now)
             return
+        old = self.sources.dated(url, before.validators, now)
         if old is None or before.checked is None:
             return
         changed, moved = verdict.outcome is Outcome.CHANGED, new != old

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from afresh.sources import Listed as Listed
 from afresh.types import Crawl, Order
 
 
@@ -29,7 +30,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """An order was given back unfinished: its host's turn went to robots.txt, or the daemon stops."""
+    """An order was given back unfinished: its lane's turn went to something else, or the daemon stops."""
 
     order: Order
 
@@ -39,21 +40,6 @@ class Stored:
     """These crawls are durable now."""
 
     crawls: tuple[Crawl, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A sitemap was read: how many addresses it names, how many are new pages, how many pages are said to have changed.
-
-    `problem` says in one sentence what is wrong with it; "" if nothing is.
-    """
-
-    url: str
-    time: float
-    entries: int = 0
-    found: int = 0
-    signals: int = 0
-    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

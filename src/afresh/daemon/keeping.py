@@ -11,18 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.daemon.control import Control
-from afresh.daemon.discovery import Discovery
 from afresh.daemon.newcomers import EARLY_SHARE, Newcomers
-from afresh.daemon.permits import Permits
 from afresh.daemon.pressure import Pressure
 from afresh.daemon.room import Room
 from afresh.engine import Arrivals, Engine
 from afresh.errors import BodyDamaged, StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
 from afresh.estimate.senders import SENDERS
+from afresh.sources import Sources
 from afresh.sources.base import kept_meta
 from afresh.store import PageColumns, PageState, Record, Store
-from afresh.types import Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
+from afresh.types import Answer, Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
 
 _log = logging.getLogger("afresh.store")
 
@@ -53,8 +52,7 @@ class Keeper:
         store: Store,
         engine: Engine,
         clock: Callable[[], float],
-        discovery: Discovery | None = None,
-        permits: Permits | None = None,
+        sources: Sources | None = None,
         never: Container[str] = (),
         take: Callable[[], Mapping[str, str]] = dict,
         overview: Callable[[], Mapping[str, str]] = dict,
@@ -64,8 +62,7 @@ class Keeper:
         self.store = store
         self.engine = engine
         self.clock = clock
-        self.discovery = discovery
-        self.permits = permits
+        self.sources = sources or Sources([])
         self.never = never  # hosts whose pages are not crawled any more
         self.take = take  # named values that somebody else wants to be kept
         self.overview = overview  # what is said of all pages, by name
@@ -75,6 +72,7 @@ class Keeper:
         self.newcomers = Newcomers(engine)
         engine.names.read = self._read
         self._unwritten: list[Record] = []
+        self._found: list[Page] = []  # pages that are not durable yet
         self._newest: dict[str, PageState] = {}  # states that are not durable yet
         self._recent: OrderedDict[str, PageState] = OrderedDict()  # some of those that are, the latest used at the end
         self._urls: dict[int, str] = {}  # some of the pages that were read, by their numbers
@@ -156,6 +154,7 @@ class Keeper:
             return
         for page in some:
             self._newest[page.url] = PageState(page)
+        self._found += some
         arrivals = Arrivals.of(some)
         self._enter(arrivals, now, crawls=(), special={})
         for _ in self.engine.settle(now):
@@ -220,7 +219,7 @@ class Keeper:
         if crawl.outcome.refreshed:
             checked = crawl.time
             # What is the same but for noise need not be written where there is no room.
-            if fetched.status != 304 and (self.room.for_bodies or crawl.outcome is not Outcome.UNCHANGED):
+            if fetched.answered is not Answer.SAME and (self.room.for_bodies or crawl.outcome is not Outcome.UNCHANGED):
                 validators, got = verdict.validators, crawl.time
                 copy = Copy(
                     url, fetched.body, fetched.content_type, crawl.time, crawl.time, validators, kept_meta(fetched.meta)
@@ -331,7 +330,7 @@ class Keeper:
         batch, self._unwritten = self._unwritten, []
         taken, self._taken = self._taken, []
         heard = self._heard()
-        found = self.discovery.take() if self.discovery is not None else []
+        found, self._found = self._found, []
         now = self.clock() if alive is None else alive
         if found:
             # Before the crawls that found them: once those are durable, their links are not read again.
@@ -344,9 +343,7 @@ class Keeper:
                 self._forget(page.url, crawls=0)
         if batch or taken:
             await asyncio.to_thread(self.store.write, [*batch, *heard], taken=taken)
-        values: dict[str, str | None] = {**self.take()}
-        if self.permits is not None:
-            values |= self.permits.take()
+        values: dict[str, str | None] = {**self.take(), **self.sources.take()}
         if values or alive is not None or now - self._alive >= 1.0:
             await asyncio.to_thread(self.store.put, values | self._signs(now))
             self._alive = now
@@ -397,8 +394,7 @@ class Keeper:
 
     async def take_in(self) -> int:
         """Hand pages that others added to the store to the engine, some at a time; how many there were."""
-        found = self.discovery.found if self.discovery is not None else 0  # these are not in the store yet
-        known = len(self.engine) + self.engine.names.alike + self._left_out - found
+        known = len(self.engine) + self.engine.names.alike + self._left_out - len(self._found)
         pages = self.store.totals().pages
         if pages <= known:
             return 0
@@ -437,8 +433,13 @@ class Keeper:
         for nth, crawl in zip(failing, last, strict=True):
             if slots[nth] >= 0 and crawl is not None:  # one that failed before a restart stays put off
                 self.engine.failed_before(int(slots[nth]), crawl, kept.failures[nth], now)
-        if self.discovery is not None:
-            self.discovery.know(list(kept.urls))
+        for finder in self.sources.finders:
+            own = (
+                kept.urls
+                if len(self.sources.all) == 1
+                else [url for url in kept.urls if self.sources.finder(url) is finder]
+            )
+            finder.know(list(own))
         return int((slots >= 0).sum())
 
     def _last_crawls(self, urls: Iterable[str]) -> list[Crawl | None]:

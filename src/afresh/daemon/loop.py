@@ -13,35 +13,33 @@ from pathlib import Path
 from typing import cast
 
 from afresh.daemon.answers import Answers
-from afresh.daemon.asking import Asker, GivenBack
 from afresh.daemon.clock import SteadyClock
 from afresh.daemon.control import BudgetHours, Control
 from afresh.daemon.costing import Costing
 from afresh.daemon.dates import Dates
-from afresh.daemon.discovery import PIECE, Discovery
-from afresh.daemon.effort import rest_after
+from afresh.daemon.desk import Desk
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
 from afresh.daemon.intake import Intake
 from afresh.daemon.keeping import LEARNED_RATES, MAX_UNWRITTEN, Keeper
 from afresh.daemon.kinds import Kinds
 from afresh.daemon.overview import Overview
-from afresh.daemon.permits import Permits
 from afresh.daemon.pressure import Pressure
 from afresh.daemon.questions import questions
-from afresh.daemon.reader import Reader
+from afresh.daemon.reader import Read, Reader
 from afresh.daemon.shedding import REST_SECONDS, Shedding
-from afresh.daemon.sitemaps import Sitemaps
 from afresh.detect import Detector
 from afresh.engine import Engine
 from afresh.estimate import Calibration, Senders
 from afresh.estimate.activity_kept import from_text as activity_from_text
 from afresh.fetch import Fetcher
-from afresh.frontier import Addresses
+from afresh.frontier.effort import rest_after
 from afresh.frontier.scope import site_of
 from afresh.mirror.costs import Cost, significance
+from afresh.sources import Known, Later, Source, Sources, gathered
+from afresh.sources.pieces import PIECE, in_pieces
 from afresh.store import PageState, Store, understood
 from afresh.store.messages import PAUSED, WATCHED, Edit, Pauses, of_requests, of_signals
-from afresh.types import STORE_FULL, Fetched, Order, Outcome, Request, Signal, Verdict, Wait
+from afresh.types import STORE_FULL, Blame, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
 # Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
 # If it is us, this keeps few under way: were there hundreds, each would wait in our own queue while the time that its
@@ -49,6 +47,7 @@ from afresh.types import STORE_FULL, Fetched, Order, Outcome, Request, Signal, V
 AT_ONCE = 2
 PATIENCE = 0.05  # seconds until it is asked again whether there is room in memory
 SWITCH_SECONDS = 0.001  # after which a thread that reads makes room for the event loop
+NO_SOURCE = "no_source"  # the reason where nobody knows what a key means
 LONGEST_SLEEP = 0.5  # so that new evidence, a changed budget and the store's new pages are noticed soon
 
 
@@ -60,20 +59,19 @@ class Daemon:
 
     Invariants: a page is fetched by one task at a time; every record of a batch is durable before it is acknowledged;
     after `run` returns, nothing is under way and all that was finished is stored.
+
+    `sources` say what there is to keep; a `fetcher` alone is a source of web pages. Who made them closes them.
     """
 
     def __init__(
         self,
         *,
         engine: Engine,
-        fetcher: Fetcher,
         store: Store,
+        sources: Sources | Source | Sequence[Source] | None = None,
+        fetcher: Fetcher | None = None,
         detector: Detector | None = None,
-        permits: Permits | None = None,
-        addresses: Addresses | None = None,
-        discovery: Discovery | None = None,
         never: Container[str] = (),
-        sitemaps: bool = True,
         kinds: Kinds | None = None,
         clock: Callable[[], float] | None = None,
         concurrency: int = 64,
@@ -86,16 +84,16 @@ class Daemon:
         listeners: Sequence[Listener] = (),
     ) -> None:
         self.engine = engine
-        self.fetcher = fetcher
+        self.sources = gathered(sources, fetcher)
         self.store = store
-        self.discovery = discovery
         self.clock = clock or SteadyClock()
         self.concurrency = concurrency
         self.grace = grace
         self.write_every = write_every
         self.listeners = list(listeners)
         self._kinds = kinds
-        self._dates = Dates()
+        self._never = never
+        self._dates = Dates(self.sources)
         self._pressure = Pressure(max_unwritten)
         self._shedding = Shedding()
         self.control = Control(engine=engine, store=store, clock=self.clock, budget_hours=budget_hours)
@@ -103,8 +101,7 @@ class Daemon:
             store=store,
             engine=engine,
             clock=self.clock,
-            discovery=discovery,
-            permits=permits,
+            sources=self.sources,
             never=never,
             take=lambda: self._reader.take(),
             overview=self._worth_keeping,
@@ -115,20 +112,12 @@ class Daemon:
             store=store, engine=engine, keeper=self._keeper, clock=self.clock, carried_out=self._carried_out
         )
         self._reader = Reader(
-            detector or Detector(), copy=self._keeper.copy, recall=store.get, discovery=discovery, kinds=kinds
+            detector or Detector(), copy=self._keeper.copy, recall=store.get, sources=self.sources, kinds=kinds
         )
         self._costing = None
         if engine.by_costs is not None:
-            self._costing = Costing(cost, copy=self._keeper.copy, importance=self._importance)
-        self._asker = Asker(
-            fetcher=fetcher,
-            engine=engine,
-            clock=self.clock,
-            permits=permits,
-            addresses=addresses,
-            never=never,
-        )
-        self.overview = Overview(engine=engine, addresses=addresses, clock=self.clock)
+            self._costing = Costing(cost, sources=self.sources, copy=self._keeper.copy, importance=self._importance)
+        self.overview = Overview(engine=engine, sources=self.sources, clock=self.clock)
         # What can be asked over the socket, by name: a caller may put in others before `run`.
         self.questions = questions(
             engine=engine,
@@ -140,20 +129,9 @@ class Daemon:
             kinds=kinds,
         )
         self._answers = Answers(socket, self.questions) if socket is not None else None
-        self._permits = permits
-        self._sitemaps = None
-        if sitemaps and permits is not None and discovery is not None:
-            self._sitemaps = Sitemaps(
-                asker=self._asker,
-                permits=permits,
-                engine=engine,
-                discovery=discovery,
-                welcome=self._keeper.welcome,
-                clock=self.clock,
-                tell=self._tell,
-                pressure=self._pressure,
-                compete=lambda: self._keeper.newcomers.compete,
-            )
+        self._desk = Desk(
+            engine=engine, keeper=self._keeper, pressure=self._pressure, clock=self.clock, tell=self._tell
+        )
         self._ended = asyncio.Event()  # no more orders: told to stop, or cannot go on
         self._settled = asyncio.Event()  # nothing is under way any more
         self._write_now = asyncio.Event()
@@ -230,8 +208,7 @@ class Daemon:
         self._recall_learned_rates()
         if (price := get("price")) is not None:
             self.engine.scheduler.resume_price(understood("price", lambda: float(price)))
-        if self._permits is not None:
-            await self._permits.begin(self.clock())
+        await self.sources.begin(self._desk)
         if (since := get(WATCHED)) is not None:
             self.engine.estimator.requests_since(understood(WATCHED, lambda: float(since)))
         self.control.begin()
@@ -300,7 +277,7 @@ class Daemon:
         if self._begun >= AT_ONCE:
             self._ask_again(0.0)
             return None
-        if not self._pressure.room(len(self._under_way), getattr(self.fetcher, "arriving", 0)):
+        if not self._pressure.room(len(self._under_way), self.sources.arriving):
             self._write_now.set()
             self._ask_again(PATIENCE)
             return None
@@ -390,27 +367,19 @@ class Daemon:
     async def _carry_out(self, order: Order) -> None:
         if not self._keeper.room.for_new_pages and order.url in self.engine and self._leave_out(order):
             return
-        if self._sitemaps is not None and (rest := await self._sitemaps.turn(order)) is not None:
-            self._release(order, rest)
-            return
         if order.url not in self.engine:  # it was removed meanwhile
             self._release(order)
             return
         before = self._keeper.state(order.url)
-        fetched = await self._asker.ask(order, await self._keeper.conditions(before))
-        if isinstance(fetched, GivenBack):
+        fetched = await self._get(before)
+        if isinstance(fetched, Later):
             self._release(order, fetched.gap)
             return
         self._pressure.hold(len(fetched.body))
         try:
             known = self.engine.kind(order.url) if self._kinds is not None else 0
             read = await self._reader.read(before, fetched, self.clock(), kind=known)
-            if self.discovery is not None and read.links is not None and read.met is not None:
-                # Before the crawl is queued: were that durable first, its links would not be read again after a kill.
-                for nth, some in enumerate(self.discovery.follow(before.page, fetched, read.links, read.met)):
-                    if nth:
-                        await asyncio.sleep(0)  # others have a turn
-                    self._keeper.welcome(some)
+            await self._follow(before.page, fetched, read)
             verdict = read.verdict
             if self._costing is not None:
                 verdict = await self._costing.judged(order, before, fetched, verdict)
@@ -423,8 +392,38 @@ class Daemon:
             self._finish(order, before, fetched, verdict, read.noise, rest, kind=read.kind)
         finally:
             self._pressure.release(len(fetched.body))
-        if self.discovery is not None and verdict.outcome is Outcome.MOVED and fetched.location:
-            self._keeper.welcome(self.discovery.moved(before.page, fetched))
+        if verdict.outcome is Outcome.MOVED and fetched.location and (finder := self.sources.finder(order.url)):
+            self._keeper.welcome(finder.moved(before.page, fetched))
+
+    async def _get(self, before: PageState) -> Fetched | Later:
+        """Have its source get a thing."""
+        url = before.page.url
+        known = Known(await self._keeper.conditions(before), before.fetched, before.checked)
+        source = self.sources.of(url)
+        if source is None:
+            return Fetched(url, self.clock(), 0.0, reason=NO_SOURCE, blame=Blame.NOBODY)
+        got = await source.get(url, known)
+        return got.failure if isinstance(got, Later) and got.failure is not None else got
+
+    async def _follow(self, page: Page, fetched: Fetched, read: Read) -> None:
+        """Take in what a thing leads to, some at a time.
+
+        Before its crawl is queued: were that durable first, this would not be read again after a kill.
+        """
+        finder = self.sources.finder(page.url)
+        if finder is not None and read.links is not None and read.met is not None:
+            for nth, some in enumerate(finder.follow(page, fetched, read.links, read.met)):
+                if nth:
+                    await asyncio.sleep(0)  # others have a turn
+                self._keeper.welcome(some)
+        source = self.sources.of(page.url)
+        if source is None or not self._keeper.room.for_new_pages:
+            return
+        for piece in in_pieces(fetched.leads, len):
+            led = [key for key in self.sources.led(page.url, piece) if key not in self.engine]
+            pages = (Page(key, source.lane(key), fetched.started, depth=page.depth + 1) for key in led)
+            self._keeper.welcome([each for each in pages if each.host not in self._never])
+            await asyncio.sleep(0)
 
     def _leave_out(self, order: Order) -> bool:
         """Whether there is no room for what an order would bring: a first copy. Then the page is not asked for."""
@@ -476,8 +475,8 @@ class Daemon:
         if filled := await self._keeper.room.look():
             self._tell(filled)
         room = self._keeper.room
-        if self.discovery is not None:
-            self.discovery.closed = not room.for_new_pages
+        for finder in self.sources.finders:
+            finder.closed = not room.for_new_pages
         if self.engine.without_room and room.opened():
             while self.engine.room_again(self.clock(), PIECE, first_copies=room.for_new_pages):  # noqa: ASYNC110
                 await asyncio.sleep(0)  # others have a turn

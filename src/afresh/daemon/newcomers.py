@@ -86,7 +86,7 @@ class Newcomers:
         self._engine = engine
         self._sites: dict[str, str] = {}  # by host
         self._firsts: dict[str, str] = {}  # the first host of each site
-        self._begun: set[str] = set()  # other hosts that have gone in: their robots.txt need not be fetched first
+        self._begun: set[str] = set()  # other hosts that have gone in: nothing need be asked of them first
         # By site and by host, the next ones first: pages of the first host of each site, and of its others.
         self._fronts: _Lists = OrderedDict()
         self._waiting: _Lists = OrderedDict()
@@ -122,7 +122,7 @@ class Newcomers:
         site = self._site(host)
         if copied.any():
             self._copies = True
-            self._begun.add(host)  # before a restart: its robots.txt is known
+            self._begun.add(host)  # before a restart: what it permits is known
         other = self.compete and self._firsts[site] != host
         later = ~copied if other else np.zeros(len(slots), np.bool_)
         first = new & ~copied & free & ~later if self._holds else np.zeros(len(slots), np.bool_)
@@ -203,7 +203,7 @@ class Newcomers:
                 lists[site] = hosts  # and every site
             if slot is not None:
                 self._enter(host, 1)
-                # A host that is asked for the first time is asked for its robots.txt, too.
+                # A host that is asked for the first time is asked what it permits, too.
                 cost = 1.0 if host in self._begun else 2.0
                 self._begun.add(host)
                 self._credit = max(self._credit - cost, -cost)

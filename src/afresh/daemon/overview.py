@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable
 
 from afresh.engine import Engine, Stated, Survey
-from afresh.frontier import Addresses, Allowance, allowance
+from afresh.frontier import Allowance
+from afresh.sources import Sources
 
 SURVEY_EVERY = 2.0  # seconds
 NEW_SECONDS = 1.0
@@ -18,9 +19,9 @@ class Overview:
     Invariant: what it states is of one moment, for all pages, and never older than a survey and the rest after it take.
     """
 
-    def __init__(self, *, engine: Engine, addresses: Addresses | None, clock: Callable[[], float]) -> None:
+    def __init__(self, *, engine: Engine, sources: Sources, clock: Callable[[], float]) -> None:
         self.engine = engine
-        self.addresses = addresses
+        self.sources = sources
         self.clock = clock
         self.stated: Stated | None = None
         self.allowance: Allowance | None = None
@@ -40,11 +41,8 @@ class Overview:
     async def renew(self) -> None:
         """State everything anew."""
         self.stated, self._took = await asyncio.to_thread(_timed, self.engine.survey(self.clock()))
-        rests, addresses = list(self.engine.lanes.rests()), self.addresses
-        if addresses is None:
-            self.allowance = await asyncio.to_thread(allowance, rests)
-        else:
-            self.allowance = await asyncio.to_thread(allowance, rests, addresses.of, addresses.turns)
+        rests = list(self.engine.lanes.rests())
+        self.allowance = await asyncio.to_thread(self.sources.allowed, rests)
 
     def values(self) -> dict[str, str]:
         """What is worth keeping, for commands that look at the store when nothing runs on it."""

@@ -11,11 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from afresh.daemon.discovery import Discovery
 from afresh.daemon.kinds import Kinds
 from afresh.detect import Detector, Habits, Look, judge, learn, mark
-from afresh.frontier import Links, links
-from afresh.frontier.links import wanted
+from afresh.frontier import Links
+from afresh.sources import Finder, Sources
 from afresh.store import PageState
 from afresh.types import Copy, Fetched, Outcome, Verdict
 
@@ -44,14 +43,14 @@ class Reader:
         *,
         copy: Callable[[str], Copy | None],
         recall: Callable[[str], str | None] = lambda name: None,
-        discovery: Discovery | None = None,
+        sources: Sources | None = None,
         kinds: Kinds | None = None,
     ) -> None:
         self.kinds = kinds
         self.detector = detector
         self.copy = copy
         self.recall = recall
-        self.discovery = discovery
+        self.sources = sources or Sources([])
         self._hosts: OrderedDict[str, Habits] = OrderedDict()
         self._unsaved: dict[str, str] = {}
         self._small = ThreadPoolExecutor(1, "afresh-reader")
@@ -63,16 +62,17 @@ class Reader:
         Where its `kind` is not known, that is told, too.
         """
         page, host = Habits.from_text(before.noise), self._host(before.page.host)
-        met = self.discovery.met(before.page, fetched) if self.discovery is not None else None
+        finder = self.sources.finder(before.page.url)
+        met = finder.met(before.page, fetched) if finder is not None else None
         watched = {*page.spots, *host.spots}
         if fetched.body:
             threads = self._large if len(fetched.body) > LARGE else self._small
             loop = asyncio.get_running_loop()
             tells = self.kinds if not kind else None
-            work = partial(self._look, before, fetched, met, watched, tells)
+            work = partial(self._look, before, fetched, finder, met, watched, tells)
             look, found, kind = await loop.run_in_executor(threads, work)
         else:
-            look, found, kind = self._look(before, fetched, met, watched, None)
+            look, found, kind = self._look(before, fetched, finder, met, watched, None)
         elapsed = None if before.fetched is None else fetched.started - before.fetched
         held = host.noise
         learn(look, now, elapsed=elapsed, page_habits=page, host_habits=host, page=mark(before.page.url.encode()))
@@ -84,19 +84,20 @@ class Reader:
         self,
         before: PageState,
         fetched: Fetched,
+        finder: Finder | None,
         met: set[bytes] | None,
         watched: set[int],
         kinds: Kinds | None,
     ) -> tuple[Look, Links | None, int]:
         """What reads bytes; runs in a thread."""
         url, known = before.page.url, before.validators
-        asked = wanted() if self.discovery is not None else None
+        asked = finder.wanted() if finder is not None else None
         look = self.detector.look(
             known, fetched, before.page.host, kept=lambda: self.copy(url), wanted=asked, watched=watched
         )
         found = None
-        if look.page is not None and met is not None:
-            found = links(look.page, fetched.location or url, robots_tag=fetched.robots, met=met)
+        if look.page is not None and finder is not None and met is not None:
+            found = finder.links(look.page, before.page, fetched, met)
         refreshed = look.verdict.outcome in (Outcome.NEW, Outcome.CHANGED, Outcome.UNCHANGED)
         kind = kinds.of(url, fetched) if kinds is not None and refreshed else 0
         return Look(look.verdict, look.difference), found, kind  # the page itself is needed no more

@@ -4,16 +4,19 @@ A thing is known by its key, which is text of the form `scheme:rest`; the scheme
 not be disturbed by two at once: a host, a mount, a database. A purse is the budget that pays.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from afresh.types import Fetched, Validators
+from afresh.frontier import Allowance, Lanes, Links, Rest, allowance
+from afresh.reading import Document, Wanted
+from afresh.types import Fetched, Page, Validators
 
 PURSE = "crawl"  # of the budget that pays where nothing else is said
 MAX_KEY = 4096  # characters
 MAX_META_BYTES = 64 << 10  # of a copy, names and values
 MAX_LEADS = 1_000_000  # keys that one thing may lead to
+MAX_SCHEMES = 64  # that are remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,9 @@ class Source(Protocol):
 
     Invariants: `key` is idempotent and never raises; a key has one lane and one purse, now and later; `get` raises
     nothing but cancellation, and what goes wrong is an answer; what a thing leads to are keys of the same source.
+
+    A source may have more, which is asked for by name: `Begins`; a `finder`; `dated(validators, now)`, the moment of
+    the last change as far as it is known; `arriving`, the bytes that have come of what is under way.
     """
 
     kind: str  # the name of this kind of thing: "web", "files", "sql"
@@ -87,6 +93,90 @@ class Source(Protocol):
         """Let go of everything. A second call does nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A source has read a list of what there is: how many entries it has, how many of them are new, and how many are
+    said to have changed.
+
+    `problem` says in one sentence what is wrong with it; "" if nothing is.
+    """
+
+    url: str
+    time: float
+    entries: int = 0
+    found: int = 0
+    signals: int = 0
+    problem: str = ""
+
+
+class Runner(Protocol):
+    """What a source may ask of who runs it, and tell it of its own accord; all of it on the event loop."""
+
+    @property
+    def lanes(self) -> Lanes:
+        """Who is in each lane, and how long it rests."""
+
+    def clock(self) -> float:
+        """What time it is."""
+
+    def hint(self, key: str, sender: str, changed: float | None = None) -> bool:
+        """A thing may have changed, now or at that moment. False: it is not kept, or nobody learns anything by that."""
+
+    def found(self, pages: Sequence[Page]) -> None:
+        """Here are further things to keep copies of."""
+
+    def tell(self, event: Listed) -> None:
+        """Let everybody know."""
+
+    def hold(self, size: int) -> None:
+        """So many bytes are in memory from now on; as many less if it is below 0."""
+
+    @property
+    def compete(self) -> bool:
+        """Whether several owners' things do: then a lane rests for what it costs us, too."""
+
+
+@runtime_checkable
+class Begins(Protocol):
+    """A source that does more than answer: it listens for hints, keeps something over a restart, asks for other lanes.
+
+    `close` ends what was begun.
+    """
+
+    async def begin(self, runner: Runner) -> None:
+        """A runner begins; called before the first `get`."""
+
+    def take(self) -> Mapping[str, str | None]:
+        """What is to be kept in the store since the last time, by name; None: to be forgotten."""
+
+
+class Finder(Protocol):
+    """What finds further things in the content of a source's things, in the one pass that also compares it.
+
+    Invariant: a key is handed out once.
+    """
+
+    closed: bool  # there is no room for more: what is found leaves no trace, and is found again
+
+    def know(self, keys: list[str]) -> None:
+        """These are kept already, from before or because somebody added them."""
+
+    def wanted(self) -> Wanted:
+        """What reading is to look for."""
+
+    def met(self, page: Page, fetched: Fetched) -> set[bytes]:
+        """What needs no parsing if the content repeats it."""
+
+    def links(self, read: Document, page: Page, fetched: Fetched, met: set[bytes]) -> Links:
+        """What the content leads to. Runs in a thread, and touches nothing that is shared."""
+
+    def follow(self, page: Page, fetched: Fetched, found: Links, met: set[bytes]) -> Iterator[list[Page]]:
+        """Of what was found, some at a time, what is new."""
+
+    def moved(self, page: Page, fetched: Fetched) -> list[Page]:
+        """A thing is elsewhere now: that, if it is new."""
+
+
 class Sources:
     """Several sources, told apart by the schemes of their keys.
 
@@ -105,12 +195,14 @@ class Sources:
         return next((key for source in self.all if (key := source.key(text)) is not None), None)
 
     def of(self, key: str) -> Source | None:
-        """Whose key this is."""
+        """Whose key this is. If there is one source only, that is asked for everything."""
+        if len(self.all) == 1:
+            return self.all[0]
         scheme = key.partition(":")[0]
         source = self._by_scheme.get(scheme)
         if source is None:
             source = next((each for each in self.all if each.key(key) == key), None)
-            if source is not None and len(self._by_scheme) < 64:
+            if source is not None and len(self._by_scheme) < MAX_SCHEMES:
                 self._by_scheme[scheme] = source
         return source
 
@@ -118,6 +210,15 @@ class Sources:
         """The budget that pays for a thing."""
         source = self.of(key)
         return PURSE if source is None else source.purse(key)
+
+    def finder(self, key: str) -> Finder | None:
+        """What finds further things in the content of this one; None: nothing does."""
+        return getattr(self.of(key), "finder", None)
+
+    @property
+    def finders(self) -> list[Finder]:
+        """All of them."""
+        return [finder for source in self.all if (finder := getattr(source, "finder", None)) is not None]
 
     def led(self, key: str, leads: Iterable[str]) -> list[str]:
         """What one thing leads to, as far as it may: content leads to things of its own kind alone.
@@ -128,6 +229,37 @@ class Sources:
         if source is None:
             return []
         return [lead for lead in leads if len(lead) <= MAX_KEY and source.key(lead) == lead]
+
+    def dated(self, key: str, validators: Validators, now: float) -> float | None:
+        """When a thing last changed, as its source has said; None: it does not say."""
+        dated = getattr(self.of(key), "dated", None)
+        return None if dated is None else dated(validators, now)
+
+    @property
+    def arriving(self) -> int:
+        """How many bytes have come of what is under way."""
+        return sum(int(getattr(source, "arriving", 0)) for source in self.all)
+
+    def allowed(self, rests: Sequence[tuple[str, Rest]]) -> Allowance:
+        """How much these lanes allow together, by how long each rests. In a thread."""
+        for source in self.all:
+            if (allowed := getattr(source, "allowed", None)) is not None:
+                return allowed(rests)  # type: ignore[no-any-return]
+        return allowance(rests)
+
+    async def begin(self, runner: Runner) -> None:
+        """A runner begins."""
+        for source in self.all:
+            if isinstance(source, Begins):
+                await source.begin(runner)
+
+    def take(self) -> dict[str, str | None]:
+        """What is to be kept in the store."""
+        kept: dict[str, str | None] = {}
+        for source in self.all:
+            if isinstance(source, Begins):
+                kept |= source.take()
+        return kept
 
     async def close(self) -> None:
         """Close all."""

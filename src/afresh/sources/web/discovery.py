@@ -1,8 +1,7 @@
 """New pages from the links of those that were fetched: cache, scope, traps, seen before?, then into the store."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from secrets import token_bytes
-from typing import TypeVar
 
 import numpy as np
 
@@ -18,38 +17,20 @@ from afresh.frontier import (
     host_of,
     links,
 )
+from afresh.frontier.links import wanted
+from afresh.reading import Document, Wanted
+from afresh.sources.pieces import in_pieces
 from afresh.types import Fetched, Page
 
 CACHE = 1 << 16  # addresses; most links of a site lead to the same few pages
-PIECE = 200  # links of a page that are looked at in one go, in about ten milliseconds,
-PIECE_BYTES = 20_000  # and bytes of them: a link may be two thousand long
 LONGEST_WRITTEN = 200  # bytes of a link as written that is remembered so; longer ones are rare
-
-
-Item = TypeVar("Item")
-
-
-def in_pieces(items: Sequence[Item], size: Callable[[Item], int]) -> Iterator[Sequence[Item]]:
-    """Parts of a list, none of which takes long: few items, and few bytes unless a single item has more.
-
-    >>> [len(piece) for piece in in_pieces(["x" * 8_000] * 5 + ["x"] * 300, len)]
-    [2, 2, 200, 101]
-    """
-    start = held = 0
-    for nth, item in enumerate(items):
-        if nth > start and (held + size(item) > PIECE_BYTES or nth - start >= PIECE):
-            yield items[start:nth]
-            start, held = nth, 0
-        held += size(item)
-    if start < len(items):
-        yield items[start:]
 
 
 class Discovery:
     """Reads fetched pages and collects the addresses that are new and within the scope.
 
     What is collected goes to the engine at once, where a new address competes with refreshes by the value of its first
-    crawl, and to the store in batches (`take`). Invariant: an address is handed out once.
+    crawl, and to the store in batches. Invariant: an address is handed out once.
     """
 
     def __init__(self, scope: Scope, *, most_pages: int | None = None) -> None:
@@ -61,14 +42,8 @@ class Discovery:
         self._secret = token_bytes(16)
         self._cache = Clock(CACHE)
         self._written = _Written(CACHE)
-        self._found: list[Page] = []
         self.known = 0
         self.refused: dict[str, int] = {}  # how many addresses each rule kept out
-
-    @property
-    def found(self) -> int:
-        """How many addresses wait to be taken."""
-        return len(self._found)
 
     def know(self, urls: list[str]) -> None:
         """These pages are kept already, from before or because somebody added them."""
@@ -83,6 +58,14 @@ class Discovery:
         met, where = self.met(page, fetched), fetched.location or page.url
         found = links(fetched.body, where, content_type=fetched.content_type, robots_tag=fetched.robots, met=met)
         return [new for some in self.follow(page, fetched, found, met) for new in some]
+
+    def wanted(self) -> Wanted:
+        """What reading is to look for: links."""
+        return wanted()
+
+    def links(self, read: Document, page: Page, fetched: Fetched, met: set[bytes]) -> Links:
+        """The links of a page that was read. Runs in a thread."""
+        return links(read, fetched.location or page.url, robots_tag=fetched.robots, met=met)
 
     def met(self, page: Page, fetched: Fetched) -> set[bytes]:
         """Links that need no parsing if the page repeats them; the reader of the page gets this."""
@@ -133,13 +116,7 @@ class Discovery:
             elif self._admits(self._admission.count(url)):
                 self.known += 1
                 pages.append(Page(url, host_of(url), added=now, depth=depth))
-        self._found += pages
         return pages
-
-    def take(self) -> list[Page]:
-        """What was collected since the last time."""
-        found, self._found = self._found, []
-        return found
 
     def _new(self, urls: list[str]) -> list[str]:
         """Those that were never met before and that there is room for; the others leave no trace."""

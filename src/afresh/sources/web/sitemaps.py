@@ -6,26 +6,25 @@ that an index of thousands delays the pages and does not starve them.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
-from afresh.daemon.agenda import Agenda, Known
-from afresh.daemon.asking import Asker, GivenBack
-from afresh.daemon.discovery import Discovery, in_pieces
-from afresh.daemon.effort import rest_for
-from afresh.daemon.events import Listed
-from afresh.daemon.permits import Permits
-from afresh.daemon.pressure import Pressure
 from afresh.detect import compare
-from afresh.engine import Engine
 from afresh.fetch import gunzip
 from afresh.frontier import Resolver, canonical_or_none, host_failed, host_of, retry_after
+from afresh.frontier.effort import rest_for
 from afresh.signals import Entry, Sitemap, read_sitemap
 from afresh.signals.sitemap import LARGEST
-from afresh.types import Fetched, Order, Outcome, Page, Signal
+from afresh.sources.base import Later, Listed, Runner
+from afresh.sources.pieces import in_pieces
+from afresh.sources.web.agenda import Agenda, Known
+from afresh.sources.web.asking import Asker
+from afresh.sources.web.discovery import Discovery
+from afresh.sources.web.permits import Permits
+from afresh.types import Fetched, Outcome
 
-SOURCE = "sitemap"  # of the signals
+SENDER = "sitemap"  # of the signals
 MOST = 100_000  # of all hosts together; those of the host that was met first are forgotten, and found again
 SLACK = 300.0  # seconds that a publisher's clock may be ahead of ours
 
@@ -43,90 +42,75 @@ class Sitemaps:
     own host and for those whose robots.txt leads to it; it raises at most one signal for a page until that is crawled.
     """
 
-    def __init__(
-        self,
-        *,
-        asker: Asker,
-        permits: Permits,
-        engine: Engine,
-        discovery: Discovery,
-        welcome: Callable[[list[Page]], None],
-        clock: Callable[[], float],
-        tell: Callable[[Listed], None] = lambda event: None,
-        pressure: Pressure | None = None,
-        compete: Callable[[], bool] = lambda: False,
-    ) -> None:
+    def __init__(self, *, asker: Asker, permits: Permits, discovery: Discovery, runner: Runner) -> None:
         self.asker = asker
         self.permits = permits
-        self.engine = engine
         self.discovery = discovery
-        self.welcome = welcome  # to new pages
-        self.clock = clock
-        self.tell = tell
-        self.pressure = pressure or Pressure(LARGEST)
-        self.compete = compete  # whether several sites do: then a host rests for what its sitemap costs us, too
+        self.runner = runner
         self._agendas: dict[str, Agenda] = {}  # by host
         self._count = 0
         self._one_at_a_time = asyncio.Lock()  # what is being read is in memory whole
 
-    async def turn(self, order: Order) -> float | None:
-        """Use the turn of an order's host for a sitemap that is due; the host's rest after that, None if none is."""
-        known = self._due(order)
+    async def turn(self, url: str) -> float | None:
+        """Use the turn of a page's host for a sitemap that is due; the host's rest after that, None if none is."""
+        host = host_of(url)
+        known = self._due(url, host)
         if known is None:
             return None
-        own = host_of(known.url) == order.host
+        own = host_of(known.url) == host
         if own:
-            fetched = await self.asker.ask(replace(order, url=known.url), known.validators)
-            if isinstance(fetched, GivenBack):
-                return fetched.gap
+            got = await self.asker.ask(known.url, known.validators)
+            if isinstance(got, Later):
+                return got.gap
+            fetched = got
         else:
-            fetched = await self.asker.elsewhere(order, known.url)
-        self.pressure.hold(len(fetched.body))
+            fetched = await self.asker.elsewhere(url, known.url)
+        self.runner.hold(len(fetched.body))
         try:
-            return await self._took(order, known, fetched, own=own)
+            return await self._took(host, known, fetched, own=own)
         finally:
-            self.pressure.release(len(fetched.body))
+            self.runner.hold(-len(fetched.body))
 
-    async def _took(self, order: Order, known: Known, fetched: Fetched, *, own: bool) -> float:
+    async def _took(self, host: str, known: Known, fetched: Fetched, *, own: bool) -> float:
         """Use what came; the host's rest."""
         # The bytes are what counts, whatever type it claims: of a page the dates would not count, here they are all.
         fetched = replace(fetched, content_type="")
         verdict = await asyncio.to_thread(compare, known.validators, fetched)
-        now = self.clock()
+        now = self.runner.clock()
         rest = 0.0
         if own:
-            rest = self.engine.lanes.answered(
-                order.host,
-                failed=False if verdict.outcome.refreshed else host_failed(order.host, fetched, verdict.reason),
+            rest = self.runner.lanes.answered(
+                host,
+                failed=False if verdict.outcome.refreshed else host_failed(host, fetched, verdict.reason),
                 now=now,
                 took=fetched.took,
-                retry_after=retry_after(order.host, fetched),
+                retry_after=retry_after(host, fetched),
                 reason=verdict.reason,
             )
         known.answered(verdict.outcome, verdict.validators, now)
         if verdict.outcome in (Outcome.NEW, Outcome.CHANGED):
-            named = await self._read(order.host, known, fetched)
-            if self.compete():
+            named = await self._read(host, known, fetched)
+            if self.runner.compete:
                 rest = max(rest, rest_for(len(fetched.body), named))
         elif not verdict.outcome.refreshed:
             problem = f"It could not be fetched: {verdict.reason}."
             if host_of(known.url) in self.asker.never:
                 problem = "It was not fetched: its host is never to be crawled (crawl.never)."
-            self.tell(Listed(known.url, now, problem=problem))
+            self.runner.tell(Listed(known.url, now, problem=problem))
         return rest
 
-    def _due(self, order: Order) -> Known | None:
+    def _due(self, url: str, host: str) -> Known | None:
         """The sitemap that this turn goes to, if any."""
-        lines, agenda = self.permits.sitemaps(order.url), self._agendas.get(order.host)
+        lines, agenda = self.permits.sitemaps(url), self._agendas.get(host)
         if agenda is None:
             if not lines:
                 return None
-            agenda = self._agendas[order.host] = Agenda()
+            agenda = self._agendas[host] = Agenda()
         if lines is not agenda.lines:
             agenda.lines = lines
-            whole = (canonical_or_none(line, order.url) for line in lines)
-            self._named(agenda, dict.fromkeys(url for url in whole if url is not None))
-        return agenda.take(self.clock())
+            whole = (canonical_or_none(line, url) for line in lines)
+            self._named(agenda, dict.fromkeys(each for each in whole if each is not None))
+        return agenda.take(self.runner.clock())
 
     def _named(
         self, agenda: Agenda, urls: dict[str, float | None], by: Known | None = None, *, all_of_them: bool = True
@@ -159,24 +143,19 @@ class Sitemaps:
             self._named(agenda, children, known, all_of_them=not said.problem)
         found = signals = 0
         for piece in in_pieces(said.entries, _length):
-            pages, now = own(piece), self.clock()
+            pages, now = own(piece), self.runner.clock()
             new = self.discovery.listed(list(pages), now)
-            self.welcome(new)
+            self.runner.found(new)
             found += len(new)
             signals += sum(self._hear(url, changed, now) for url, changed in pages.items())
             await asyncio.sleep(0)
         entries = len(said.entries) + len(said.children)
-        self.tell(Listed(known.url, self.clock(), entries, found, signals, said.problem))
+        self.runner.tell(Listed(known.url, self.runner.clock(), entries, found, signals, said.problem))
         return (entry.url for entry in chain(said.entries, said.children))
 
     def _hear(self, url: str, changed: float | None, now: float) -> bool:
         """Raise a signal if the page is said to be newer than its copy, and nobody said so before."""
-        if changed is None or changed > now + SLACK or url not in self.engine:
-            return False
-        current = self.engine.current(url)
-        if current is None or changed <= current or self.engine.signals(url):
-            return False
-        return self.engine.observe(Signal(url, now, SOURCE))
+        return changed is not None and changed <= now + SLACK and self.runner.hint(url, SENDER, changed)
 
 
 def _length(entry: Entry) -> int:

@@ -6,28 +6,17 @@ share the host's address, and where a redirect leads. If the moment is wrong, th
 
 import asyncio
 from collections.abc import Callable, Container
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from afresh.daemon.permits import Permits
-from afresh.engine import Engine
 from afresh.fetch import Fetcher
-from afresh.frontier import Addresses, host_failed, host_of, is_unreachable, retry_after
-from afresh.types import Fetched, Order, Validators
+from afresh.frontier import Addresses, Lanes, host_failed, host_of, is_unreachable, retry_after
+from afresh.sources.base import Later
+from afresh.sources.web.permits import Permits
+from afresh.types import Fetched, Validators
 
 LONGEST_WAIT = 5.0  # for the turn of a host that a redirect leads to; after that the page is tried again later
 LONGEST_JOURNEY = 30.0  # over all hosts that redirects lead to
 MOST_HOSTS = 4  # that one page may lead to
-
-
-@dataclass(frozen=True, slots=True)
-class GivenBack:
-    """The page was not asked for; its host is left alone for `gap` seconds.
-
-    If that is because the host could not say what it permits, this is a failed attempt at the page: `failure`.
-    """
-
-    gap: float
-    failure: Fetched | None = None
 
 
 class Asker:
@@ -41,51 +30,52 @@ class Asker:
         self,
         *,
         fetcher: Fetcher,
-        engine: Engine,
+        lanes: Lanes,
         clock: Callable[[], float],
         permits: Permits | None = None,
         addresses: Addresses | None = None,
         never: Container[str] = (),
     ) -> None:
         self.fetcher = fetcher
-        self.engine = engine
+        self.lanes = lanes
         self.clock = clock
         self.permits = permits
         self.addresses = addresses
         self.never = never  # hosts that are not asked anything; the fetcher would refuse them, too
 
-    async def ask(self, order: Order, known: Validators) -> Fetched | GivenBack:
+    async def ask(self, url: str, known: Validators) -> Fetched | Later:
         """The page, or when to try again."""
-        if order.host in self.never:
-            return Fetched(order.url, self.clock(), 0.0, reason="scope")
-        if self.engine.lanes.lane(order.host).visited:
-            return GivenBack(1.0)
-        address, held = await self._take_turn(order.url, order.host)
+        host = host_of(url)
+        if host in self.never:
+            return Fetched(url, self.clock(), 0.0, reason="scope")
+        if self.lanes.lane(host).visited:
+            return Later(1.0)
+        address, held = await self._take_turn(url, host)
         if held is not None:
             return held
         began, fetched = self.clock(), None
         try:
-            asked = await self._permission(order.url, order.host)
+            asked = await self._permission(url, host)
             if asked is not None:
-                return asked.failure or asked if isinstance(asked, GivenBack) else asked
-            fetched = await self.fetcher.fetch_while(order.url, known, self._same(order.host))
+                return asked.failure or asked if isinstance(asked, Later) else asked
+            fetched = await self.fetcher.fetch_while(url, known, self._same(host))
         finally:
             self._end_turn(address, began, fetched)
         if 300 <= fetched.status < 400 and fetched.location and not fetched.reason:
-            return await self._journey(order, fetched)
+            return await self._journey(url, fetched)
         return fetched
 
-    async def elsewhere(self, order: Order, where: str) -> Fetched:
+    async def elsewhere(self, url: str, where: str) -> Fetched:
         """Something at another host that this one points to, in that host's turn; a redirect if it does not come."""
         if host_of(where) in self.never:
             return Fetched(where, self.clock(), 0.0, reason="scope")
-        return await self._journey(order, Fetched(where, self.clock(), 0.0, status=302, location=where))
+        return await self._journey(url, Fetched(where, self.clock(), 0.0, status=302, location=where))
 
     def _same(self, host: str) -> Callable[[str], bool]:
         """Whether a redirect may be followed without further ado: it stays on the host, and robots.txt permits it."""
         return lambda url: host_of(url) == host and (self.permits is None or self.permits.allowed(url, self.clock()))
 
-    async def _permission(self, url: str, host: str) -> Fetched | GivenBack | None:
+    async def _permission(self, url: str, host: str) -> Fetched | Later | None:
         """None if robots.txt permits the page; if it must be fetched first, that takes the host's turn."""
         permits = self.permits
         if permits is None:
@@ -95,22 +85,22 @@ class Asker:
             answer = await permits.ask(url, self.fetcher, self.clock)
             now = self.clock()
             delay, closed = permits.crawl_delay(url, now), permits.closed_until(url, now)
-            lane = self.engine.lanes.lane(host)
-            self.engine.lanes.wants(host, delay)
+            lane = self.lanes.lane(host)
+            self.lanes.wants(host, delay)
             if closed is not None:
                 return _closed(url, answer, closed - now)
             if host_failed(host, answer) and (lane.failures or is_unreachable(answer.reason)):
                 return _closed(url, answer, 0.0)  # the rules still hold, but it is the host that fails
-            return GivenBack(max(self._answered(host, answer, now), delay or 0.0))
+            return Later(max(self._answered(host, answer, now), delay or 0.0))
         now = self.clock()
-        if self.engine.lanes.lane(host).delay is None:  # rules that were kept from before a restart
-            self.engine.lanes.wants(host, permits.crawl_delay(url, now))
+        if self.lanes.lane(host).delay is None:  # rules that were kept from before a restart
+            self.lanes.wants(host, permits.crawl_delay(url, now))
         if permits.allowed(url, now):
             return None
         closed = permits.closed_until(url, now)
-        return GivenBack(max(closed - now, 0.0)) if closed is not None else Fetched(url, now, 0.0, reason="robots")
+        return Later(max(closed - now, 0.0)) if closed is not None else Fetched(url, now, 0.0, reason="robots")
 
-    async def _take_turn(self, url: str, host: str) -> tuple[str, Fetched | GivenBack | None]:
+    async def _take_turn(self, url: str, host: str) -> tuple[str, Fetched | Later | None]:
         """The address whose turn was taken ("": none need be), and what to say instead if it cannot be had."""
         address, addresses = await self._address(url, host), self.addresses
         if addresses is None or not address:
@@ -119,7 +109,7 @@ class Asker:
         if not addresses.admit(host, address):
             return "", Fetched(url, now, 0.0, reason="names_of_address")
         if not addresses.start(address, now):
-            return "", GivenBack(addresses.later(address, now) - now)
+            return "", Later(addresses.later(address, now) - now)
         return address, None
 
     def _end_turn(self, address: str, began: float, fetched: Fetched | None) -> None:
@@ -135,12 +125,12 @@ class Asker:
             address = self.addresses.found(host, await self.fetcher.address(url), self.clock())
         return address
 
-    async def _journey(self, order: Order, fetched: Fetched) -> Fetched:
+    async def _journey(self, url: str, fetched: Fetched) -> Fetched:
         """Follow a page to other hosts, each in its turn and with its permission; as far as we got."""
         try:
             async with asyncio.timeout(LONGEST_JOURNEY):
                 for _ in range(MOST_HOSTS):
-                    further = await self._visit(order.url, fetched)
+                    further = await self._visit(url, fetched)
                     if further is None:
                         return fetched
                     fetched = further
@@ -158,16 +148,16 @@ class Asker:
         own = host == host_of(url)  # whose turn this is anyway
         if not own and not await self._is_free(host):
             return None
-        lane = self.engine.lanes.lane(host)
+        lane = self.lanes.lane(host)
         lane.visited = True
         try:
             await asyncio.sleep(0 if own else max(lane.ready - self.clock(), 0.0))
             asked = await self._permission(where, host)
-            if isinstance(asked, GivenBack) and asked.failure is None and asked.gap <= LONGEST_WAIT:
+            if isinstance(asked, Later) and asked.failure is None and asked.gap <= LONGEST_WAIT:
                 # robots.txt was fetched just now.
                 await asyncio.sleep(asked.gap)
                 asked = await self._permission(where, host)
-            if isinstance(asked, GivenBack):
+            if isinstance(asked, Later):
                 if asked.failure is not None:
                     self._answered(host, asked.failure, self.clock())
                 return None
@@ -189,7 +179,7 @@ class Asker:
 
     async def _is_free(self, host: str) -> bool:
         """Whether a host is nobody else's, and ready, before long."""
-        end, lane = self.clock() + LONGEST_WAIT, self.engine.lanes.lane(host)
+        end, lane = self.clock() + LONGEST_WAIT, self.lanes.lane(host)
         while not lane.is_free:  # seldom, and soon over: not worth a queue
             if self.clock() >= end:
                 return False
@@ -217,7 +207,7 @@ class Asker:
 
     def _answered(self, host: str, got: Fetched, now: float) -> float:
         """Let a host rest after something that was asked of it besides its orders; for how long."""
-        return self.engine.lanes.answered(
+        return self.lanes.answered(
             host,
             failed=host_failed(host, got),
             now=now,
@@ -227,10 +217,10 @@ class Asker:
         )
 
 
-def _closed(url: str, answer: Fetched, gap: float) -> GivenBack:
+def _closed(url: str, answer: Fetched, gap: float) -> Later:
     """The page could not be asked for, because its host did not say what it permits, and is not asked again so soon."""
     reason = answer.reason or f"status_{answer.status}"
     if not is_unreachable(reason) and not reason.startswith("refused_"):
         reason = f"robots_{reason}"
     rest = max(gap, answer.retry_after or 0.0, 0.0)
-    return GivenBack(rest, Fetched(url, answer.started, answer.took, reason=reason, retry_after=rest))
+    return Later(rest, Fetched(url, answer.started, answer.took, reason=reason, retry_after=rest))

@@ -7,7 +7,7 @@ Reckoned are bytes, links and their lengths, not seconds: a busy machine must no
 
 from collections.abc import Iterable
 
-from afresh.frontier import Links
+from afresh.frontier.links import Links
 from afresh.types import Fetched
 
 SECONDS_PER_BYTE = 2e-8  # to receive, compare and store

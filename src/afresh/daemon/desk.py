@@ -1,0 +1,64 @@
+"""Where sources turn to: what the loop lets them know, and what they tell it of their own accord."""
+
+from collections.abc import Callable, Sequence
+
+from afresh.daemon.keeping import Keeper
+from afresh.daemon.pressure import Pressure
+from afresh.engine import Engine
+from afresh.frontier import Lanes
+from afresh.sources import Listed
+from afresh.types import Page, Signal
+
+
+class Desk:
+    """A `sources.Runner`."""
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        keeper: Keeper,
+        pressure: Pressure,
+        clock: Callable[[], float],
+        tell: Callable[[Listed], None],
+    ) -> None:
+        self._engine, self._keeper, self._pressure = engine, keeper, pressure
+        self._clock, self._tell = clock, tell
+
+    @property
+    def lanes(self) -> Lanes:
+        """All that is known of lanes."""
+        return self._engine.lanes
+
+    def clock(self) -> float:
+        """The runner's own clock."""
+        return self._clock()
+
+    def hint(self, key: str, sender: str, changed: float | None = None) -> bool:
+        """Hear of a change; if its moment is said, only what is newer than the copy, and once until the next crawl."""
+        if key not in self._engine:
+            return False
+        now, current = self.clock(), self._engine.current(key)
+        if changed is not None and (current is None or changed <= current or self._engine.signals(key)):
+            return False
+        return self._engine.observe(Signal(key, now, sender))
+
+    def found(self, pages: Sequence[Page]) -> None:
+        """New things compete at once."""
+        self._keeper.welcome(pages)
+
+    def tell(self, event: Listed) -> None:
+        """To all listeners."""
+        self._tell(event)
+
+    def hold(self, size: int) -> None:
+        """Counts as what is fetched and not yet durable."""
+        if size >= 0:
+            self._pressure.hold(size)
+        else:
+            self._pressure.release(-size)
+
+    @property
+    def compete(self) -> bool:
+        """Whether there are pages of more than one site."""
+        return self._keeper.newcomers.compete
