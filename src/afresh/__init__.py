@@ -36,10 +36,17 @@ from afresh.types import (
 if TYPE_CHECKING:
     from afresh.daemon import Daemon
     from afresh.engine import Engine
+    from afresh.sources.sql import Database, Query, QueryCache
 
 __version__ = "0.1.0"
 
-_LATER = {"Daemon": "afresh.daemon", "Engine": "afresh.engine"}
+_LATER = {
+    "Daemon": "afresh.daemon",
+    "Database": "afresh.sources.sql",
+    "Engine": "afresh.engine",
+    "Query": "afresh.sources.sql",
+    "QueryCache": "afresh.sources.sql",
+}
 
 __all__ = [
     "AfreshError",
@@ -49,6 +56,7 @@ __all__ = [
     "Copy",
     "Crawl",
     "Daemon",
+    "Database",
     "Engine",
     "FetchError",
     "Fetched",
@@ -56,6 +64,8 @@ __all__ = [
     "Order",
     "Outcome",
     "Page",
+    "Query",
+    "QueryCache",
     "Request",
     "Signal",
     "SignalError",

@@ -11,7 +11,8 @@ from itertools import islice
 from typing import Any
 
 from afresh.errors import InputError
-from afresh.store.base import MAX_ENTRY_BYTES, Entry, PageState, Store
+from afresh.store.base import MAX_ENTRY_BYTES, Entry, PageState, Record, Store
+from afresh.store.handed import GOT, record_of, result_in
 from afresh.types import Importance, Page, Request, Signal
 
 MAX_ITEMS = 500  # of an entry
@@ -19,6 +20,9 @@ MAX_EDIT = 10_000  # pages that one transaction changes; a wish for more is carr
 PAUSED = "paused"  # the named value that says which hosts are paused
 WATCHED = "requests since"  # the named value that says since when requests are counted
 EVIDENCE = frozenset({"signals", "requests"})
+HANDED = frozenset({GOT})  # what a runner learns from, and what is kept without one as well
+QUERIES = "sql query "  # before the names of values that define one
+DEFINITIONS = (QUERIES, "sql database ")
 MAX_COUNT = 1e12  # requests in one line
 
 
@@ -81,13 +85,14 @@ class Edit:
     removed: list[str] = field(default_factory=list)
     urgent: list[str] = field(default_factory=list)
     values: dict[str, str | None] = field(default_factory=dict)
+    records: list[Record] = field(default_factory=list)
     whole: bool = True  # False: there is more to do for the same entry
 
     def write(self, store: Store, number: int) -> int:
         """Make it durable, and take the entry of this number if that was all; how many pages were new."""
         taken = [number] if self.whole else []
         return store.write(
-            [], pages=self.pages, removed=self.removed, urgent=self.urgent, values=self.values, taken=taken
+            self.records, pages=self.pages, removed=self.removed, urgent=self.urgent, values=self.values, taken=taken
         )
 
 
@@ -115,6 +120,13 @@ def edit_of(entry: Entry, store: Store) -> Edit:
     """What a wish changes, given what the store holds now; ValueError if it makes no sense."""
     items = _items(entry)
     match entry.kind.partition("-"):
+        case "got", _, "":
+            handed = result_in(entry)
+            record = record_of(handed, store)
+            new = [] if store.state(handed.page.url) is not None else [handed.page]
+            return Edit(pages=new, records=[] if record is None else [record])
+        case "define", _, "":
+            return _defining(items, store)
         case "add", _, "":
             return Edit(pages=list(_merged(items, store)))
         case "remove", _, "":
@@ -185,6 +197,27 @@ def _without_hosts(hosts: list[Any], store: Store) -> Edit:
     urls = (state.page.url for host in hosts for state in store.states_of_host(str(host)))
     some = list(islice(urls, MAX_EDIT + 1))
     return Edit(removed=some[:MAX_EDIT], whole=len(some) <= MAX_EDIT)
+
+
+def of_definitions(said: Mapping[str, str | None], received: float) -> list[Entry]:
+    """What a source is to know from now on, by the names under which the store keeps it; None: to be forgotten."""
+    return packed("define", ([name, text] for name, text in said.items()), received)
+
+
+def _defining(items: list[Any], store: Store) -> Edit:
+    """Named values of sources; with a query that is forgotten, its results go as well."""
+    edit = Edit()
+    for name, text in items:
+        name = str(name)
+        if not name.startswith(DEFINITIONS):
+            raise ValueError(f"nobody defines {name[:80]!r}")
+        edit.values[name] = None if text is None else str(text)
+        kept = store.get(name)
+        if text is None and kept is not None and name.startswith(QUERIES):
+            key = f"sql:{json.loads(kept)['database']}/{name.removeprefix(QUERIES)}"
+            some = [*store.states_under(f"{key}?", MAX_EDIT), *_kept([key], store)]
+            edit.removed += [state.page.url for state in some]
+    return edit
 
 
 def _pausing(pause: bool, what: str, items: list[Any], store: Store) -> Edit:

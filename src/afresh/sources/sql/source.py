@@ -210,6 +210,10 @@ class Sql:
 
     async def close(self) -> None:
         """Let queries end, and close all connections."""
+        self.let_go()
+
+    def let_go(self) -> None:
+        """The same for who is not asynchronous."""
         for pool in self._pools.values():
             pool.close()
         self._pools.clear()
