@@ -41,9 +41,12 @@ def test_the_settings_page_is_current() -> None:
 
 def test_every_setting_stands_in_the_template() -> None:
     once, tables = config.template().split("# [[site]]")
-    site, kind = "# [[site]]" + tables.split("\n\n")[0], "# [[kind]]" + tables.split("# [[kind]]")[1]
-    several = config.parse(re.sub(r"^# ", "", f"{site}\n{kind}", flags=re.MULTILINE))
+    site = "# [[site]]" + tables.split("\n\n")[0]
+    kind = "# [[kind]]" + tables.split("# [[kind]]")[1].split("\n\n")[0]
+    serve = "# [[serve]]" + tables.split("# [[serve]]")[1]
+    several = config.parse(re.sub(r"^# ", "", f"{site}\n{kind}\n{serve}", flags=re.MULTILINE))
     assert (several.site[0].host, several.kind[0].name) == ("example.com", "product")
+    assert several.serve[0].host == "www.example.com"
     uncommented = re.sub(r"^# (\w+ = )", r"\1", once, flags=re.MULTILINE)
     assert config.parse(uncommented) == config.parse(config.template()) == config.Config()
     assert uncommented.count(" = ") >= 15

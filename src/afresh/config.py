@@ -384,6 +384,93 @@ class KindSettings:
     value: float = _setting(1.0, _number(0), "How many times more its pages are wanted than others.")
 
 
+def _listen(value: Any) -> tuple[str, int]:
+    text = _text(value)
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port[:6]) > 65535:
+        raise ConfigError(f"{text[:80]!r} is no place to listen at.", hint='Write it like "127.0.0.1:8080".')
+    return host.strip("[]"), int(port)
+
+
+def _served_host(value: Any) -> str:
+    if value and not (isinstance(value, str) and re.fullmatch(r"[^\s/*?#@\\]+", value)):
+        raise ConfigError(f"{value!r:.80} is not a host.", hint='Write it like "www.example.com".')
+    return str(value).lower()
+
+
+def _origin(value: Any) -> str:
+    text = _text(value).rstrip("/")
+    if value and not re.fullmatch(r"https?://[^\s/?#@\\]+(?:/[^\s?#\\]*)?", text):
+        raise ConfigError(f"{text[:80]!r} is no origin.", hint='Write it like "http://10.0.0.5:8080".')
+    return text
+
+
+def _stale(value: Any) -> bool:
+    if value not in ("wait", "serve"):
+        raise ConfigError(f"{value!r:.80} is no way to treat stale copies.", hint='Write "wait" or "serve".')
+    return bool(value == "serve")
+
+
+def _one_of(*words: str) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        if value not in words:
+            known = " or ".join(f'"{word}"' for word in words)
+            raise ConfigError(f"{value!r:.80} is not known here.", hint=f"Write {known}.")
+        return str(value)
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class ProxySettings:
+    """The serving cache, `afresh serve`: where it listens, what it keeps, and which ways in are open."""
+
+    listen: tuple[str, int] = _setting("127.0.0.1:8080", _listen, "Address and port that readers come to.")
+    memory: int = _setting("256MiB", size, "Answers kept in memory; beyond it the least valuable leave.")
+    max_object: int = _setting("16MiB", size, "Larger bodies are handed on, and not kept.")
+    evict: str = _setting(
+        "value", _one_of("value", "lru"), 'What leaves first: the least "value" per byte, or the longest unused, "lru".'
+    )
+    max_pages: int = _setting(
+        100_000,
+        _count,
+        "Pages that readers ask for enter the store up to this many; then they displace others.",
+    )
+    connections: int = _setting(32, _count, "At most this many connections to one origin.")
+    max_stale: float = _setting("1d", duration, "How long a stale copy may stand in for an origin that fails.")
+    mirror: tuple[str, ...] = _setting(
+        [], _hosts, "Hosts that may be read by a path like /https://example.com/page, or domains: *.example.net."
+    )
+    forward: bool = _setting(False, _yes_or_no, "Be a forward proxy for http:// addresses of any public host.")
+    connect: bool = _setting(False, _yes_or_no, "As a forward proxy, also pass TLS through to port 443 (CONNECT).")
+    max_request: int = _setting("64MiB", size, "Largest body of a request.")
+    idle: float = _setting("60s", duration, "How long a connection may wait for its next request.")
+    access_log: str = _setting("", _text, 'File for a line for every answer; "-" is standard output. Empty: none.')
+    access_log_format: str = _setting("common", _one_of("common", "json"), '"common" or "json".')
+    trusted: tuple[IPv4Network | IPv6Network, ...] = _setting(
+        "", _networks, "Networks of terminators in front, whose X-Forwarded-For is believed in the access log."
+    )
+    purge_tokens: str = _setting("", _text, "File (mode 0600) of tokens that PURGE takes, one a line. Empty: none.")
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """One site that `afresh serve` answers for. There may be any number of these tables."""
+
+    host: str = _setting("", _served_host, "The host name that readers ask for.")
+    prefix: str = _setting("", _site_path, "Or the beginning of the path, such as /docs, at any host.")
+    origin: str = _setting("", _origin, "Where the pages are, such as http://10.0.0.5:8080.")
+    strict: bool = _setting(False, _yes_or_no, "Follow the origin's lifetimes to the letter (RFC 9111).")
+    threshold: float = _setting(
+        0.5, _share, "Without strict: a copy is handed out if it is fresh with this probability at least."
+    )
+    stale: bool = _setting(
+        "wait",
+        _stale,
+        '"wait": below it readers wait for the origin; "serve": they get the old copy meanwhile.',
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """All settings, one attribute a table."""
@@ -394,6 +481,8 @@ class Config:
     politeness: PolitenessSettings = field(default_factory=PolitenessSettings)
     site: tuple[SiteSettings, ...] = ()
     kind: tuple[KindSettings, ...] = ()
+    proxy: ProxySettings = field(default_factory=ProxySettings)
+    serve: tuple[ServeSettings, ...] = ()
 
     @property
     def importance(self) -> dict[str, Importance]:
@@ -402,9 +491,10 @@ class Config:
         return {site.host: site.importance for site in whole if site.importance is not None}
 
 
-# The tables that may appear once; [[site]] and [[kind]] may appear any number of times.
+# The tables that may appear any number of times, [[site]] and its like; all others may appear once.
+MANY = ("site", "kind", "serve")
 TABLES: dict[str, type] = {
-    each.name: cast(type, each.default_factory) for each in fields(Config) if each.name not in ("site", "kind")
+    each.name: cast(type, each.default_factory) for each in fields(Config) if each.name not in MANY
 }
 
 
@@ -474,6 +564,8 @@ def parse(text: str, where: str = "the settings") -> Config:
             read[name] = tuple(_parse_site(each, where) for each in values)
         elif name == "kind" and isinstance(values, list):
             read[name] = _parse_kinds(values, where)
+        elif name == "serve" and isinstance(values, list):
+            read[name] = tuple(_parse_serve(each, where) for each in values)
         elif name in TABLES and isinstance(values, dict):
             read[name] = _parse_table(name, TABLES[name], values, where)
         else:
@@ -500,7 +592,7 @@ def _unknown_table(name: str, where: str) -> ConfigError:
     owners = [table for table, settings in TABLES.items() if name in {each.name for each in fields(settings)}]
     if owners:
         return ConfigError(f"{name} stands outside its table ({where}).", hint=f"Write it below a line [{owners[0]}].")
-    return _unknown(f"[{name}]", [*(f"[{table}]" for table in TABLES), "[[site]]", "[[kind]]"], where)
+    return _unknown(f"[{name}]", [*(f"[{table}]" for table in TABLES), *(f"[[{table}]]" for table in MANY)], where)
 
 
 def _parse_site(values: Any, where: str) -> object:
@@ -528,6 +620,13 @@ def _parse_kinds(tables: list[Any], where: str) -> tuple[KindSettings, ...]:
             f"The [[kind]] tables in {where} name a kind twice, or more than {MAX_KINDS}.", hint="Join or drop some."
         )
     return tuple(kinds)
+
+
+def _parse_serve(values: Any, where: str) -> object:
+    if not isinstance(values, dict) or not values.get("origin") or not (values.get("host") or values.get("prefix")):
+        hint = 'Write host = "www.example.com" and origin = "http://10.0.0.5:8080" below it.'
+        raise ConfigError(f"A [[serve]] in {where} needs an origin, and a host or a prefix.", hint=hint)
+    return _parse_table("serve", ServeSettings, values, where)
 
 
 def _parse_table(name: str, table: type, values: dict[str, Any], where: str) -> object:
@@ -576,6 +675,11 @@ def template() -> str:
         '# change_rate = "1/day"',
         "# value = 3",
         "",
+        *(f"# {line}".rstrip() for line in cleandoc(ServeSettings.__doc__ or "").splitlines()),
+        "# [[serve]]",
+        '# host = "www.example.com"',
+        '# origin = "http://10.0.0.5:8080"',
+        "",
     ]
     return "\n".join(lines)
 
@@ -591,7 +695,12 @@ def reference() -> str:
         "`make docs` generates this page from `afresh/config.py`.",
         "",
     ]
-    for table, settings in [*TABLES.items(), ("[site]", SiteSettings), ("[kind]", KindSettings)]:
+    for table, settings in [
+        *TABLES.items(),
+        ("[site]", SiteSettings),
+        ("[kind]", KindSettings),
+        ("[serve]", ServeSettings),
+    ]:
         lines += [f"## [{table}]", "", cleandoc(settings.__doc__ or ""), "", "| setting | default | |", "|---|---|---|"]
         for each in fields(settings):
             lines.append(f"| `{each.name}` | `{_toml(each.metadata['written'])}` | {each.metadata['help']} |")

@@ -26,6 +26,7 @@ from afresh.cli import (
     requests,
     run,
     senders,
+    serve,
     show,
     status,
     upkeep,
@@ -52,6 +53,7 @@ app.command("signal", short_help="Say that pages may have changed.")(control.sig
 app.command("requests", short_help="Learn from access logs which pages are requested.")(requests.requests)
 app.command("run", short_help="Crawl until stopped.")(run.run)
 app.command("crawl", short_help="Discover a site and keep it fresh.")(run.crawl)
+app.command("serve", short_help="Answer readers from copies: a caching proxy.")(serve.serve)
 app.command("status", short_help="How fresh the collection is.")(status.status)
 app.command("show", short_help="All about one page: when it is due, and why.")(show.show)
 app.command("hosts", short_help="Hosts: pages, rate, rest, failures; most failures first.")(hosts.hosts)

@@ -29,9 +29,10 @@ class Headers(Mapping[str, str]):
     ('a', ['a', 'b'], '')
     """
 
-    __slots__ = ("_values",)
+    __slots__ = ("_values", "lines")
 
     def __init__(self, lines: Lines) -> None:
+        self.lines = lines  # as they came
         self._values: dict[str, list[str]] = {}
         for name, value in lines:
             key = name.decode("latin-1").lower()
@@ -70,8 +71,8 @@ class Answer:
     """What came so far. One side puts in (`begin`, `feed`, `finish`, `fail`), the other waits (`head`, `more`)."""
 
     __slots__ = (
-        *("_error", "_pieces", "_resume", "_waiter", "ended"),
-        *("headers", "over_at", "received", "status", "unread", "until_close"),
+        *("_error", "_pieces", "_resume", "_waiter", "eager", "ended"),
+        *("headers", "interim", "over_at", "received", "status", "unread", "until_close"),
     )
 
     def __init__(self, resume: Callable[[], None]) -> None:
@@ -82,6 +83,8 @@ class Answer:
         self.received = 0  # bytes of body
         self.until_close = False  # whether nothing but the end of the connection says where the body ends
         self.ended = False
+        self.eager = False  # whether the reader wants every piece as soon as it is there
+        self.interim: Callable[[bytes], None] | None = None  # is told of each answer before the answer, as it came
         self.over_at: float | None = None  # when its end, or what failed, was heard, however late it is read
         self._error: Exception | None = None
         self._pieces: list[bytes] = []
@@ -98,7 +101,7 @@ class Answer:
         self._pieces.append(piece)
         self.unread += len(piece)
         self.received += len(piece)
-        if self.unread >= ENOUGH or len(self._pieces) >= MOST_PIECES:
+        if self.eager or self.unread >= ENOUGH or len(self._pieces) >= MOST_PIECES:
             self._wake()
 
     def finish(self) -> None:
@@ -132,7 +135,8 @@ class Answer:
 
     async def more(self) -> list[bytes]:
         """Wait for more of the body; nothing if that was all."""
-        while not self.over and self.unread < ENOUGH and len(self._pieces) < MOST_PIECES:
+        enough = 1 if self.eager else ENOUGH
+        while not self.over and self.unread < enough and len(self._pieces) < MOST_PIECES:
             await self._wait()
         if self._error is not None:
             raise self._error

@@ -45,7 +45,7 @@ class Dialer:
 
     async def dial(self, where: Target, *, verified: bool) -> Http1:
         """A connection to one of the addresses of a host; Spoiled, Refused or what TLS says if there is none."""
-        connected = await self._connect(where)
+        connected = await self.connect(where)
         connection = Http1(self._lines, self._buffer, self.most, self._clock)
         loop = asyncio.get_running_loop()
         try:
@@ -67,7 +67,7 @@ class Dialer:
             raise Spoiled("tls_timeout" if slow else "no_connection") from None
         return connection
 
-    async def _connect(self, where: Target) -> socket.socket:
+    async def connect(self, where: Target) -> socket.socket:
         """A socket that is connected to an address which the guard has seen."""
         try:
             found = await self.names.find(where.host, where.port)

@@ -58,12 +58,20 @@ class Http1(asyncio.BufferedProtocol):
         self._interim = self._count = 0
         self._arrived = 0  # bytes since the question
         self._start: bytes | None = b""  # what has come of the status line; None once the parser has it
-        self._whole = self._last = False
+        self._whole = self._last = self._bodiless = False
+        self._writable: asyncio.Future[None] | None = None  # set while no more should be sent
 
     # What the pool and the reader ask of it.
 
     def ask(self, authority: str, path: str, headers: Mapping[str, str]) -> Answer:
         """Ask for a path, with these headers beside those that always go along; the answer will come."""
+        return self.send(
+            b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n"
+            % (path.encode("ascii"), authority.encode("ascii"), self._headers, lines(headers))
+        )
+
+    def send(self, head: bytes, *, bodiless: bool = False) -> Answer:
+        """Send the head of any request, which a body may follow by `write`. `bodiless`: its answer has none (HEAD)."""
         answer = Answer(self._resume)
         if self.closed or self._parser is None:
             answer.fail(Unanswered("closed before it was used"))
@@ -73,11 +81,17 @@ class Http1(asyncio.BufferedProtocol):
         self._interim = self._count = self._loose = self._arrived = 0
         self._start = b""
         self._whole = self._last = False
-        self._transport.write(
-            b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n"
-            % (path.encode("ascii"), authority.encode("ascii"), self._headers, lines(headers))
-        )
+        self._bodiless = bodiless
+        self._transport.write(head)
         return answer
+
+    async def write(self, piece: bytes) -> None:
+        """Send some of the body of a request; ConnectionResetError if the connection is gone."""
+        if self.closed:
+            raise ConnectionResetError("closed")
+        self._transport.write(piece)
+        if self._writable is not None:
+            await self._writable
 
     def drop(self) -> None:
         """Nobody waits for the rest of the answer, if there is any: it must not be mistaken for the next one."""
@@ -151,6 +165,8 @@ class Http1(asyncio.BufferedProtocol):
             # Nobody asked for another protocol (101).
             if self._interim > MOST_INTERIM or b" 101" in interim[:12] or not _INTERIM.fullmatch(interim):
                 raise Spoiled("bad_protocol")
+            if self._answer is not None and self._answer.interim is not None:
+                self._answer.interim(interim)
 
     def eof_received(self) -> None:
         """The server says that it has no more to say, and the connection will be closed."""
@@ -160,9 +176,20 @@ class Http1(asyncio.BufferedProtocol):
         else:
             self._end(ConnectionResetError("closed before the answer"))
 
+    def pause_writing(self) -> None:
+        """So much waits to be sent that no more should be."""
+        self._writable = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        """More may be sent."""
+        waiting, self._writable = self._writable, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
         self.closed = True
+        self.resume_writing()
         self._end(exc or ConnectionResetError("closed"))
         self._parser = None  # it holds on to this object
         if not self.gone.done():
@@ -222,6 +249,8 @@ class Http1(asyncio.BufferedProtocol):
         if codings and [coding.strip().lower() for coding in codings] != ["chunked"]:
             raise Spoiled("bad_protocol")  # nobody said that we understand others, or this one twice
         answer.begin(status, headers, until_close=not codings and "Content-Length" not in headers)
+        if self._bodiless:  # the parser waits for a body that will not come, so the connection is not used again
+            self._whole = self._last = True
 
     def on_chunk_header(self) -> None:
         """A chunk begins. What many small ones cost is the time that each of them takes, however they are packed."""

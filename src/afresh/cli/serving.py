@@ -1,0 +1,111 @@
+"""From settings to a serving cache with all its parts."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from afresh import __version__
+from afresh.config import Config, ServeSettings
+from afresh.fetch import Guard
+from afresh.frontier import HostPatterns
+from afresh.serve.proxy.access_log import AccessLog
+from afresh.serve.proxy.asking import Asking
+from afresh.serve.proxy.cache import Cache
+from afresh.serve.proxy.evidence import Evidence, Reports
+from afresh.serve.proxy.origins import Origins
+from afresh.serve.proxy.policy import Policy
+from afresh.serve.proxy.routes import Routes, Site
+from afresh.serve.proxy.server import Server
+from afresh.serve.proxy.service import Allowed, Service
+from afresh.serve.proxy.shelf import Shelf
+from afresh.serve.proxy.ways import digest
+
+if TYPE_CHECKING:
+    from afresh.store import Store
+
+
+@dataclass(slots=True)
+class Parts:
+    """What serves, and what has to be told when it begins and ends."""
+
+    server: Server
+    service: Service
+    policy: Policy
+    origins: Origins
+    evidence: Evidence | None
+    shelf: Shelf | None
+    log: AccessLog | None
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Begin; where readers come to."""
+        where = await self.server.start(host, port)
+        if self.evidence is not None:
+            self.evidence.start()
+        return where
+
+    async def stop(self, grace: float) -> None:
+        """Answer what was asked, and let go of everything."""
+        await self.server.stop(grace)
+        if self.evidence is not None:
+            await self.evidence.close()
+        await self.policy.close()
+        await self.origins.close()
+        if self.shelf is not None:
+            self.shelf.close()
+        if self.log is not None:
+            self.log.close()
+
+
+def parts_for(config: Config, store: "Store | None", tokens: list[str]) -> Parts:
+    """All parts of a serving cache, by the settings."""
+    proxy, fetch = config.proxy, config.fetch
+    never = HostPatterns(config.crawl.never)
+    guard = Guard(
+        allow_private=fetch.allow_private, networks=fetch.allow_networks, ports=fetch.allow_ports, never=never
+    )
+    agent = f"afresh/{__version__}" + (f" (+{fetch.contact})" if fetch.contact else "")
+    cache = Cache(proxy.memory, by_value=proxy.evict == "value")
+    evidence = shelf = None
+    if store is not None:
+        evidence = Evidence(store, most_pages=proxy.max_pages, never=never)
+        shelf = Shelf(store, {"user-agent": agent, "accept": "text/html,*/*;q=0.8"})
+    policy = Policy(
+        cache,
+        shelf,
+        changed=evidence.changed if evidence is not None else lambda url: None,
+        refresh=evidence.refresh if evidence is not None else lambda url: None,
+    )
+    origins = Origins(guard, connections=proxy.connections, seconds=fetch.connect_timeout, lookup=fetch.lookup_timeout)
+    asking = Asking(origins, cache, policy, largest=proxy.max_object, agent=agent, longest_stale=proxy.max_stale)
+    log = None
+    if proxy.access_log:
+        path = None if proxy.access_log == "-" else Path(proxy.access_log).expanduser()
+        log = AccessLog(path, proxy.access_log_format, proxy.trusted)
+    service = Service(
+        routes_for(config),
+        cache,
+        asking,
+        policy,
+        Reports(evidence, log),
+        allowed=Allowed(proxy.connect, purge=tuple(map(digest, tokens)), body=proxy.max_request),
+    )
+    return Parts(Server(service, idle=proxy.idle), service, policy, origins, evidence, shelf, log)
+
+
+def routes_for(config: Config) -> Routes:
+    """What is mapped, and which ways are open."""
+    hosts = {site.host: _site(site) for site in config.serve if site.host}
+    prefixes = [(site.prefix.rstrip("/"), _site(site)) for site in config.serve if site.prefix.rstrip("/")]
+    everything = [_site(site) for site in config.serve if site.prefix == "/"]
+    return Routes(
+        hosts,
+        sorted(prefixes, key=lambda pair: -len(pair[0])),
+        everything[0] if everything else None,
+        HostPatterns(config.proxy.mirror),
+        config.proxy.forward,
+        HostPatterns(config.crawl.never),
+    )
+
+
+def _site(said: ServeSettings) -> Site:
+    return Site(said.origin, said.strict, said.threshold, said.stale)

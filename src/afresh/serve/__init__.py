@@ -1,0 +1,1 @@
+"""Hand copies out: `proxy` is the caching HTTP proxy beside the runner."""

@@ -1,0 +1,320 @@
+"""One fetch from an origin: what is sent, what came of it, and what of that is kept."""
+
+import asyncio
+import logging
+import zlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from time import time
+
+from afresh.fetch.answer import Answer
+from afresh.fetch.inflate import Body, Spoiled
+from afresh.fetch.reasons import reason
+from afresh.fetch.target import BadTarget, Target
+from afresh.serve.proxy import entry as entries
+from afresh.serve.proxy import forwarded, rules, vary
+from afresh.serve.proxy.cache import Cache
+from afresh.serve.proxy.entry import Entry
+from afresh.serve.proxy.fields import Lines, Named, end_to_end, joined, packed
+from afresh.serve.proxy.filling import Broken, Filling
+from afresh.serve.proxy.origins import Crowded, Exchange, Origins
+from afresh.serve.proxy.policy import Policy
+from afresh.serve.proxy.protocol import Connection
+from afresh.serve.proxy.request import Request
+from afresh.serve.proxy.routes import Site
+from afresh.serve.proxy.vary import selected
+
+FIRST_BYTE = 60.0  # seconds until the head of an answer is there
+BETWEEN_BYTES = 60.0
+MOST_INTERIM_BYTES = 8192
+_CANNOT = {"timeout": 504, "dns_timeout": 504, "connect_timeout": 504, "no_connection": 504, "reset": 504, "dns": 504}
+_FORBIDDEN = frozenset({"refused_address", "refused_port", "scope"})
+_log = logging.getLogger("afresh.serve")
+
+
+class Asking:
+    """Fetches for readers."""
+
+    def __init__(
+        self, origins: Origins, cache: Cache, policy: Policy, *, largest: int, agent: str, longest_stale: float
+    ) -> None:
+        self.origins = origins
+        self.cache = cache
+        self.policy = policy
+        self.largest = largest  # bytes of a body that is kept
+        self.agent = agent
+        self.longest_stale = longest_stale
+        self.under_way: dict[str, Filling] = {}
+
+    async def fetch(
+        self,
+        filling: Filling,
+        request: Request,
+        site: Site,
+        entry: Entry | None,
+        *,
+        owner: Connection | None,
+        names: vary.Selector,
+    ) -> None:
+        """Ask for what a reader wants to read; what came of it is in the filling."""
+        url = filling.url
+        asks = entry is not None and request.method == "GET" and bool(entry.etag or entry.modified)
+        lines, asked_with = self._lines(request, site, entry if asks else None, names)
+        exchange: Exchange | None = None
+        filling.asked = time()
+        try:
+            where = Target(url)
+            head = forwarded.head(request.method, where, lines, via=request.fields.get("via", ""))
+            interim = _interim_for(owner, request) if owner is not None else None
+            async with asyncio.timeout(FIRST_BYTE):
+                exchange = await self.origins.ask(where, request.method, head, named=site.named, interim=interim)
+            filling.answered = time()
+            if not self._settled(filling, request, site, entry, exchange.answer, asked_with, asks=asks):
+                filling.tell()
+                await self._pump(filling, exchange.answer)
+                self._keep(filling, request, site, entry, asked_with)
+        except (OSError, ValueError, Spoiled, Crowded, Broken) as error:
+            self._failed(filling, site, entry, error)
+        finally:
+            if not filling.over:
+                filling.finish(broken=True)
+            filling.tell()
+            if self.under_way.get(url) is filling:
+                del self.under_way[url]
+            if entry is not None:
+                entry.refreshing = False
+            if exchange is not None:
+                exchange.release()
+
+    def _lines(self, request: Request, site: Site, entry: Entry | None, names: vary.Selector) -> tuple[Lines, Named]:
+        """(what is sent, and what of it the answer may depend on)."""
+        if site.strict:
+            lines = forwarded.lines_of(request, besides=forwarded.CONDITIONS if entry is not None else frozenset())
+            asked_with = request.fields
+        else:
+            lines = forwarded.own_lines(self.agent, names, request.fields)
+            asked_with = joined(lines)
+            if entry is None:
+                lines += [line for line in request.lines if line[0].lower() in (b"range", b"if-range")]
+        if entry is not None:
+            lines += forwarded.conditions(entry.etag, entry.modified)
+        return lines, asked_with
+
+    def _settled(
+        self,
+        filling: Filling,
+        request: Request,
+        site: Site,
+        entry: Entry | None,
+        answer: Answer,
+        asked_with: Named,
+        *,
+        asks: bool,
+    ) -> bool:
+        """Take in the head of an answer; whether that was all there is to say."""
+        fields = joined(answer.headers.lines)
+        filling.status, filling.fields = answer.status, fields
+        if answer.status == 304 and asks and entry is not None:
+            self._confirmed(filling, site, entry, answer.headers.lines, asked_with)
+            filling.finish()
+            filling.tell()
+            return True
+        if answer.status >= 500 and entry is not None and request.method == "GET":
+            age = entry.age(filling.answered)
+            reached = site.strict  # own policy bears an error like a silence
+            if rules.bears_failure(entry.terms, age, reached=reached, longest=self.longest_stale):
+                self._stand_in(filling, entry, f"fwd=stale; fwd-status={answer.status}; detail=stale")
+                return True
+        filling.lines = end_to_end(answer.headers.lines, besides=frozenset({b"content-length"}))
+        length = fields.get("content-length", "")
+        filling.length = int(length) if length.isdecimal() and len(length) < 19 else None
+        terms = rules.terms(
+            request.method, asked_with, answer.status, fields, filling.asked, filling.answered, url=filling.url
+        )
+        names = vary.names_of(fields)
+        storable = terms.storable if site.strict else self.policy.storable(terms, answer.status, fields)
+        why = "uri-miss" if entry is None else "stale"
+        filling.note = f"fwd={why}" if entry is None else f"fwd={why}; fwd-status={answer.status}"
+        if request.method == "HEAD" and entry is not None:
+            self._compare(entry, fields)
+        if storable and names is not None and request.method == "GET":
+            if not site.strict:
+                names = tuple(name for name in names if name != "accept-encoding")
+            filling.names, filling.selector = names, selected(names, asked_with)
+            filling.shared = filling.keep = filling.length is None or filling.length <= self.largest
+            filling.note += "; stored" if filling.keep else ""
+        elif filling.joinable:
+            self.cache.note_alone(filling.url, filling.answered)
+        return False
+
+    def _confirmed(self, filling: Filling, site: Site, entry: Entry, lines: Lines, asked_with: Named) -> None:
+        """The origin says that what we have still holds."""
+        newer = entries.after(entry, lines)
+        terms = rules.terms("GET", asked_with, entry.status, newer, filling.asked, filling.answered, url=filling.url)
+        fresh = entries.refreshed(entry, lines, terms, filling.answered)
+        if not site.strict:
+            self.policy.confirmed(entry, fresh, site, filling.answered)
+        if terms.storable or not site.strict:
+            self.cache.put(fresh, filling.answered)
+        else:
+            self.cache.drop(entry.url)
+        filling.entry, filling.shared, filling.note = fresh, True, "fwd=stale; fwd-status=304"
+
+    @staticmethod
+    def _compare(entry: Entry, fields: Named) -> None:
+        """What HEAD says of a page for which we have a copy (RFC 9111, 4.3.5)."""
+        told = {"etag": entry.etag, "last-modified": entry.modified, "content-length": str(len(entry.body))}
+        if any(name in fields and fields[name] != known for name, known in told.items()):
+            entry.good_until = 0.0
+
+    async def _pump(self, filling: Filling, answer: Answer) -> None:
+        """Bring the body in."""
+        while True:
+            async with asyncio.timeout(BETWEEN_BYTES):
+                pieces = await answer.more()
+            if not pieces:
+                break
+            await filling.feed(b"".join(pieces))
+            if filling.keep and filling.size > self.largest:
+                filling.let_go()
+        filling.finish()
+
+    def _keep(self, filling: Filling, request: Request, site: Site, entry: Entry | None, asked_with: Named) -> None:
+        """The whole answer is there: keep it, if it is for all; what it replaces is known to be outdated."""
+        if not filling.keep:
+            if entry is not None and filling.status < 500 and request.method == "GET" and filling.status != 206:
+                self.cache.drop(entry.url)
+            return
+        terms = rules.terms(
+            request.method, asked_with, filling.status, filling.fields, filling.asked, filling.answered, url=filling.url
+        )
+        made = entries.make(
+            filling.url,
+            filling.status,
+            filling.lines,
+            filling.body(),
+            terms,
+            filling.answered,
+            selected_by=(filling.names, filling.selector),
+        )
+        if not site.strict:
+            self.policy.fetched(entry, made, site, filling.answered)
+        self.cache.put(made, filling.answered)
+
+    def _failed(self, filling: Filling, site: Site, entry: Entry | None, error: Exception) -> None:
+        """The origin did not answer as it should."""
+        if filling.known:
+            return  # those who read it find out
+        why = "crowded" if isinstance(error, Crowded) else "bad_url" if isinstance(error, BadTarget) else reason(error)
+        if entry is not None and why not in _FORBIDDEN:
+            age = entry.age(time())
+            if rules.bears_failure(entry.terms, age, reached=False, longest=self.longest_stale):
+                self._stand_in(filling, entry, "fwd=stale; detail=stale")
+                return
+        if why in _FORBIDDEN:
+            filling.failure = 403, "This address is not for us to ask."
+        elif why == "crowded":
+            filling.failure = 503, "Too many wait for this origin already."
+        else:
+            filling.failure = _CANNOT.get(why, 502), f"The origin could not be asked: {why}."
+
+    @staticmethod
+    def _stand_in(filling: Filling, entry: Entry, note: str) -> None:
+        filling.entry, filling.shared, filling.note = entry, True, note
+        filling.finish()
+        filling.tell()
+
+    async def pass_on(
+        self,
+        filling: Filling,
+        request: Request,
+        site: Site,
+        body: AsyncIterator[bytes] | None,
+        *,
+        peer: str,
+        owner: Connection,
+    ) -> None:
+        """Hand a request on whole, for its reader alone."""
+        exchange: Exchange | None = None
+        try:
+            where = Target(filling.url)
+            lines = forwarded.lines_of(request)
+            lines.append((b"X-Forwarded-For", peer.encode("latin-1")))
+            head = forwarded.head(
+                request.method,
+                where,
+                lines,
+                via=request.fields.get("via", ""),
+                length=request.length,
+                chunked=body is not None and request.length is None,
+            )
+            if body is not None and request.length is None:
+                body = _in_chunks(body)
+            async with asyncio.timeout(FIRST_BYTE):
+                exchange = await self.origins.ask(
+                    where, request.method, head, named=site.named, body=body, interim=_interim_for(owner, request)
+                )
+            answer = exchange.answer
+            filling.status, filling.fields = answer.status, joined(answer.headers.lines)
+            filling.lines = end_to_end(answer.headers.lines, besides=frozenset({b"content-length"}))
+            length = filling.fields.get("content-length", "")
+            filling.length = int(length) if length.isdecimal() and len(length) < 19 else None
+            filling.note = "fwd=method" if request.method not in ("GET", "HEAD") else "fwd=bypass"
+            filling.tell()
+            await self._pump(filling, answer)
+        except (OSError, ValueError, Spoiled, Crowded, Broken) as error:
+            self._failed(filling, site, None, error)
+        finally:
+            if not filling.over:
+                filling.finish(broken=True)
+            filling.tell()
+            if exchange is not None:
+                exchange.release()
+
+    async def plain(self, entry: Entry) -> Entry:
+        """An entry with its coding undone, for a reader who does not accept it; as it is, if that cannot be done."""
+
+        def undo() -> bytes:
+            body = Body([entry.coding.removeprefix("x-")], self.largest)
+            body.feed(entry.body)
+            return body.finish()
+
+        if "no-transform" in entry.fields.get("cache-control", "") or "," in entry.coding:
+            return entry
+        try:
+            undone = await asyncio.to_thread(undo)
+        except (Spoiled, ValueError, zlib.error):
+            return entry
+        lines = [
+            line for line in entry.lines if line[0].lower() not in (b"content-encoding", b"etag", b"accept-ranges")
+        ]
+        made = entries.make(entry.url, entry.status, lines, undone, entry.terms, time())
+        return replace(
+            made, born=entry.born, good_until=entry.good_until, beliefs=entry.beliefs, confirmed=entry.confirmed
+        )
+
+
+def _interim_for(owner: Connection, request: Request) -> Callable[[bytes], None] | None:
+    """What hands answers before the answer on to the reader that they are for."""
+    if request.version != "1.1":
+        return None
+    left = MOST_INTERIM_BYTES
+
+    def hand_on(interim: bytes) -> None:
+        nonlocal left
+        status, *rest = interim.replace(b"\r\n", b"\n").split(b"\n")
+        if status[9:12] == b"100":
+            return
+        lines = [(name, value.strip(b" \t")) for name, _, value in (line.partition(b":") for line in rest if line)]
+        told = b"HTTP/1.1 %b\r\n%b\r\n" % (status[9:], packed(end_to_end(lines)))
+        left -= len(told)
+        if left >= 0 and not owner.started and not owner.transport.is_closing():
+            owner.transport.write(told)
+
+    return hand_on
+
+
+async def _in_chunks(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async for piece in body:
+        yield b"%x\r\n%b\r\n" % (len(piece), piece)
+    yield b"0\r\n\r\n"

@@ -1,0 +1,93 @@
+"""Which page at which origin a request means."""
+
+import re
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from afresh.fetch.target import BadTarget, target
+from afresh.serve.proxy.request import Refusal, Request
+
+_MIRRORED = re.compile(r"/(https?)://([^/?#@]+)([/?].*)?", re.IGNORECASE)
+MOST_REMEMBERED = 4096
+LOOPS = 8  # proxies of our kind in a row
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What is said of the pages of an origin."""
+
+    base: str  # scheme, host and port, and a path if there is one, without a slash at its end
+    strict: bool = False
+    threshold: float = 0.5  # own policy: how probably fresh a copy must be
+    serve_stale: bool = False  # own policy: below it, hand it out all the same and ask at once
+    named: bool = True  # by the operator: its address passes the guard
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """What an operator mapped: hosts, prefixes, a default; and the open ways, each with a list of hosts or shut."""
+
+    hosts: Mapping[str, Site] = field(default_factory=dict)
+    prefixes: Sequence[tuple[str, Site]] = ()  # the longest first
+    default: Site | None = None
+    mirror: Container[str] = ()  # hosts that may be asked for by a path like /https://example.com/page
+    forward: bool = False  # whether http:// addresses of any host may be asked for
+    never: Container[str] = ()  # hosts that are never asked
+    open_strict: bool = False  # whether what comes in by mirror and forward is treated strictly
+    open_threshold: float = 0.5
+    open_stale: bool = False
+
+    def find(self, request: Request) -> tuple[Site, str] | Refusal:
+        """The site and the whole address of what is asked for."""
+        if request.path == "*":
+            return Refusal(501, "Nothing is said of the server as a whole.")
+        host = request.authority
+        site = self.hosts.get(host) or self.hosts.get(host.rpartition(":")[0] if ":" in host else host)
+        if site is not None:
+            return site, site.base + request.path
+        if request.scheme:
+            return self._forwarded(request)
+        for prefix, mapped in self.prefixes:
+            if request.path.startswith(prefix) and request.path[len(prefix) : len(prefix) + 1] in ("", "/", "?"):
+                rest = request.path[len(prefix) :]
+                return mapped, mapped.base + (rest if rest.startswith("/") else "/" + rest)
+        match = _MIRRORED.fullmatch(request.path)
+        if match is not None:
+            return self._mirrored(match[1].lower(), match[2], match[3] or "/")
+        if self.default is not None:
+            return self.default, self.default.base + request.path
+        return Refusal(421, "Nothing is served for this host here.")
+
+    def _forwarded(self, request: Request) -> tuple[Site, str] | Refusal:
+        if not self.forward:
+            return Refusal(403, "This is no forward proxy.")
+        if request.scheme != "http":
+            return Refusal(400, "Pages over TLS are asked for with CONNECT.")
+        return self._open(request.scheme, request.authority, request.path, self.never, wanted=False)
+
+    def _mirrored(self, scheme: str, authority: str, path: str) -> tuple[Site, str] | Refusal:
+        return self._open(scheme, authority, "/" + path if path.startswith("?") else path, self.mirror, wanted=True)
+
+    def _open(
+        self, scheme: str, authority: str, path: str, hosts: Container[str], *, wanted: bool
+    ) -> tuple[Site, str] | Refusal:
+        """A page of a host that a reader names; it must be in (or must not be in) the list of hosts."""
+        try:
+            where = target(f"{scheme}://{authority}/")
+        except BadTarget:
+            return Refusal(400, "The address is none.")
+        listed = where.authority in hosts
+        if listed is not wanted or where.authority in self.never:
+            return Refusal(403, "This host is not served here.")
+        base = str(where).rstrip("/")
+        site = Site(base, self.open_strict, self.open_threshold, self.open_stale, named=False)
+        return site, base + path
+
+
+def loops(via: str) -> bool:
+    """Whether a request has come through so many proxies of our kind that it goes in a circle.
+
+    >>> loops("1.1 afresh"), loops(", ".join(["1.1 afresh"] * 9))
+    (False, True)
+    """
+    return via.count(" afresh") >= LOOPS
