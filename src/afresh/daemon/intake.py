@@ -6,13 +6,14 @@ durable, which takes it out of the inbox, and then told to the engine: after a k
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from afresh.daemon.keeping import Keeper
 from afresh.engine import Engine
 from afresh.store import Entry, Store
-from afresh.store.messages import EVIDENCE, Edit, edit_of, evidence
-from afresh.types import Signal
+from afresh.store.handed import result_in
+from afresh.store.messages import EVIDENCE, HANDED, Edit, edit_of, evidence
+from afresh.types import Fetched, Signal
 
 _log = logging.getLogger("afresh.inbox")
 
@@ -35,12 +36,14 @@ class Intake:
         keeper: Keeper,
         clock: Callable[[], float],
         carried_out: Callable[[Edit], None] = lambda _: None,
+        receive: Callable[[Fetched], Awaitable[bool]] | None = None,
     ) -> None:
         self.store = store
         self.engine = engine
         self.keeper = keeper
         self.clock = clock
         self.carried_out = carried_out  # hears of every wish that is durable
+        self.receive = receive  # takes in what another process has got; whether it was any news
         self._last = 0  # the number of the last entry that took effect
 
     async def take(self) -> bool:
@@ -48,12 +51,31 @@ class Intake:
         entries = await asyncio.to_thread(self.store.inbox, after=self._last, limit=MAX_ENTRIES)
         for entry in entries:
             try:
-                await (self._hear(entry) if entry.kind in EVIDENCE else self._carry_out(entry))
+                await self._take(entry)
             except (ValueError, TypeError, KeyError, RecursionError) as error:
                 _log.warning("Entry %d of the inbox makes no sense and was dropped: %s.", entry.number, error)
                 self.keeper.heard((), entry.number)
             self._last = entry.number
         return len(entries) == MAX_ENTRIES
+
+    async def _take(self, entry: Entry) -> None:
+        if entry.kind in EVIDENCE:
+            await self._hear(entry)
+        elif entry.kind in HANDED and self.receive is not None:
+            await self._get(entry, self.receive)
+        else:
+            await self._carry_out(entry)
+
+    async def _get(self, entry: Entry, receive: Callable[[Fetched], Awaitable[bool]]) -> None:
+        """Another process has got something for who was waiting there: learned from, and kept, like a crawl of ours."""
+        handed = await asyncio.to_thread(result_in, entry)
+        url = handed.page.url
+        if not self.keeper.enter(url) and self.keeper.room.for_new_pages:
+            await asyncio.to_thread(self.store.write, [], pages=[handed.page])
+            await self.keeper.take_in()
+        if self.keeper.enter(url):
+            await receive(handed.fetched)
+        self.keeper.heard((), entry.number)
 
     async def _hear(self, entry: Entry) -> None:
         heard, senseless = await asyncio.to_thread(evidence, entry)

@@ -38,7 +38,7 @@ from afresh.mirror.costs import Cost, significance
 from afresh.sources import Known, Later, Source, Sources, gathered
 from afresh.sources.pieces import PIECE, in_pieces
 from afresh.store import PageState, Store, understood
-from afresh.store.messages import PAUSED, WATCHED, Edit, Pauses, of_requests, of_signals
+from afresh.store.messages import DEFINITIONS, PAUSED, WATCHED, Edit, Pauses, of_requests, of_signals
 from afresh.types import STORE_FULL, Blame, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
 # Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
@@ -109,7 +109,12 @@ class Daemon:
             control=self.control,
         )
         self._intake = Intake(
-            store=store, engine=engine, keeper=self._keeper, clock=self.clock, carried_out=self._carried_out
+            store=store,
+            engine=engine,
+            keeper=self._keeper,
+            clock=self.clock,
+            carried_out=self._carried_out,
+            receive=self._receive,
         )
         self._reader = Reader(
             detector or Detector(), copy=self._keeper.copy, recall=store.get, sources=self.sources, kinds=kinds
@@ -164,6 +169,9 @@ class Daemon:
             self.engine.estimator.requests_since(float(since))
         if PAUSED in edit.values:
             self.control.paused(understood(PAUSED, lambda: Pauses.from_text(edit.values[PAUSED])))
+        for name, text in edit.values.items():
+            if name.startswith(DEFINITIONS):
+                self.sources.said(name, text)
 
     async def observe(self, evidence: Iterable[Signal | Request], key: str = "") -> int:
         """Take signals and requests in; they are durable when this returns, and take effect once, within a second.
@@ -424,6 +432,23 @@ class Daemon:
             pages = (Page(key, source.lane(key), fetched.started, depth=page.depth + 1) for key in led)
             self._keeper.welcome([each for each in pages if each.host not in self._never])
             await asyncio.sleep(0)
+
+    async def _receive(self, fetched: Fetched) -> bool:
+        """Take in what another process has got, as if it had been ordered; whether it was any news."""
+        before = self._keeper.state(fetched.url)
+        self._pressure.hold(len(fetched.body))
+        try:
+            read = await self._reader.read(before, fetched, self.clock(), kind=self.engine.kind(fetched.url))
+            if fetched.url not in self.engine or not self._keeper.room.for_bodies:
+                return False
+            crawl = self.engine.receive(fetched, read.verdict, self.clock())
+            if crawl is not None:
+                self.sources.received(fetched)
+                self._keeper.keep(before, crawl, fetched, read.verdict, read.noise)
+                self._tell(Finished(crawl))
+            return crawl is not None
+        finally:
+            self._pressure.release(len(fetched.body))
 
     def _leave_out(self, order: Order) -> bool:
         """Whether there is no room for what an order would bring: a first copy. Then the page is not asked for."""

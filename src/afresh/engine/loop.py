@@ -186,14 +186,36 @@ class Engine(Members):
         if not outcome.refreshed:
             self._not_refreshed(order, lane, fetched, crawl, now, rest)
             return crawl
+        self._refreshed(slot, crawl, fetched, now, self._rest(lane, False, fetched, crawl, now, rest))
+        return crawl
+
+    def receive(self, fetched: Fetched, verdict: Verdict, now: float) -> Crawl | None:
+        """Learn from content that came without an order, because somebody who was waiting got it; the record of it.
+
+        None: it is older than the copy, or no content, or the page is being crawled at this moment.
+        """
+        check_crawl(fetched, verdict)
+        slot, now = self._slot(fetched.url), moment("now", now)
+        current = self.heart.current(slot)
+        if slot in self._out or not verdict.outcome.refreshed or (current is not None and fetched.started <= current):
+            return None
+        signals = self.heart.signals(slot)
+        if signals:
+            self.heart.order(slot)
+        order = Order(slot, fetched.url, self._host(slot), now, signals=signals)
+        crawl = self._recorded(order, fetched, verdict)
+        self._refreshed(slot, crawl, fetched, now, 0.0)
+        return crawl
+
+    def _refreshed(self, slot: int, crawl: Crawl, fetched: Fetched, now: float, gap: float) -> None:
+        """A copy was confirmed or replaced: learn from it, and its age begins anew."""
+        outcome = crawl.outcome
         self._wanted.discard(slot)
-        gap = self._rest(lane, False, fetched, crawl, now, rest)
         learns, changed = crawl.elapsed is not None and outcome is not Outcome.NEW, outcome is Outcome.CHANGED
         if learns and crawl.fresh_probability is not None:
             self.calibration.add(crawl.fresh_probability, not changed)
         found = outcome is not Outcome.UNCHANGED
         self.heart.close(slot, fetched.started, now, learns=learns, changed=changed, found=found, gap=gap)
-        return crawl
 
     def _not_refreshed(self, order: Order, lane: Lane, fetched: Fetched, crawl: Crawl, now: float, rest: float) -> None:
         """An order has brought no content: the page or its host is tried again later."""

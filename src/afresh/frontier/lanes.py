@@ -115,9 +115,18 @@ class Lanes:
     def __init__(self, politeness: Politeness | None = None) -> None:
         self.politeness = politeness or Politeness()
         self.schedule: Schedule | None = None  # is told what changes
+        self._own: dict[str, Politeness] = {}  # of lanes that are treated in a way of their own
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
         self._lanes: dict[str, Lane] = {}  # of names that were asked; many more may have a number
+
+    def treat(self, name: str, politeness: Politeness) -> None:
+        """Let a lane rest in a way of its own: a database of ours needs no rest after each answer."""
+        self._own[name] = politeness
+
+    def politeness_of(self, name: str) -> Politeness:
+        """How a lane is treated."""
+        return self._own.get(name, self.politeness) if self._own else self.politeness
 
     def number(self, name: str) -> int:
         """The number of a name, the same for the same name."""
@@ -150,7 +159,7 @@ class Lanes:
         A clock that was wrong when this was written must not let a lane rest for ever, if it is known what time it is.
         """
         lane = self.lane(state.host)
-        latest = math.inf if now is None else now + self.politeness.longest_back_off
+        latest = math.inf if now is None else now + self.politeness_of(state.host).longest_back_off
         ready = state.ready if state.ready <= latest else latest
         lane.failures, lane.reason, lane.since = state.failures, state.reason, state.since
         lane.asked, lane.recent_asks, lane.recent_seconds = state.asked, state.recent_asks, state.recent_seconds
@@ -207,7 +216,7 @@ class Lanes:
         if failed is not None:
             lane.failures = lane.failures + 1 if failed else 0
         failures, delay = lane.failures, lane.delay or 0.0
-        gap = self.politeness.gap(took, failures=failures, retry_after=retry_after)
+        gap = self.politeness_of(lane.name).gap(took, failures=failures, retry_after=retry_after)
         gap = delay if delay > gap else gap
         gap = at_least if at_least > gap else gap
         self._note_rest(lane, gap, delay)
@@ -234,23 +243,26 @@ class Lanes:
         else:
             if lane.rest >= 0.0 and lane.because.startswith("politeness."):
                 gap = lane.rest + _NEWEST_REST * (gap - lane.rest)
-            shortest = gap <= self.politeness.shortest_gap
+            shortest = gap <= self.politeness_of(lane.name).shortest_gap
             lane.rest, lane.because = gap, "politeness.shortest_gap" if shortest else "politeness.factor"
 
     def rest(self, name: str) -> Rest:
         """How long a lane is left alone between two fetches: as of late, or as after a quick first answer."""
         lane = self._lanes.get(name)
-        return self._first_rest() if lane is None or lane.rest < 0.0 else Rest(lane.rest, lane.because)
+        return self._first_rest(name) if lane is None or lane.rest < 0.0 else Rest(lane.rest, lane.because)
 
     def rests(self) -> Iterator[tuple[str, Rest]]:
         """`rest` of each."""
-        first = self._first_rest()
+        first = Rest(self.politeness.gap(0.0), "politeness.shortest_gap")
         for name in list(self._names):
             lane = self._lanes.get(name)
-            yield name, first if lane is None or lane.rest < 0.0 else Rest(lane.rest, lane.because)
+            if lane is not None and lane.rest >= 0.0:
+                yield name, Rest(lane.rest, lane.because)
+            else:
+                yield name, self._first_rest(name) if name in self._own else first
 
-    def _first_rest(self) -> Rest:
-        return Rest(self.politeness.gap(0.0), "politeness.shortest_gap")
+    def _first_rest(self, name: str) -> Rest:
+        return Rest(self.politeness_of(name).gap(0.0), "politeness.shortest_gap")
 
     def turn(self, name: str) -> float:
         """How long a turn takes, in seconds."""

@@ -67,7 +67,8 @@ class Source(Protocol):
     nothing but cancellation, and what goes wrong is an answer; what a thing leads to are keys of the same source.
 
     A source may have more, which is asked for by name: `Begins`; a `finder`; `dated(validators, now)`, the moment of
-    the last change as far as it is known; `arriving`, the bytes that have come of what is under way.
+    the last change as far as it is known; `arriving`, the bytes that have come of what is under way;
+    `said(name, text)`, what defines things of it in the store; `received(fetched)`, what another process got of it.
     """
 
     kind: str  # the name of this kind of thing: "web", "files", "sql"
@@ -252,6 +253,17 @@ class Sources:
         for source in self.all:
             if isinstance(source, Begins):
                 await source.begin(runner)
+
+    def said(self, name: str, text: str | None) -> None:
+        """What defines something of a source, under a name in the store, is this now; None: it is gone."""
+        for source in self.all:
+            if (said := getattr(source, "said", None)) is not None:
+                said(name, text)
+
+    def received(self, fetched: Fetched) -> None:
+        """Another process has got something itself."""
+        if (received := getattr(self.of(fetched.url), "received", None)) is not None:
+            received(fetched)
 
     def take(self) -> dict[str, str | None]:
         """What is to be kept in the store."""

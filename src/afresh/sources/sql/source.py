@@ -5,10 +5,14 @@ import json
 import logging
 import time
 from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 
-from afresh.sources.base import Known
+from afresh.sources.base import Known, Runner
 from afresh.sources.sql.definitions import SCHEME, Database, Definitions, Query, canonical, parts_of
 from afresh.sources.sql.drivers import QueryFailed
+from afresh.sources.sql.notices import Notices, changed_keys
 from afresh.sources.sql.pool import Pool, Ran
 from afresh.sources.sql.values import to_json
 from afresh.types import Answer, Blame, Fetched, Spent, Validators
@@ -16,8 +20,9 @@ from afresh.types import Answer, Blame, Fetched, Spent, Validators
 CONTENT_TYPE = "application/json"
 PLAN_EVERY = 3600.0  # seconds, after which the tables that a query reads are learned again
 MAX_PLANS = 50_000  # keys whose tables are remembered; the longest unused go first
+KEEP_EVERY = 5.0  # seconds between two times that the tables of queries are kept
+TABLES_VALUE = "sql tables "  # before a database's name: under this a store keeps them
 TIMEOUTS_OF_LANE = 3  # in a row: then it is the database that is slow, and not one query
-LANE_REASONS = frozenset({"unreachable", "denied", "no_url", "no_driver", "no_such_file", "hangs", "locked"})
 
 _log = logging.getLogger("afresh.sql")
 
@@ -27,8 +32,15 @@ class Sql:
 
     kind = "sql"
 
-    def __init__(self, definitions: Definitions) -> None:
+    def __init__(self, definitions: Definitions, *, recall: Callable[[str], str | None] = lambda name: None) -> None:
+        """`recall` gives named values that were kept before a restart."""
         self.definitions = definitions
+        self._recall = recall
+        self._runner: Runner | None = None
+        self._notices: dict[str, Notices] = {}
+        self._kept_tables: dict[str, str] = {}  # as they were kept last
+        self._learned = False  # something about tables since then
+        self._keep_next = 0.0
         self._pools: dict[str, Pool] = {}
         self._tables: OrderedDict[str, tuple[float, frozenset[str]]] = OrderedDict()
         self._timeouts: dict[str, int] = {}  # in a row, by database
@@ -80,6 +92,86 @@ class Sql:
         """A key is not kept any more."""
         self._tables.pop(key, None)
         self._complaints.pop(key, None)
+
+    # --- with a runner ---
+
+    async def begin(self, runner: Runner) -> None:
+        """Listen to what databases say themselves."""
+        self._runner = runner
+        loop = asyncio.get_running_loop()
+        for database in list(self.definitions.databases.values()):
+            self._begin_with(database, loop)
+
+    def _begin_with(self, database: Database, loop: asyncio.AbstractEventLoop) -> None:
+        runner = self._runner
+        if runner is None:
+            return
+        name = database.name
+        # Queries of one database do not run two at a time; the budget says how much they may take, so no rest is due.
+        runner.lanes.treat(f"{SCHEME}{name}", replace(runner.lanes.politeness, factor=0.0, shortest_gap=0.0))
+        self._recall_tables(name)
+        before = self._notices.pop(name, None)
+        if before is not None:
+            before.stop()
+
+        def hear(sender: str, said: frozenset[str]) -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._hear, name, sender, said)
+
+        self._notices[name] = Notices(database, hear)
+        self._notices[name].start()
+
+    def _hear(self, database: str, sender: str, said: frozenset[str]) -> None:
+        """A database has said that tables of it have changed."""
+        lane = f"{SCHEME}{database}/"
+        keys = {key: None for key in self._tables if key.startswith(lane)}
+        if self._runner is not None:
+            for key in changed_keys(said, lambda table: self.keys_reading(database, table), keys):
+                self._runner.hint(key, sender)
+
+    def said(self, name: str, text: str | None) -> None:
+        """A definition is another now, or is gone: under that name the store keeps it."""
+        before = dict(self.definitions.databases)
+        self.definitions.take(name, text)
+        for gone in before.keys() - self.definitions.databases.keys():
+            if (notices := self._notices.pop(gone, None)) is not None:
+                notices.stop()
+        for new, database in self.definitions.databases.items():
+            if self._runner is not None and before.get(new) != database:
+                self._begin_with(database, asyncio.get_running_loop())
+
+    def received(self, fetched: Fetched) -> None:
+        """Another process ran a query: it has learned which tables that reads."""
+        try:
+            tables = json.loads(fetched.meta.get("tables", "[]"))
+            self.told(fetched.url, frozenset(str(each) for each in tables))
+        except (ValueError, TypeError):
+            return
+
+    def take(self) -> dict[str, str | None]:
+        """Which tables queries read, to be kept: without that, nothing could be heard of them after a restart."""
+        now = time.monotonic()
+        if not self._learned or now < self._keep_next:
+            return {}
+        self._learned, self._keep_next = False, now + KEEP_EVERY
+        by_database: dict[str, dict[str, list[str]]] = {}
+        for key, (_, tables) in self._tables.items():
+            by_database.setdefault(key[len(SCHEME) :].partition("/")[0], {})[key] = sorted(tables)
+        values = {TABLES_VALUE + name: json.dumps(tables) for name, tables in by_database.items()}
+        changed = {name: text for name, text in values.items() if self._kept_tables.get(name) != text}
+        self._kept_tables = values
+        return dict(changed)
+
+    def _recall_tables(self, database: str) -> None:
+        text = self._recall(TABLES_VALUE + database)
+        try:
+            kept = {} if text is None else json.loads(text)
+            for key, tables in kept.items():
+                self.told(str(key), frozenset(str(each) for each in tables))
+        except (ValueError, TypeError, AttributeError):
+            return  # it is learned anew
+
+    # --- getting ---
 
     async def get(self, key: str, known: Known) -> Fetched:
         """Run the query in a thread, and wait no longer than its database's limits say."""
@@ -155,6 +247,7 @@ class Sql:
         return planned is None or time.monotonic() - planned[0] > PLAN_EVERY
 
     def _note_tables(self, key: str, tables: frozenset[str], when: float) -> None:
+        self._learned |= self.tables(key) != tables
         self._tables[key] = when, tables
         self._tables.move_to_end(key)
         while len(self._tables) > MAX_PLANS:
@@ -214,6 +307,9 @@ class Sql:
 
     def let_go(self) -> None:
         """The same for who is not asynchronous."""
+        for notices in self._notices.values():
+            notices.stop()
+        self._notices.clear()
         for pool in self._pools.values():
             pool.close()
         self._pools.clear()
