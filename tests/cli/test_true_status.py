@@ -1,5 +1,6 @@
 """What `afresh status` says of budgets, hours, and pages without a copy is true, now, and fits on 80 columns."""
 
+import json
 import signal
 import subprocess
 import time
@@ -16,7 +17,7 @@ from afresh.frontier import HostPatterns, host_of
 from afresh.store import Memory, PageState, Record, Sqlite
 from afresh.store.messages import Pauses
 from afresh.store.socket_file import ask
-from afresh.types import Crawl, HostState, Outcome, Page
+from afresh.types import Beliefs, Copy, Crawl, HostState, Outcome, Page
 from command_line import COMMAND, SETTINGS, synthetic_web
 
 NOW = 1e9
@@ -64,12 +65,42 @@ def test_pages_without_a_copy_are_told_apart_by_what_holds_them_back() -> None:
 def test_the_sentence_about_first_crawls_counts_what_can_be_crawled_and_fits(many: int) -> None:
     held = dict.fromkeys(("gone", "forbidden", "failing", "resting", "never"), many)
     facts = {"pages": 7 * many, "copies": many, "held_without_copy": held, "price": 1.0, "budget_spare": False}
-    facts |= {"freshness_weighted_by": "requests", "running": True}
+    facts |= {"freshness_weighted_by": "requests", "running": True, "waiting": 0}
     lines = "\n".join((*price_lines(facts), *held_lines(held))).splitlines()
     has = "1 page has no copy; it goes" if many == 1 else "9,999,999 pages have no copy; they go"
     assert f"             {has} first where hosts are ready" in lines
     assert max(map(len, lines)) <= 80
     assert not any("no copy" in line for line in price_lines(facts | {"running": False})), "nothing goes anywhere"
+
+
+def test_pages_that_wait_for_their_share_are_not_said_to_go_first() -> None:
+    facts = {"pages": 9_999_999, "copies": 9, "held_without_copy": {}, "price": 1.0, "budget_spare": False}
+    facts |= {"freshness_weighted_by": "requests", "running": True, "waiting": 9_999_900}
+    lines = "\n".join(price_lines(facts)).splitlines()
+    said = " ".join(" ".join(lines).split())
+    assert "9,999,990 pages have no copy; 9,999,900 wait for their turns, half of the orders" in said
+    assert "first" not in said
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("sites", [1, 2])
+def test_a_page_of_several_sites_is_not_said_to_wait_for_all_first_crawls(tmp_path: Path, sites: int) -> None:
+    """Without a runner: of one site first crawls go first, and of several they take half of the orders."""
+    now, page = time.time(), Page("http://site0.example/", "site0.example")
+    state = PageState(page, Beliefs(change_rate=1e-3, observations=2), fetched=now, checked=now, crawls=2)
+    with Sqlite(tmp_path / "afresh.db") as store:
+        hosts = [f"site{nth % sites}.example" for nth in range(1_000)]
+        store.add([page, *(Page(f"http://{host}/{nth}", host) for nth, host in enumerate(hosts))])
+        store.write([Record(None, state, Copy(page.url, b"x", "text/plain", now, now))])
+        store.put({"price": "0.25", "budget": "1.0"})
+    said, facts = call(tmp_path, "show", page.url).stdout, call(tmp_path, "show", page.url, "--json").stdout
+    told = json.loads(facts)
+    if sites == 1:
+        assert (told["first_crawls"], told["waiting"]) == (1_000, 0)
+        assert told["due"] is None or told["due"] > now + 900.0
+    else:
+        assert (told["first_crawls"], told["waiting"]) == (0, 1_000)
+        assert "1,000 pages wait for their first crawl, for which half of the orders are kept" in " ".join(said.split())
 
 
 def test_a_stopped_store_shows_the_budget_of_the_next_run_beside_that_of_the_last(tmp_path: Path) -> None:

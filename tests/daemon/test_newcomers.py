@@ -11,7 +11,7 @@ from afresh.daemon import Daemon
 from afresh.daemon.keeping import Keeper
 from afresh.daemon.newcomers import MAX_UNTRIED, Newcomers
 from afresh.engine import Engine
-from afresh.estimate import Grid
+from afresh.estimate import Grid, Learner
 from afresh.fetch import Scripted
 from afresh.frontier import Lanes, Politeness, host_of, site_of
 from afresh.schedule import Greedy, Plain, Scheduler
@@ -34,6 +34,9 @@ class Crawling:
         self.keeper = Keeper(store=Memory(), engine=self.engine, clock=lambda: self.now)
         self.asked: list[tuple[float, str]] = []
         self.robots: set[str] = set()
+        self.unreachable: set[str] = set()
+        self.failed: set[str] = set()
+        self.still = False  # nothing ever changes
 
     def know(self, hosts: list[str], pages: int = 20) -> None:
         """Hosts whose pages have copies."""
@@ -58,6 +61,13 @@ class Crawling:
             if isinstance(decision, Wait):
                 self.now = min(max(decision.until, self.now + 1e-3), self.now + 0.1)
                 continue
+            if decision.host in self.unreachable:
+                failed = Fetched(decision.url, self.now, 0.0, reason="refused")
+                self.engine.finish(decision, failed, Verdict(Outcome.FAILED, reason="refused"), self.now)
+                if decision.url not in self.failed:
+                    self.failed.add(decision.url)
+                    self.keeper._let_in(self.keeper.newcomers.tried(decision.host), self.now)
+                continue
             self.asked.append((self.now, decision.host))
             if decision.host not in self.robots:
                 self.robots.add(decision.host)
@@ -65,9 +75,8 @@ class Crawling:
                 continue
             fetched = Fetched(decision.url, self.now, 0.0, status=200, body=b"x")
             first = self.engine.current(decision.url) is None
-            self.engine.finish(
-                decision, fetched, Verdict(Outcome.CHANGED, validators=Validators(fingerprint=1)), self.now
-            )
+            outcome = Outcome.UNCHANGED if self.still else Outcome.CHANGED
+            self.engine.finish(decision, fetched, Verdict(outcome, validators=Validators(fingerprint=1)), self.now)
             if first:
                 self.keeper._let_in(self.keeper.newcomers.tried(decision.host), self.now)
         return Counter(site_of(host) for _, host in self.asked[begin:])
@@ -172,6 +181,31 @@ def test_first_crawls_do_not_wait_for_copies_that_are_as_good_as_new() -> None:
     crawling.find(DOMAINS)
     counts = crawling.run(20.0)
     assert sum(count for site, count in counts.items() if site.startswith("domain")) >= 0.8 * 20 * 5
+
+
+@pytest.mark.parametrize("dead", [0, 3])
+@pytest.mark.parametrize("exact_up_to", [0, 20_000])
+def test_after_a_restart_few_copies_do_not_take_the_orders_of_many_hosts(exact_up_to: int, dead: int) -> None:
+    """Of 1,500 sites 60 have a copy, and nothing changes. Half of the orders went to the same few copies, again and
+    again; beyond some number of pages nearly all did, as the price was never found; and some hosts that cannot be
+    reached were enough to take early turns from all others."""
+    budget, hosts, copies = 20.0, [f"d{nth}.example" for nth in range(1500)], 60
+    crawling = Crawling(budget)
+    crawling.engine = Engine(
+        scheduler=Scheduler(budget=budget, lease=120.0, exact_up_to=exact_up_to),
+        estimator=Learner(typical_rate=budget / 6000),
+        lanes=Lanes(Politeness(factor=0.0, shortest_gap=GAP)),
+    )
+    crawling.keeper = Keeper(store=Memory(), engine=crawling.engine, clock=lambda: crawling.now)
+    crawling.still = True
+    crawling.unreachable = set(hosts[100 : 100 + 100 * dead])
+    crawling.know(hosts[:copies], 1)
+    crawling.keeper.store.add([Page(f"http://{host}/{nth}", host) for host in hosts[copies:] for nth in range(4)])
+    asyncio.run(crawling.keeper.take_in())
+    assert exact_up_to or crawling.engine.scheduler.price > 1e-9
+    counts, new = crawling.run(75.0), set(hosts[copies:])
+    # With a robots.txt for each new host. Those that fail in between take some orders as well.
+    assert sum(count for site, count in counts.items() if site in new) > 0.75 * sum(counts.values()) > 75.0 * budget / 4
 
 
 @pytest.mark.parametrize("where", ["first host", "other host", "queue"])

@@ -1,6 +1,7 @@
 """What politeness allows of a budget, and the sentence about it."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -72,13 +73,34 @@ def test_hosts_say_why_they_rest() -> None:
     hosts.answered("c", failed=True, now=0.0, took=0.5)
     hosts.answered("d", failed=False, now=0.0, took=0.5)
     hosts.answered("e", failed=False, now=0.0, took=0.01)
+    assert hosts.others() == (1, QUICK)  # "a"
     assert dict(hosts.rests()) == {
-        "a": QUICK,
         "b": Rest(5.0, "politeness.factor"),
         "c": Rest(10.0, "failures"),
         "d": Rest(20.0, "Crawl-delay"),
         "e": QUICK,
     }
+
+
+def test_hosts_that_were_never_asked_are_counted_and_not_gone_through() -> None:
+    """There may be millions of them, and this is reckoned every few seconds."""
+    hosts = Lanes(Politeness())
+    for number in range(5_000):
+        hosts.number(f"h{number}")
+    for number in range(10):
+        hosts.answered(f"h{number}", failed=number < 3, now=0.0, took=0.2)
+    rests = list(hosts.rests())
+    assert len(rests) == 10
+    each = [(f"h{number}", hosts.rest(f"h{number}")) for number in range(5_000)]
+    one_by_one, mine = (
+        allowance(each, lambda host: HERE if host in dict(rests) else "", lambda address: 2.0),
+        allowance(rests, lambda host: HERE, lambda address: 2.0, hosts.others()),
+    )
+    assert mine.rate == pytest.approx(one_by_one.rate)
+    assert mine.without_addresses == pytest.approx(one_by_one.without_addresses)
+    assert mine.mean_rest == pytest.approx(one_by_one.mean_rest)
+    same = {"rate": 0.0, "without_addresses": 0.0, "mean_rest": 0.0}
+    assert replace(mine, **same) == replace(one_by_one, **same)
 
 
 def test_a_host_rests_as_long_as_its_answers_take_on_average() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from afresh.schedule import Scheduler, share_budget
 from afresh.schedule.wheel.table import SHELVES
-from afresh.value import optimum
+from afresh.value import crawl_value, optimum
 from world import World, figure
 
 POLICY = {2: "greedy", 3: "greedy-cis", 4: "greedy-ncis"}
@@ -212,3 +212,21 @@ def test_where_all_hosts_are_at_their_caps_shelves_still_tell_values_apart() -> 
     base = int(scheduler.state.control[0]["base"])
     for slot in range(30):
         assert 32 < 32 * math.frexp(scheduler.value(slot, 1.0))[1] - base < SHELVES - 32
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_the_price_is_found_for_the_pages_in_play_however_many_wait_beside_them(one_by_one: bool) -> None:
+    """Nine of ten pages wait for a first crawl, out of play; those with copies come in a few at a time."""
+    scheduler = Scheduler(budget=10.0, lease=60.0, exact_up_to=1_000)
+    pages = 10_000
+    slots = scheduler.enter_many(host=np.full(pages, -1), now=0.0, age=np.full(pages, 100.0))
+    scheduler.state.pages["request_rate"][slots], scheduler.state.pages["silent_rate"][slots] = 1.0, 0.01
+    for first in range(0, 1_000, 50):
+        if one_by_one and first:
+            for slot in slots[first : first + 50].tolist():
+                scheduler.resume(slot, 0.0)
+        else:
+            scheduler.place_many(slots[first : first + 50], 0.0)
+    # Each page is wanted alike: at this budget it is crawled at this age.
+    expected = crawl_value(100.0, change_rate=0.01)
+    assert 0.4 * expected < scheduler.price < 2.5 * expected

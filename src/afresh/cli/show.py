@@ -92,6 +92,10 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
     copy, said = kept.copy(url), _asked(config, url)
     price = (said or {}).get("price") or number_kept(kept, "price")
     stated = stated_by_runner(said) or stated_of(kept, state, price or 0.0, when, config.importance)
+    if stated.first_crawls is None:
+        first_crawls, waiting = _first_crawls(kept, state)
+    else:
+        first_crawls, waiting = stated.first_crawls, (said or {}).get("waiting", 0)
     host = kept.host(state.page.host)
     gone = gone_in(crawls) if state.failures else None
     last = crawls[0] if state.failures and crawls else None
@@ -138,7 +142,8 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
         "price": price,
         "due": stated.due,
         "held_by": stated.held_by,
-        "first_crawls": _first_crawls(kept, state) if stated.first_crawls is None else stated.first_crawls,
+        "first_crawls": first_crawls,
+        "waiting": waiting if state.checked is not None else 0,  # for a first crawl, with half of the orders
         "by": "store" if said is None else "runner",
         "ahead": stated.ahead,  # crawls of its host that go before it
         "host_turn": stated.turn or None,  # seconds from one of them to the next
@@ -203,10 +208,18 @@ def _has_room_again(kept: Store, last: Crawl, held_by: str) -> bool:
     return takes == EVERYTHING or (takes == NO_NEW_PAGES and last.elapsed is not None)
 
 
-def _first_crawls(kept: Store, state: PageState) -> int:
-    """Pages without a copy, which go before a page that has one."""
+def _first_crawls(kept: Store, state: PageState) -> tuple[int, int]:
+    """Pages without a copy: those that go before a page that has one, and those that only share the orders with it."""
+    from afresh.frontier import site_of
+
     totals = kept.totals()
-    return totals.pages - totals.copies if state.checked is not None else 0
+    without = totals.pages - totals.copies if state.checked is not None else 0
+    sites: set[str] = set()
+    for host, _, _ in kept.pages_by_host() if without else ():
+        sites.add(site_of(host))
+        if len(sites) > 1:
+            return 0, without
+    return without, 0
 
 
 def _failed(crawls: list[Crawl]) -> dict[str, int]:

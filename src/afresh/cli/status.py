@@ -162,6 +162,7 @@ def _status(kept: Store, when: float, config: Config, said: dict[str, Any], paus
         "held_without_copy": held_without_copy(kept, HostPatterns(config.crawl.never), pauses, when),
         "price": price,
         "budget_spare": bool(said.get("budget_spare")),
+        "waiting": said.get("waiting") or 0,  # for a first crawl, while copies are refreshed
         **(_said_by_runner(said, when) or _freshness(kept, when, config)),
         "calibration": _whole(said.get("calibration") or _calibration(kept.get("calibration"))),
     }

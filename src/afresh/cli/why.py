@@ -33,11 +33,11 @@ def why(facts: dict[str, Any], when: float) -> str:
     reason = _reason(facts, when)
     if facts["price"] is None:
         return f"No runner has set a price yet; {reason}."
-    if facts["first_crawls"] and facts["by"] == "store":
-        waiting = show_count(facts["first_crawls"], "page has no copy yet and takes", "pages have no copy yet and take")
-        reason += f"; {waiting} half of the orders or more"
-    elif facts["first_crawls"] and not facts["budget_spare"]:
+    if facts["first_crawls"] and not facts["budget_spare"]:
         reason += f"; {show_count(facts['first_crawls'], 'first crawl goes', 'first crawls go')} before it"
+    if facts["waiting"]:
+        waiting = show_count(facts["waiting"], "page waits for its first crawl", "pages wait for their first crawl")
+        reason += f"; {waiting}, for which half of the orders are kept"
     if trouble:
         reason += f"; {trouble}"
     if facts.get("put_off", 0.0) > when:

@@ -69,7 +69,10 @@ def price_lines(facts: dict[str, Any]) -> Iterator[str]:
         yield f"price        {facts['price']:.4g}: {unit} that a refresh must gain"
     if without > 0:
         has, goes = ("1 page has", "it goes") if without == 1 else (f"{show_count(without, 'page')} have", "they go")
-        yield f"{INDENT}{has} no copy; {goes} first where hosts are ready"
+        first = f"{goes} first where hosts are ready"
+        if facts["waiting"]:
+            first = f"{facts['waiting']:,} wait for their turns, half of the orders"
+        yield labelled("", f"{has} no copy; {first}", len(INDENT))
 
 
 def held_lines(held: Mapping[str, int]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.daemon.control import Control
-from afresh.daemon.newcomers import EARLY_SHARE, Newcomers
+from afresh.daemon.newcomers import EARLY_SHARE, LIKELY_FRESH, Newcomers
 from afresh.daemon.pressure import Pressure
 from afresh.daemon.room import Room
 from afresh.engine import Arrivals, Engine
@@ -201,16 +201,23 @@ class Keeper:
                 return decision
             self._let_in(slot, now)
             decision = self.engine.next(now)
-        if not isinstance(decision, Wait):
+        if not isinstance(decision, Wait) and self.newcomers.wait_for_orders:
             for slot in self.newcomers.ordered(early=self._is_early(decision, now)):
                 self._let_in(slot, now)
         return decision
 
     def _is_early(self, order: Order, now: float) -> bool | None:
-        """Whether the copy that an order refreshes is younger than a round over all takes; None: there is none."""
+        """Whether the copy that an order refreshes is younger than a round over all takes, or most likely current.
+
+        None: there is none.
+        """
         current = self.engine.current(order.url)
+        if current is None:
+            return None
         in_play = len(self.engine) - self.engine.waiting
-        return None if current is None else (now - current) * self.engine.scheduler.budget < EARLY_SHARE * in_play
+        if (now - current) * self.engine.scheduler.budget < EARLY_SHARE * in_play:
+            return True
+        return self.engine.fresh_probability(order.url, now) > LIKELY_FRESH
 
     def keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict, noise: str = "") -> None:
         """Queue what a crawl leaves behind; its body counts as held until it is durable."""

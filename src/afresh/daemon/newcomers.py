@@ -6,7 +6,8 @@ while several sites (registrable domains) are kept, and copies that may need a r
 
 - for at most half of the orders, every site in turn. The hosts of a site but its first have a share of their own in
   that, which is the same for every site;
-- without that limit where most copies that the engine refreshes instead are younger than a round over all pages takes;
+- without that limit where most copies that the engine refreshes instead are not due: they are younger than a round over
+  all pages takes, or most likely still current;
 - when there is nothing else to do: no part of the budget is lost to fairness.
 
 Nor does a host need all of its pages with the engine before their first crawls: it is asked one thing at a time. Beyond
@@ -30,12 +31,15 @@ from afresh.frontier import site_of
 
 MIN_SHARE = 1 / 16  # of the orders, for the first crawls of one site's other hosts; more if there are fewer sites
 MAX_SHARE = 1 / 2  # for those of all sites together: the other half is for refreshes, if any are due
-EARLY_SHARE = 0.8  # of the time that a round over all pages takes: copies that are younger are not due
+EARLY_SHARE = 0.8  # of the time that a round over all pages takes: copies that are younger are not due,
+LIKELY_FRESH = 0.8  # nor are those that are current with this probability
 LATELY = 10  # refreshes
 MOSTLY = 0.8  # share of those: single copies that were picked early say little
 MAX_CREDIT = 4.0  # orders that may be owed to those who wait
 MAX_LET_IN = 8  # pages for one refresh that was not
 MAX_UNTRIED = 64  # pages of one host in play that were never tried
+MAX_EARLY = 64  # untried pages in play, beyond which none is let in early
+STUCK_AFTER = 16  # orders; one untried page fewer counts then: those of hosts that rest for long keep nobody out
 TIDY = 1024  # slots that have had their turn, before a queue is written anew without them
 
 Slots = NDArray[np.int64]
@@ -91,12 +95,12 @@ class Newcomers:
         self._fronts: _Lists = OrderedDict()
         self._waiting: _Lists = OrderedDict()
         self._untried: dict[str, int] = {}  # pages of each host that are in play and were not tried yet
-        self._entered = 0  # of all hosts together
         self._queues: dict[str, Queue] = {}  # pages of each host beyond that
         self._copies = False  # whether there are any that might be refreshed
         self._credit = 0.0  # orders that are due to those who wait,
         self._others = 0.0  # and of these to other hosts than sites' first ones
         self._early = 1.0  # share of the refreshes, lately, of copies that were not due
+        self._entered = 0.0  # pages of all hosts in play that were not tried yet, and may soon be
 
     def __len__(self) -> int:
         return self._engine.waiting
@@ -145,7 +149,7 @@ class Newcomers:
         """A page of this host was tried for the first time, or left untried: the page that may go in for that."""
         self._copies = True  # or will be there soon
         left = self._untried.pop(host, 1) - 1
-        self._entered = max(self._entered - 1, 0)
+        self._entered = max(self._entered - 1.0, 0.0)
         if left:
             self._untried[host] = left
         queue = self._queues.get(host)
@@ -162,17 +166,23 @@ class Newcomers:
         self._enter(host, 1)
         return slot
 
+    @property
+    def wait_for_orders(self) -> bool:
+        """Whether pages wait that may go in when an order is given."""
+        return bool(self._waiting or self._fronts)
+
     def ordered(self, *, early: bool | None = None) -> list[int]:
         """An order was given: the pages that may go in for that. `early`: the copy that it refreshes is not due; None:
         it refreshes none."""
-        if not self._waiting and not self._fronts:
+        if not self.wait_for_orders:
             return []
+        self._entered = max(self._entered - 1 / STUCK_AFTER, 0.0)
         if early is not None:
             self._early += (early - self._early) / LATELY
         share = max(1 / len(self._firsts), MIN_SHARE)
         others = min(share * len(self._waiting), MAX_SHARE)
         self._others = min(self._others + others, MAX_CREDIT)
-        if early and self._early > MOSTLY and self._fronts and self._entered < MAX_UNTRIED:
+        if early and self._early > MOSTLY and self._fronts and self._entered < MAX_EARLY:
             taken = [self._take_from(self._fronts) for _ in range(MAX_LET_IN)]
             self._credit = 0.0  # what goes in for this costs nobody his share
             return [slot for slot in taken if slot is not None]

@@ -3,10 +3,13 @@
 import asyncio
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
-from afresh.engine import Engine, Stated, Survey
+from afresh.engine import Engine, Stated
 from afresh.frontier import Allowance
 from afresh.sources import Sources
+
+Found = TypeVar("Found")
 
 SURVEY_EVERY = 2.0  # seconds
 NEW_SECONDS = 1.0
@@ -25,7 +28,7 @@ class Overview:
         self.clock = clock
         self.stated: Stated | None = None
         self.allowance: Allowance | None = None
-        self._took = 0.0  # seconds of a processor, for the last survey
+        self._took = 0.0  # seconds of a processor, for the last statements
 
     async def keep(self) -> None:
         """Survey again and again, until cancelled."""
@@ -40,16 +43,20 @@ class Overview:
 
     async def renew(self) -> None:
         """State everything anew."""
-        self.stated, self._took = await asyncio.to_thread(_timed, self.engine.survey(self.clock()))
-        rests = list(self.engine.lanes.rests())
-        self.allowance = await asyncio.to_thread(self.sources.allowed, rests)
+        self.stated, surveyed = await asyncio.to_thread(_timed, self.engine.survey(self.clock()).carry_out)
+        self.allowance, reckoned = await asyncio.to_thread(_timed, self._allowed)
+        self._took = surveyed + reckoned
+
+    def _allowed(self) -> Allowance:
+        lanes = self.engine.lanes
+        return self.sources.allowed(lanes.rests(), lanes.others())
 
     def values(self) -> dict[str, str]:
         """What is worth keeping, for commands that look at the store when nothing runs on it."""
         return {} if self.allowance is None else {"allowance": self.allowance.to_text()}
 
 
-def _timed(survey: Survey) -> tuple[Stated | None, float]:
-    """What a survey states, and how long this thread worked on it."""
+def _timed(find: Callable[[], Found]) -> tuple[Found, float]:
+    """What is found, and how long this thread worked on it."""
     began = time.thread_time()
-    return survey.carry_out(), time.thread_time() - began
+    return find(), time.thread_time() - began

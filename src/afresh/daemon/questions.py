@@ -79,6 +79,7 @@ def questions(
             "due": why.due,
             "held_by": why.held_by,
             "first_crawls": why.first_crawls,
+            "waiting": len(keeper.newcomers),
             "ahead": why.ahead,
             "turn": why.turn,
             "spare": why.spare,

@@ -93,17 +93,27 @@ def _number(value: float | None) -> float:
     return math.inf if value is None else float(value)
 
 
+def _rate(rest: Rest) -> float:
+    return 1.0 / rest.seconds if rest.seconds > 0 else math.inf
+
+
 def allowance(
     rests: Iterable[tuple[str, Rest]],
     address_of: Callable[[str], str] = lambda host: "",
     turns: Callable[[str], float] = lambda address: math.inf,
+    others: tuple[int, Rest] = (0, Rest(0.0, "")),
 ) -> Allowance:
-    """What hosts with these rests allow, if each address allows this many requests a second ("": no limit)."""
-    free, hosts, usual, healthy = 0.0, 0, Counter[Rest](), 0.0
+    """What hosts with these rests allow, if each address allows this many requests a second ("": no limit).
+
+    `others`: how many more hosts there are, and how long each of them rests; nobody knows where these are.
+    """
+    hosts, first = others
+    free, usual = (hosts * _rate(first), Counter({first: hosts})) if hosts else (0.0, Counter[Rest]())
+    healthy = free
     wanted: dict[str, float] = {}
     names = Counter[str]()
     for host, rest in rests:
-        rate = 1.0 / rest.seconds if rest.seconds > 0 else math.inf
+        rate = _rate(rest)
         hosts += 1
         usual[rest] += 1
         fails = rest.because == FAILURES
@@ -115,8 +125,8 @@ def allowance(
             free += rate
     short = [address for address, rate in wanted.items() if turns(address) < rate and names[address] > 1]
     failing = sum(count for rest, count in usual.items() if rest.because == FAILURES)
-    others = Counter({rest: count for rest, count in usual.items() if rest.because != FAILURES}) or usual
-    rest = others.most_common(1)[0][0] if others else Rest(0.0, "")
+    healthy_ones = Counter({rest: count for rest, count in usual.items() if rest.because != FAILURES}) or usual
+    rest = healthy_ones.most_common(1)[0][0] if healthy_ones else Rest(0.0, "")
     return Allowance(
         rate=free + sum(min(rate, turns(address)) for address, rate in wanted.items()),
         without_addresses=free + sum(wanted.values()),

@@ -252,14 +252,18 @@ class Lanes:
         return self._first_rest(name) if lane is None or lane.rest < 0.0 else Rest(lane.rest, lane.because)
 
     def rests(self) -> Iterator[tuple[str, Rest]]:
-        """`rest` of each."""
-        first = Rest(self.politeness.gap(0.0), "politeness.shortest_gap")
-        for name in list(self._names):
-            lane = self._lanes.get(name)
-            if lane is not None and lane.rest >= 0.0:
-                yield name, Rest(lane.rest, lane.because)
-            else:
-                yield name, self._first_rest(name) if name in self._own else first
+        """`rest` of each that something is known of; in any thread, as it is when its turn comes."""
+        for lane in list(self._lanes.values()):
+            yield lane.name, self._first_rest(lane.name) if lane.rest < 0.0 else Rest(lane.rest, lane.because)
+        for name in list(self._own):
+            if name in self._numbers and name not in self._lanes:
+                yield name, self._first_rest(name)
+
+    def others(self) -> tuple[int, Rest]:
+        """How many there are of which nothing is known yet, and `rest` of these: nobody goes through them."""
+        own = sum(name in self._numbers and name not in self._lanes for name in list(self._own))
+        count = len(self._names) - len(self._lanes) - own
+        return count, Rest(self.politeness.gap(0.0), "politeness.shortest_gap")
 
     def _first_rest(self, name: str) -> Rest:
         return Rest(self.politeness_of(name).gap(0.0), "politeness.shortest_gap")

@@ -241,12 +241,13 @@ class Sources:
         """How many bytes have come of what is under way."""
         return sum(int(getattr(source, "arriving", 0)) for source in self.all)
 
-    def allowed(self, rests: Sequence[tuple[str, Rest]]) -> Allowance:
-        """How much these lanes allow together, by how long each rests. In a thread."""
+    def allowed(self, rests: Iterable[tuple[str, Rest]], others: tuple[int, Rest]) -> Allowance:
+        """How much these lanes allow together, by how long each rests, and so many more that were never asked. In a
+        thread."""
         for source in self.all:
             if (allowed := getattr(source, "allowed", None)) is not None:
-                return allowed(rests)  # type: ignore[no-any-return]
-        return allowance(rests)
+                return allowed(rests, others)  # type: ignore[no-any-return]
+        return allowance(rests, others=others)
 
     async def begin(self, runner: Runner) -> None:
         """A runner begins."""

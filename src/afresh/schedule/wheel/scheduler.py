@@ -28,7 +28,7 @@ from afresh.schedule.wheel.machine import Machine, Slots
 from afresh.schedule.wheel.policies import THRESHOLD, policy_numbers
 from afresh.schedule.wheel.price import solve_on
 from afresh.schedule.wheel.saved import read_state, write_state
-from afresh.schedule.wheel.table import FREE, PAUSED, SPECIAL, URGENT
+from afresh.schedule.wheel.table import FREE, PAUSED, SPECIAL, TO_PAUSE, URGENT
 from afresh.schedule.wheel.ticks import next_chance, run_thresholds, run_ticks
 from afresh.schedule.wheel.worth import value_of, values_of
 from afresh.types import Wait
@@ -110,6 +110,7 @@ class Scheduler(Machine):
         self._tick = -math.inf
         self._waited = False  # since the last pick: there was budget, and no page could go
         self._spare = 0.0  # share of the picks, lately, before which that was so
+        self._in_play = self._solved_for = 0  # pages that are not paused, now and when the price was found for them
 
     @classmethod
     def live(cls, *, budget: float, lease: float = 120.0, sweep: float = 0.0) -> Self:
@@ -227,9 +228,7 @@ class Scheduler(Machine):
         if self.state.control[0]["exact"] and len(self) > self.state.control[0]["most_exact"]:
             self._leave_exact_mode(now)
         slots = slots[self.state.pages["place"][slots] == PAUSED]
-        if len(slots) > (len(self) - len(slots)) // 2 and not self.state.control[0]["exact"]:
-            self._solve_price(now, slots)
-            self.state.control[0]["changes"] = 0
+        self._come_and_go(len(slots), now, slots, always=len(slots) > (len(self) - len(slots)) // 2)
         # In the order of slots, so that of equal pages the lower slot goes first.
         events.place_all(self.state.core, np.sort(slots), now)
         self._review(now)
@@ -333,7 +332,11 @@ class Scheduler(Machine):
 
     def remove_many(self, slots: ArrayLike) -> None:
         """Forget the pages."""
-        events.remove_all(self.state.core, self._known(slots))
+        numbers = self._known(slots)
+        pages = self.state.pages[numbers]
+        in_play = int(((pages["place"] != PAUSED) & (pages["marks"] & TO_PAUSE == 0)).sum())
+        events.remove_all(self.state.core, numbers)
+        self._come_and_go(-in_play, max(self._now, 0.0))
         self._review(max(self._now, 0.0))
 
     def remove(self, slot: int) -> None:
@@ -464,13 +467,16 @@ class Scheduler(Machine):
     def pause(self, slot: int) -> None:
         """Keep the page out of play until `resume`; one that is being fetched is paused when it comes back."""
         self._known(slot)
+        paused = self._is_paused(slot)
         events.pause(self.state.core, slot)
+        self._come_and_go(int(paused) - 1, max(self._now, 0.0))
         self._review(max(self._now, 0.0))
 
     def resume(self, slot: int, now: float) -> None:
         """Bring a paused page back into play."""
-        self._known(slot)
+        numbers = self._known(slot)
         self._begin(now)
+        self._come_and_go(int(self._is_paused(slot)), now, numbers)
         events.resume(self.state.core, slot, now)
         self._review(now)
 
@@ -537,9 +543,26 @@ class Scheduler(Machine):
         scheduler.state, scheduler._pace = state, pace
         scheduler._now, scheduler._tick = saved["now"], saved["tick"]
         scheduler._spare, scheduler._waited = saved["spare"], saved["waited"]
+        scheduler._in_play = scheduler._solved_for = len(scheduler._slots_in_play())
         return scheduler
 
     # --- inside ---
+
+    def _is_paused(self, slot: int) -> bool:
+        page = self.state.pages[slot]
+        return bool(page["place"] == PAUSED or page["marks"] & TO_PAUSE)
+
+    def _come_and_go(self, pages: int, now: float, fresh: Slots | None = None, *, always: bool = False) -> None:
+        """So many pages more are in play: the price is found anew where these are far more, or fewer, than it was for.
+
+        Most pages may be paused: they wait for a first crawl. So all that there are say nothing.
+        """
+        self._in_play += pages
+        if always or not 0.5 * self._solved_for <= self._in_play <= 2.0 * self._solved_for:
+            self._solved_for = self._in_play
+            if not self.state.control[0]["exact"]:
+                self._solve_price(now, fresh)
+                self.state.control[0]["changes"] = 0
 
     def _begin(self, now: float) -> None:
         """Every operation that knows the time passes here: it never goes backwards."""

@@ -1,7 +1,7 @@
 """The door to the web: what the loop asks is answered here, in the loop's words."""
 
 import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from afresh.fetch import Fetcher
 from afresh.fetch.headers import date
@@ -83,11 +83,11 @@ class Web:
         """Bytes of bodies that are under way."""
         return int(getattr(self.fetcher, "arriving", 0))
 
-    def allowed(self, rests: Sequence[tuple[str, Rest]]) -> Allowance:
+    def allowed(self, rests: Iterable[tuple[str, Rest]], others: tuple[int, Rest]) -> Allowance:
         """What politeness allows, with the limits of network addresses."""
         if self.addresses is None:
-            return allowance(rests)
-        return allowance(rests, self.addresses.of, self.addresses.turns)
+            return allowance(rests, others=others)
+        return allowance(rests, self.addresses.of, self.addresses.turns, others)
 
     async def close(self) -> None:
         """Let go of all connections."""
