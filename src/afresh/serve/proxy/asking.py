@@ -188,6 +188,8 @@ class Asking:
         terms = rules.terms(
             request.method, asked_with, filling.status, filling.fields, filling.asked, filling.answered, url=filling.url
         )
+        if site.strict and not (terms.lifetime > 0 or {"etag", "last-modified"} & set(filling.fields)):
+            return  # it could neither be handed out nor asked about
         made = entries.make(
             filling.url,
             filling.status,

@@ -1,7 +1,6 @@
 """What is kept in memory, within a bound of bytes: the least valuable leaves."""
 
 from collections.abc import Iterator
-from math import exp
 
 from afresh.serve.proxy.entry import Entry
 from afresh.serve.proxy.fields import Named
@@ -9,7 +8,8 @@ from afresh.serve.proxy.vary import Selector, selected
 
 MOST_VARIANTS = 16  # of one address: who can choose a request's fields must not fill the memory with one page
 SAMPLE = 16  # entries that are compared when one has to go
-HITS_REMEMBERED = 3600.0  # seconds after which a hit counts 1/e
+HITS_REMEMBERED = 3600.0  # seconds after which hits begin to count less
+COUNTED_FROM = 60.0  # seconds that an entry is taken to have been here before: one hit at once is no rate yet
 RETRY_ALONE = 60.0  # seconds for which an address that could not be shared is fetched for each reader at once
 MOST_ALONE = 10_000
 
@@ -77,6 +77,8 @@ class Cache:
             self.bytes -= older.size
             if older is not entry:
                 entry.hits, entry.hits_since = older.hits, older.hits_since
+        if not entry.hits_since:
+            entry.hits, entry.hits_since = entry.hits + 1.0, now
         if entry.names:
             if len(resource.variants) >= MOST_VARIANTS:
                 self.bytes -= resource.variants.pop(next(iter(resource.variants))).size
@@ -109,7 +111,9 @@ class Cache:
 
     def touched(self, url: str) -> None:
         """An address was used: where that decides, it is the last to go."""
-        if not self.by_value and (resource := self._resources.pop(url, None)) is not None:
+        if self.by_value:
+            return
+        if (resource := self._resources.pop(url, None)) is not None:
             self._resources[url] = resource
 
     def alone(self, url: str, now: float) -> bool:
@@ -143,8 +147,11 @@ def worth(entry: Entry, now: float) -> float:
 
     That is what the engine maximises when it refreshes copies; what it has learned of the page's requests counts too.
     """
-    elapsed = max(now - entry.hits_since, 1.0)
-    rate = entry.hits * exp(-elapsed / HITS_REMEMBERED) / min(elapsed + 60.0, HITS_REMEMBERED)
+    elapsed = max(now - entry.hits_since, 0.0)
+    if elapsed > HITS_REMEMBERED:  # what is long ago counts half
+        entry.hits, entry.hits_since = entry.hits / 2, entry.hits_since + elapsed / 2
+        elapsed /= 2
+    rate = entry.hits / (elapsed + COUNTED_FROM)
     if entry.beliefs is not None:
         rate = max(rate, entry.beliefs.request_rate if entry.from_store else 0.0)
         return rate * entry.beliefs.freshness(max(now - entry.confirmed, 0.0), entry.signals)

@@ -38,8 +38,8 @@ class Connection(asyncio.Protocol):
     """One reader."""
 
     __slots__ = (
-        *("_drained", "_early", "_fields_size", "_got", "_head_size", "_lines", "_parser", "_paused", "_reading"),
-        *("_server", "_target", "_task", "_waiting"),
+        *("_current", "_drained", "_early", "_fields_size", "_got", "_head_size", "_lines", "_parser", "_paused"),
+        *("_place", "_raw", "_reading", "_server", "_target", "_task", "_waiting"),
         *("closing", "deadline", "peer", "started", "transport", "tunnel"),
     )
 
@@ -55,6 +55,9 @@ class Connection(asyncio.Protocol):
         self._early = b""  # came behind a CONNECT
         self._target = b""
         self._lines: Lines = []
+        self._raw = b""  # what came since the last request was whole
+        self._place = 0  # behind the first line of the request that was read last
+        self._current: Request | None = None  # what is being answered, or was last
         self._fields_size = 0
         self._head_size = 0
         self.closing = False
@@ -93,6 +96,10 @@ class Connection(asyncio.Protocol):
             return
         if self.closing:
             return
+        if self._reading is None and self._head_size:
+            self._raw, self._place = self._raw[self._place :] + data, 0
+        else:
+            self._raw, self._place = data, 0
         if self._reading is None:
             if not self._head_size:
                 self.deadline = self._server.head_deadline()
@@ -178,13 +185,22 @@ class Connection(asyncio.Protocol):
         parser = cast(httptools.HttpRequestParser, self._parser)
         method = parser.get_method().decode("latin-1")
         request = Request(method, self._target, parser.get_http_version(), self._lines)
-        wrong = check(request)
+        wrong = check(request) or self._first_line(request)
         if wrong is not None:
             raise _Wrong(wrong)
         self._reading = request
         self._head_size = 0
         if request.has_body:
             self._begin(request)
+
+    def _first_line(self, request: Request) -> Refusal | None:
+        """The parser takes more than one blank, and other protocols than HTTP: what is meant must stand there."""
+        line = b"%b %b HTTP/1." % (request.method.encode("ascii"), request.target)
+        place = self._raw.find(line, self._place)
+        if place < 0:
+            return Refusal(400, "The first line of the request is not as it should be.")
+        self._place = place + len(line)
+        return None
 
     def on_body(self, piece: bytes) -> None:
         """Some of its body."""
@@ -225,6 +241,7 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, request: Request) -> None:
         self.started = False
+        self._current = request
         if self._server.service.at_once(self, request):
             self.done(request)
         else:
@@ -287,10 +304,13 @@ class Connection(asyncio.Protocol):
         """Say why nothing more is answered, and close."""
         if self.transport.is_closing():
             return
-        if self._task is not None or self._waiting:
+        faulty = self._reading is not None and self._reading is self._current  # the body of what is being answered
+        if self._task is not None and faulty and not self.started:
+            self._task.cancel()
+        elif self._task is not None or self._waiting:
             # Answers before it are still on their way: it must not be taken for one of them.
             self._stop_reading()
-            if self.started or self._reading is not None:
+            if faulty:
                 self.transport.abort()
             return
         self._server.refused(self, refusal)

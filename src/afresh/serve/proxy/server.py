@@ -65,10 +65,9 @@ class Server:
         if self._timer is not None:
             self._timer.cancel()
 
-    @property
-    def connections(self) -> int:
-        """How many readers there are."""
-        return len(self._connections)
+    def readers(self) -> list[Connection]:
+        """Those who are connected."""
+        return list(self._connections)
 
     # What connections tell and ask.
 

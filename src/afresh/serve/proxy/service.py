@@ -125,6 +125,8 @@ class Service:
         )
         connection.transport.write(head + body)
         self.counts.hits += 1
+        if not self.cache.by_value:
+            self.cache.touched(url)
         self.notes.answered(connection, request, url, status, len(body), "hit")
         return True
 
@@ -204,6 +206,7 @@ class Service:
         else:
             self.counts.hits += 1
         entry.hits += 1.0
+        self.cache.touched(entry.url)
         if not site.strict and now >= entry.look_again:
             self.policy.look(entry, now)
         await self._write_entry(connection, request, site, entry, now, b"hit", stale=use is rules.Use.STALE)
