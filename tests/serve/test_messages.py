@@ -141,3 +141,33 @@ async def _old() -> None:
 
 def test_old_readers_are_answered() -> None:
     asyncio.run(_old())
+
+
+async def _ahead() -> None:
+    async with serving(lambda heard: Told(headers=FRESH, wait=0.3), strict=False) as proxy:
+        service, url = proxy.parts.service, f"{proxy.origin.url}/next"
+        site = service.routes.default
+        assert site is not None
+        fetching = service.ahead(site, url)
+        assert fetching is not None
+        assert (fetching.wanted, service.asking.for_readers, service.ahead(site, url)) == (False, 0, None)
+        await asyncio.sleep(0.1)
+        got = await proxy.ask("/next")
+        assert (got.status, got.body, fetching.wanted, len(proxy.origin.heard)) == (200, b"hello", True, 1)
+        assert "collapsed" in got["cache-status"]
+        assert "hit" in (await proxy.ask("/next"))["cache-status"]
+        assert service.ahead(site, url) is None
+        # One that nobody has joined may be called off: nothing is left of it.
+        other = service.ahead(site, f"{proxy.origin.url}/other")
+        assert other is not None
+        assert other.task is not None
+        await asyncio.sleep(0.1)
+        other.task.cancel()
+        await asyncio.sleep(0.05)
+        assert not service.asking.under_way
+        assert not service.asking.running
+        assert (await proxy.ask("/other")).status == 200
+
+
+def test_what_is_fetched_ahead_is_joined_by_readers_and_can_be_called_off() -> None:
+    asyncio.run(_ahead())

@@ -86,7 +86,7 @@ def parts_for(config: Config, store: "Store | None", tokens: list[str]) -> Parts
         cache,
         asking,
         policy,
-        Reports(evidence, log),
+        Reports(*(each for each in (evidence, log) if each is not None)),
         allowed=Allowed(proxy.connect, purge=tuple(map(digest, tokens)), body=proxy.max_request),
     )
     return Parts(Server(service, idle=proxy.idle), service, policy, origins, evidence, shelf, log)

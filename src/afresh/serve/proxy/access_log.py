@@ -33,8 +33,15 @@ class AccessLog:
         self._json = form == "json"
         self._trusted = tuple(trusted)
 
-    def __call__(self, connection: Connection, request: Request | None, status: int, size: int, how: str) -> None:
+    def answered(self, connection: Connection, request: Request, url: str, status: int, size: int, how: str) -> None:
         """An answer is out; `how`: hit, stale, miss, joined, pass, or own, if it was ours."""
+        self._note(connection, request, status, size, how)
+
+    def malformed(self, connection: Connection, status: int) -> None:
+        """Something came that is no request."""
+        self._note(connection, None, status, 0, "own")
+
+    def _note(self, connection: Connection, request: Request | None, status: int, size: int, how: str) -> None:
         now = time()
         reader = reader_of(connection.peer, request, self._trusted)
         method, target, version, host = "-", "-", "1.1", "-"

@@ -44,7 +44,13 @@ class Asking:
         self.largest = largest  # bytes of a body that is kept
         self.agent = agent
         self.longest_stale = longest_stale
-        self.under_way: dict[str, Filling] = {}
+        self.under_way: dict[str, Filling] = {}  # what others may join, by address
+        self.running: set[Filling] = set()  # all that is being asked
+
+    @property
+    def for_readers(self) -> int:
+        """How many fetches readers wait for: while there are any, nothing is fetched ahead."""
+        return sum(filling.wanted for filling in self.running)
 
     async def fetch(
         self,
@@ -62,6 +68,7 @@ class Asking:
         lines, asked_with = self._lines(request, site, entry if asks else None, names)
         exchange: Exchange | None = None
         filling.asked = time()
+        self.running.add(filling)
         try:
             where = Target(url)
             head = forwarded.head(request.method, where, lines, via=request.fields.get("via", ""))
@@ -79,6 +86,7 @@ class Asking:
             if not filling.over:
                 filling.finish(broken=True)
             filling.tell()
+            self.running.discard(filling)
             if self.under_way.get(url) is filling:
                 del self.under_way[url]
             if entry is not None:
@@ -238,6 +246,7 @@ class Asking:
     ) -> None:
         """Hand a request on whole, for its reader alone."""
         exchange: Exchange | None = None
+        self.running.add(filling)
         try:
             where = Target(filling.url)
             lines = forwarded.lines_of(request)
@@ -270,6 +279,7 @@ class Asking:
             if not filling.over:
                 filling.finish(broken=True)
             filling.tell()
+            self.running.discard(filling)
             if exchange is not None:
                 exchange.release()
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container
 from concurrent.futures import ThreadPoolExecutor
 from math import exp
 from time import time
+from typing import Protocol
 
 from afresh.errors import AfreshError
 from afresh.frontier.url import canonical_or_none, host_of
@@ -56,6 +57,14 @@ class Evidence:
             counts[url] = 1
         else:
             self.lost += 1
+
+    def answered(self, connection: Connection, request: Request, url: str, status: int, size: int, how: str) -> None:
+        """An answer is out: what readers share and could read is evidence."""
+        if url and status < 400 and how != "pass" and request.method in _READING:
+            self.asked(url)
+
+    def malformed(self, connection: Connection, status: int) -> None:
+        """What is no request is evidence of nothing."""
 
     def changed(self, url: str) -> None:
         """A page was seen to have changed, or something was done that changes it."""
@@ -149,24 +158,30 @@ class Evidence:
         return count * exp(-max(now - at, 0.0) / REMEMBERED)
 
 
-Log = Callable[[Connection, Request | None, int, int, str], None]
-
-
-class Reports:
-    """Who is told of every answer: the evidence, the access log, either, or nobody."""
-
-    def __init__(self, evidence: Evidence | None, log: Log | None) -> None:
-        self._evidence = evidence
-        self._log = log
+class Listener(Protocol):
+    """Who is told of every answer: who asked, for what, and how it was answered."""
 
     def answered(self, connection: Connection, request: Request, url: str, status: int, size: int, how: str) -> None:
-        """An answer is out."""
-        if self._evidence is not None and url and status < 400 and how != "pass" and request.method in _READING:
-            self._evidence.asked(url)
-        if self._log is not None:
-            self._log(connection, request, status, size, how)
+        """An answer is out. `url`: the page at its origin, or "" if none was meant; `how`: hit, stale, miss, joined,
+        pass, or own, if it was ours.
+        """
 
     def malformed(self, connection: Connection, status: int) -> None:
         """Something came that is no request."""
-        if self._log is not None:
-            self._log(connection, None, status, 0, "own")
+
+
+class Reports:
+    """Everybody who is told of every answer: the evidence, the access log, whoever else wants to know, or nobody."""
+
+    def __init__(self, *listeners: Listener) -> None:
+        self._listeners = listeners
+
+    def answered(self, connection: Connection, request: Request, url: str, status: int, size: int, how: str) -> None:
+        """An answer is out."""
+        for listener in self._listeners:
+            listener.answered(connection, request, url, status, size, how)
+
+    def malformed(self, connection: Connection, status: int) -> None:
+        """Something came that is no request."""
+        for listener in self._listeners:
+            listener.malformed(connection, status)

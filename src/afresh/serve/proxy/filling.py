@@ -24,10 +24,11 @@ class Filling:
     an `entry` that may be handed out, a `failure`, or an answer that is to be read by `pieces`.
     """
 
-    def __init__(self, url: str, *, joinable: bool) -> None:
+    def __init__(self, url: str, *, joinable: bool, wanted: bool = True) -> None:
         loop = asyncio.get_running_loop()
         self.url = url
         self.joinable = joinable  # whether others may wait for it
+        self.wanted = wanted  # whether a reader waits for it, or did: what is fetched ahead gives way until then
         self._known: asyncio.Future[None] = loop.create_future()
         self._changed: asyncio.Future[None] = loop.create_future()
         self._room: asyncio.Future[None] | None = None

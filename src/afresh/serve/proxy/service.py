@@ -200,7 +200,7 @@ class Service:
         if use is rules.Use.STALE:
             if not entry.refreshing:
                 entry.refreshing = True
-                filling = self._begin(None, request, site, entry.url, entry, joinable=True, kept_behind=True)
+                filling = self._begin(None, request, site, entry.url, entry, joinable=True)
                 self.asking.under_way[entry.url] = filling
             self.counts.stale += 1
         else:
@@ -222,6 +222,7 @@ class Service:
         running = self.asking.under_way.get(url)
         if running is not None and joinable and running.joinable and _fits(running, request):
             self.counts.joined += 1
+            running.wanted = True
             return running, "joined"
         filling = self._begin(connection, request, site, url, entry, joinable=joinable)
         if joinable:
@@ -237,16 +238,31 @@ class Service:
         entry: Entry | None,
         *,
         joinable: bool,
-        kept_behind: bool = False,
+        wanted: bool = True,
     ) -> Filling:
-        """A new fetch."""
-        filling = Filling(url, joinable=joinable)
-        # One that nobody else may join carries the reader's own conditions; it knows what to make of the answer.
-        owner = connection if not kept_behind else None
+        """A new fetch, for a reader (`connection`) or behind all readers' backs."""
+        filling = Filling(url, joinable=joinable, wanted=wanted)
         names = entry.names if entry is not None else self.cache.names_of(url)
         filling.task = asyncio.get_running_loop().create_task(
-            self.asking.fetch(filling, request, site, entry, owner=owner, names=names)
+            self.asking.fetch(filling, request, site, entry, owner=connection, names=names)
         )
+        return filling
+
+    def ahead(self, site: Site, url: str) -> Filling | None:
+        """Fetch a page for which nobody has asked yet; None if it is here and good, or is being fetched.
+
+        Readers who ask meanwhile join it. Until one does (`wanted`), whoever began it may cancel its `task`. It is told
+        nobody's fields, so what depends on them is kept for those who send none.
+        """
+        entry = self.cache.get(url, {})
+        now = time()
+        if url in self.asking.under_way or (entry is not None and now < entry.good_until):
+            return None
+        if self.cache.alone(url, now):
+            return None
+        request = Request("GET", Target(url).path.encode("ascii"), "1.1", [])
+        filling = self._begin(None, request, site, url, entry, joinable=True, wanted=False)
+        self.asking.under_way[url] = filling
         return filling
 
     @staticmethod
