@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "afresh"
 
 NOUNS = {"types", "errors", "units", "hours", "checks"}
 PURE = {"estimate", "value", "schedule", "mirror", "reading", "frontier", "detect", "kinds"}
-EDGES = {"signals", "fetch", "store"}
+EDGES = {"signals", "fetch", "store", "index"}
 
 # What each unit may import of afresh besides itself.
 ALLOWED: dict[str, set[str]] = {
@@ -31,6 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "signals": NOUNS | {"reading"},
     "fetch": NOUNS,
     "store": NOUNS,
+    "index": NOUNS | {"reading", "frontier", "store"},
     "sources": NOUNS | PURE | EDGES,
     "engine": NOUNS | PURE,
     "daemon": NOUNS | PURE | EDGES | {"sources", "engine"},
@@ -40,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
     "config": NOUNS,
     "testing": NOUNS | PURE | EDGES | {"sources", "engine", "sim"},
     "demo": NOUNS | PURE | EDGES | {"sources", "engine", "daemon", "sim"},
-    "lab": NOUNS | PURE | {"engine", "sim"},
+    "lab": NOUNS | PURE | {"engine", "sim", "index"},
     "cli": NOUNS | PURE | EDGES | {"sources", "engine", "daemon", "sim", "serve", "cluster", "config", "demo", "lab"},
     "__main__": {"cli"},
 }

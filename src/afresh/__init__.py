@@ -36,6 +36,7 @@ from afresh.types import (
 if TYPE_CHECKING:
     from afresh.daemon import Daemon
     from afresh.engine import Engine
+    from afresh.index import Search
     from afresh.sources.sql import Database, Query, QueryCache
 
 __version__ = "0.1.0"
@@ -46,6 +47,7 @@ _LATER = {
     "Engine": "afresh.engine",
     "Query": "afresh.sources.sql",
     "QueryCache": "afresh.sources.sql",
+    "Search": "afresh.index",
 }
 
 __all__ = [
@@ -67,6 +69,7 @@ __all__ = [
     "Query",
     "QueryCache",
     "Request",
+    "Search",
     "Signal",
     "SignalError",
     "SolverError",

@@ -422,6 +422,24 @@ def _one_of(*words: str) -> Callable[[Any], str]:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """Full text over the copies, for `afresh search`."""
+
+    enabled: bool = _setting(False, _yes_or_no, "`afresh run` keeps a full-text index of the copies.")
+    tokenizer: str = _setting(
+        "words",
+        _one_of("words", "english"),
+        '"words" as they are, but for accents and capitals; "english" also joins the forms of a word.',
+    )
+    title_weight: float = _setting(
+        8.0, _number(0), "A word in the title counts this many times as much as one in the text."
+    )
+    heading_weight: float = _setting(3.0, _number(0), "A word in a heading counts this many times as much.")
+    authority: float = _setting(0.3, _share, "Links from other pages raise a score by up to this share; 0: not at all.")
+    max_text: int = _setting("256KiB", size, "So much of the text of each copy is indexed.")
+
+
+@dataclass(frozen=True, slots=True)
 class ProxySettings:
     """The serving cache, `afresh serve`: where it listens, what it keeps, and which ways in are open."""
 
@@ -481,6 +499,7 @@ class Config:
     politeness: PolitenessSettings = field(default_factory=PolitenessSettings)
     site: tuple[SiteSettings, ...] = ()
     kind: tuple[KindSettings, ...] = ()
+    index: IndexSettings = field(default_factory=IndexSettings)
     proxy: ProxySettings = field(default_factory=ProxySettings)
     serve: tuple[ServeSettings, ...] = ()
 

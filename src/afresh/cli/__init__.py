@@ -25,6 +25,7 @@ from afresh.cli import (
     replay,
     requests,
     run,
+    search,
     senders,
     serve,
     show,
@@ -56,6 +57,9 @@ app.command("crawl", short_help="Discover a site and keep it fresh.")(run.crawl)
 app.command("serve", short_help="Answer readers from copies: a caching proxy.")(serve.serve)
 app.command("status", short_help="How fresh the collection is.")(status.status)
 app.command("show", short_help="All about one page: when it is due, and why.")(show.show)
+app.command("search", short_help="Search the copies.")(search.search)
+app.command("index", short_help="Build the full-text index, or bring it up to date.")(search.index)
+app.command("check", short_help="Prove store and index whole; mend the index.")(search.check)
 app.command("hosts", short_help="Hosts: pages, rate, rest, failures; most failures first.")(hosts.hosts)
 app.command("senders", short_help="Who sends change hints, and what they are worth.")(senders.senders)
 app.command("kinds", short_help="Kinds of pages: how many, how often they change.")(kinds.kinds)

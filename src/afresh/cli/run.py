@@ -201,6 +201,13 @@ def _keep_fresh(
     kept.put({COMPILING: None})  # of a runner that was killed meanwhile
     compile_all(lambda: kept.put({COMPILING: repr(time.time())}))
     kept.put({COMPILING: None})
+    if config.index.enabled:
+        from afresh.cli.search import index_for
+        from afresh.index.check import rebuild
+
+        index = index_for(config)
+        kept.accompany(index)
+        rebuild(kept, index, anew=False)  # what was written without it
     engine = engine_for(config, totals.pages, to_come=to_come(discovery, totals.copies))
 
     async def go() -> int:

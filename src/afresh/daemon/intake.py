@@ -12,7 +12,7 @@ from afresh.daemon.keeping import Keeper
 from afresh.engine import Engine
 from afresh.store import Entry, Store
 from afresh.store.handed import result_in
-from afresh.store.messages import EVIDENCE, HANDED, Edit, edit_of, evidence
+from afresh.store.messages import EVIDENCE, HANDED, SEARCHED, Edit, edit_of, evidence, queries_in
 from afresh.types import Fetched, Signal
 
 _log = logging.getLogger("afresh.inbox")
@@ -37,6 +37,7 @@ class Intake:
         clock: Callable[[], float],
         carried_out: Callable[[Edit], None] = lambda _: None,
         receive: Callable[[Fetched], Awaitable[bool]] | None = None,
+        searched: Callable[[list[tuple[str, float, float]]], None] = lambda _: None,
     ) -> None:
         self.store = store
         self.engine = engine
@@ -44,6 +45,7 @@ class Intake:
         self.clock = clock
         self.carried_out = carried_out  # hears of every wish that is durable
         self.receive = receive  # takes in what another process has got; whether it was any news
+        self.searched = searched  # hears what was searched for, when, and how often
         self._last = 0  # the number of the last entry that took effect
 
     async def take(self) -> bool:
@@ -59,7 +61,12 @@ class Intake:
         return len(entries) == MAX_ENTRIES
 
     async def _take(self, entry: Entry) -> None:
-        if entry.kind in EVIDENCE:
+        if entry.kind == SEARCHED:
+            queries, senseless = await asyncio.to_thread(queries_in, entry)
+            self._complain(entry, senseless)
+            self.searched(queries)
+            self.keeper.heard((), entry.number)
+        elif entry.kind in EVIDENCE:
             await self._hear(entry)
         elif entry.kind in HANDED and self.receive is not None:
             await self._get(entry, self.receive)
@@ -79,8 +86,7 @@ class Intake:
 
     async def _hear(self, entry: Entry) -> None:
         heard, senseless = await asyncio.to_thread(evidence, entry)
-        if senseless:
-            _log.warning("%d of the items in entry %d of the inbox make no sense.", senseless, entry.number)
+        self._complain(entry, senseless)
         touched = set()
         for first in range(0, len(heard), PIECE):
             piece = heard[first : first + PIECE]
@@ -89,6 +95,11 @@ class Intake:
             touched |= {each.url for each in news}
             await asyncio.sleep(0)
         self.keeper.heard(touched, entry.number)
+
+    @staticmethod
+    def _complain(entry: Entry, senseless: int) -> None:
+        if senseless:
+            _log.warning("%d of the items in entry %d of the inbox make no sense.", senseless, entry.number)
 
     def _is_news(self, url: str, signalled: float | None) -> bool:
         """Whether this concerns a page of ours; a signal from before the copy was fetched is about what it holds."""

@@ -17,9 +17,10 @@ from afresh.types import Importance, Page, Request, Signal
 
 MAX_ITEMS = 500  # of an entry
 MAX_EDIT = 10_000  # pages that one transaction changes; a wish for more is carried out in several
+SEARCHED = "searched"  # the kind of an entry that says what was searched for
 PAUSED = "paused"  # the named value that says which hosts are paused
 WATCHED = "requests since"  # the named value that says since when requests are counted
-EVIDENCE = frozenset({"signals", "requests"})
+EVIDENCE = frozenset({"signals", "requests", SEARCHED})
 HANDED = frozenset({GOT})  # what a runner learns from, and what is kept without one as well
 QUERIES = "sql query "  # before the names of values that define one
 DEFINITIONS = (QUERIES, "sql database ")
@@ -34,6 +35,25 @@ def of_signals(signals: Iterable[Signal], received: float, key: str = "") -> lis
 def of_requests(requests: Iterable[Request], received: float, key: str = "") -> list[Entry]:
     """Requests as entries."""
     return packed("requests", ([each.url, each.time, each.count] for each in requests), received, key)
+
+
+def of_queries(queries: Iterable[tuple[str, float, float]], received: float, key: str = "") -> list[Entry]:
+    """What was searched for as entries: the query, when, and how often."""
+    return packed(SEARCHED, ([text, time, count] for text, time, count in queries), received, key)
+
+
+def queries_in(entry: Entry) -> tuple[list[tuple[str, float, float]], int]:
+    """(what was searched for, how many items make no sense); ValueError if all of the entry does not."""
+    heard: list[tuple[str, float, float]] = []
+    items = _items(entry)
+    for item in items:
+        try:
+            text, time, count = item
+            str(text).encode()
+            heard.append((str(text), _number(time), min(max(_number(count), 0.0), MAX_COUNT)))
+        except (ValueError, TypeError):
+            continue
+    return heard, len(items) - len(heard)
 
 
 def of_pages(pages: Iterable[Page], received: float, key: str = "") -> list[Entry]:

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import accumulate, islice, repeat
 from os import PathLike
 from pathlib import Path
@@ -17,6 +17,7 @@ from afresh.errors import StoreError
 from afresh.store import inbox, rows
 from afresh.store.base import INBOX_BYTES, MAX_ALIKE, Entry, Failing, PageColumns, PageState, Record, Space, Totals
 from afresh.store.body import LEVEL, Packed, pack, unpack
+from afresh.store.companion import Companion
 from afresh.store.faults import damaged, damaged_body, transaction, translated
 from afresh.store.files import Claim, ensure
 from afresh.store.schema import behind, migrate, steps
@@ -65,6 +66,7 @@ class Sqlite:
         self.patience = patience
         self.max_inbox = max_inbox
         self.max_bytes = max_bytes
+        self.companion: Companion | None = None  # what is derived of copies, and written with them: see `accompany`
         self._scripts = steps() if scripts is None else scripts
         self._write_lock, self._read_lock = threading.RLock(), threading.RLock()
         self._compressor = zstandard.ZstdCompressor(level=LEVEL)  # serves one thread at a time: under the write lock
@@ -133,6 +135,25 @@ class Sqlite:
                     raise
                 self._claim = claim
 
+    def accompany(self, companion: Companion) -> None:
+        """Let something that is derived of copies be written in the transactions that write them."""
+        with self._write_lock, translated(self.path), transaction(self._writer):
+            companion.begin(self._writer)
+            self.companion = companion
+
+    def reader(self) -> apsw.Connection:
+        """One more connection, which only reads, for questions that take long; the caller closes it."""
+        with translated(self.path):
+            connection = self._connect(self.path)
+            connection.pragma("query_only", True)
+            return connection
+
+    @contextmanager
+    def writing(self) -> Iterator[apsw.Connection]:
+        """The connection that writes, for tables that are not the store's own; transactions are the caller's."""
+        with self._write_lock, translated(self.path):
+            yield self._writer
+
     def _look_for_damage(self, seconds: float) -> None:
         """Check the file's structure, as far as that gets in the time; bodies are proven whole when they are read."""
         deadline = time.monotonic() + seconds
@@ -184,6 +205,8 @@ class Sqlite:
             # Compressed before the transaction begins, to keep that short.
             is_full = bool(self.max_bytes) and self.space().used >= self.max_bytes
             packed = [pack(record.copy.body, self._compressor) if record.copy else None for record in batch]
+            companion = self.companion
+            derived = companion.prepare([each.copy for each in batch if each.copy]) if companion else None
             with translated(self.path), transaction(self._writer):
                 new = self._say(said)
                 nth = list(accumulate(record.crawl is not None for record in batch))
@@ -193,6 +216,8 @@ class Sqlite:
                 self._writer.execute(rows.ADD_TOTALS, tuple(map(sum, zip((new, *(0,) * 5), *counts, strict=True))))
                 self._put(values or {})
                 inbox.take(self._writer, numbers)
+                if companion:
+                    companion.write(self._writer, derived)
         return new
 
     def _say(self, pages: Sequence[Page]) -> int:

@@ -1,0 +1,154 @@
+"""Whether the index and the copies agree: every page read again, every word counted; and the index built anew."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import apsw
+import zstandard
+
+from afresh.index import schema
+from afresh.index.documents import indexed
+from afresh.index.fulltext import FullText, mark_of, marks_in, packed, varints
+from afresh.index.schema import number_in, row_of, rows_of
+from afresh.index.words import Tokenizer
+from afresh.store import Sqlite
+from afresh.store.body import Packed, unpack
+from afresh.store.faults import transaction, translated
+
+Told = Callable[[int, int], object]  # how many of how many pages are done
+PIECE = 200
+MAX_PROBLEMS = 20  # that are told one by one
+
+_PAGES = """SELECT page, url, content_type, size, copies.checksum, copies.body, docs.checksum, docs.mark,
+  docs.words, docs.targets, docs.body FROM copies JOIN pages ON number = page LEFT JOIN search_docs AS docs USING (page)
+  WHERE page > ? AND page NOT IN (SELECT page FROM search_due) ORDER BY page LIMIT ?"""
+
+_DUE_DOCS = "SELECT words, targets FROM search_docs WHERE page IN (SELECT page FROM search_due)"
+
+
+def _unheard(done: int, of: int) -> None:
+    """Nobody wants to know."""
+
+
+def problems(store: Sqlite, index: FullText, told: Told = _unheard) -> Iterator[str]:
+    """Everything in which the index disagrees with the copies of its store, as of one moment; nothing if it is sound.
+
+    Copies that are noted as due are no disagreement.
+    """
+    connection = store.reader()
+    try:
+        with translated(store.path):
+            connection.execute("BEGIN")
+            if not schema.is_made(connection):
+                return
+            try:
+                yield from _problems(connection, index, told)
+            except apsw.Error as error:
+                yield f"the index cannot be read: {error}"
+    finally:
+        connection.close()
+
+
+def _problems(connection: apsw.Connection, index: FullText, told: Told) -> Iterator[str]:
+    tokenizer = Tokenizer(index.tokenizer)
+    total = number_in(connection, "SELECT count(*) FROM copies")
+    links: Counter[int] = Counter()
+    after = done = docs = words = 0
+    while rows := rows_of(connection, _PAGES, (after, PIECE)):
+        for page, url, content_type, size, checksum, frame, known, mark, counted, targets, kept in rows:
+            after, done = page, done + 1
+            if known is None:
+                yield f"{url} is not in the index"
+                continue
+            docs, words = docs + 1, words + counted
+            links.update(marks_in(targets))
+            if known != checksum:
+                yield f"the index has another copy of {url}"
+                continue
+            try:
+                body = unpack(Packed(size, checksum, frame), zstandard.ZstdDecompressor())
+            except (ValueError, TypeError):
+                continue  # the copy itself is damaged, which the store tells of
+            content = indexed(url, body, content_type if isinstance(content_type, str) else "", max_text=index.max_text)
+            if packed(content).encode("utf-8", "replace") != zstandard.ZstdDecompressor().decompress(kept):
+                yield f"the index has another text of {url}"
+            elif mark != mark_of(url) or set(marks_in(targets)) != {*map(mark_of, content.targets)} - {mark}:
+                yield f"the index has other links of {url}"
+            else:
+                yield from _words_of(connection, tokenizer, page, url, (content.title, content.headings, content.text))
+        told(done, total)
+    for counted, targets in rows_of(connection, _DUE_DOCS):
+        docs, words = docs + 1, words + counted
+        links.update(marks_in(targets))
+    yield from _rest(connection, index, docs, words, links)
+
+
+def _words_of(
+    connection: apsw.Connection, tokenizer: Tokenizer, page: int, url: str, parts: tuple[str, str, str]
+) -> Iterator[str]:
+    """How many words each part of a page has, by the index and by the copy."""
+    row = row_of(connection, "SELECT sz FROM search_docsize WHERE id = ?", (page,))
+    real = [len(tokenizer.words(part)) for part in parts]
+    if row is None or varints(row[0])[1:] != real:
+        yield f"the words of {url} are not all in the index"
+
+
+def _rest(connection: apsw.Connection, index: FullText, docs: int, words: int, links: Counter[int]) -> Iterator[str]:
+    """What is counted over all pages."""
+    stray = number_in(
+        connection,
+        "SELECT count(*) FROM search_docs WHERE page NOT IN (SELECT page FROM copies)"
+        " AND page NOT IN (SELECT page FROM search_gone)",
+    )
+    if stray:
+        yield f"{stray} pages are in the index that have no copy"
+    gone = number_in(connection, "SELECT count(*) FROM search_docs WHERE page IN (SELECT page FROM search_gone)")
+    if not gone and not stray:
+        if index.counts(connection) != (docs, words):
+            yield f"the index counts {index.counts(connection)} pages and words, and there are {(docs, words)}"
+        kept = dict(rows_of(connection, "SELECT mark, pages FROM search_links"))
+        if kept != dict(links):
+            yield "the index counts links that are not there, or not those that are"
+    rows = number_in(connection, "SELECT count(*) FROM search_docsize")
+    known = number_in(connection, "SELECT count(*) FROM search_docs")
+    if rows != known:
+        yield f"the index has the words of {rows} pages, and the texts of {known}"
+
+
+def sound_inside(store: Sqlite) -> str:
+    """What FTS5 finds wrong with its own structure; "" if nothing. It takes the writer's place for a while."""
+    with store.writing() as connection:
+        if not schema.is_made(connection):
+            return ""
+        try:
+            connection.execute("INSERT INTO search (search) VALUES ('integrity-check')")
+        except apsw.Error as error:
+            return f"the structure of the index is damaged ({error})"
+    return ""
+
+
+def rebuild(store: Sqlite, index: FullText, told: Told = _unheard, *, anew: bool = True) -> int:
+    """Build the index from the copies; how many pages were written. A kill at any moment leaves the rest as due.
+
+    Unless `anew`, only what is due is written.
+    """
+    with store.writing() as connection, transaction(connection):
+        if anew:
+            schema.drop(connection)
+        index.begin(connection)
+    reader = store.reader()
+    count, after = 0, 0
+    try:
+        with translated(store.path):
+            total = number_in(reader, "SELECT count(*) FROM search_due")
+            told(0, total)
+            while ready := index.due(reader, after, PIECE):
+                after = ready[-1][3]
+                with store.writing() as connection:
+                    count += index.catch_up(connection, ready)
+                told(min(count, total), total)
+            with store.writing() as connection, transaction(connection):
+                index.write(connection, {})  # forgets what is gone
+    finally:
+        reader.close()
+    return count
