@@ -1,10 +1,12 @@
+from datetime import UTC, datetime
 from email.utils import formatdate
 
 import pytest
 
-from afresh.daemon.dates import Dates
+from afresh.daemon.dates import ELSEWHERE, IN_PAGE, Dates, Written
 from afresh.engine import Engine
 from afresh.estimate import Grid, Learner
+from afresh.estimate.lifetimes import Lifetimes
 from afresh.fetch import Scripted
 from afresh.schedule import Scheduler
 from afresh.sources import Sources, Web
@@ -49,7 +51,7 @@ def test_dates_are_graded_by_what_crawls_find() -> None:
     assert 17 <= dates.trust.graded(HOST) <= 20  # older ones fade
     assert dates.trust.of(HOST) > 0.2
     again = Dates(WEB)
-    again.begin({"dates": dates.values()["dates"]}.get)
+    again.begin(to, dates.values(to).get)
     assert again.trust.of(HOST) == pytest.approx(dates.trust.of(HOST), abs=1e-3)
 
 
@@ -75,3 +77,73 @@ def test_no_date_no_evidence_and_no_estimator_for_it_no_fault() -> None:
     hear(dates, to, Outcome.CHANGED, None, NOW - DAY, NOW - 2 * DAY)
     hear(dates, to, Outcome.UNCHANGED, NOW - DAY, None, NOW - 2 * DAY)
     assert dates.trust.graded(HOST) == 0
+
+
+def read(dates: Dates, to: Engine, outcome: Outcome, written: Written, checked: float = NOW - DAY) -> None:
+    before = PageState(Page(URL, HOST), checked=checked)
+    dates.hear(to, before, Fetched(URL, NOW, 0.1, status=200), Verdict(outcome), NOW, written)
+
+
+def iso(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat()
+
+
+def test_dates_that_a_page_writes_are_graded_apart_from_those_of_its_answers() -> None:
+    dates, to, key = Dates(WEB), engine(Learner(typical_rate=1 / DAY)), IN_PAGE + HOST
+    read(dates, to, Outcome.NEW, Written((iso(NOW - 60 * DAY),)))
+    for _ in range(12):
+        read(dates, to, Outcome.CHANGED, Written((iso(NOW - 0.3 * DAY), "2001-01-01"), (iso(NOW - 9 * DAY),)))
+        read(dates, to, Outcome.UNCHANGED, Written())  # the same bytes: it stood still
+    assert dates.trust.of(key) > 0.3
+    assert dates.trust.graded(HOST) == 0
+    for _ in range(12):
+        read(dates, to, Outcome.CHANGED, Written((iso(NOW - 9 * DAY),), (iso(NOW - 9 * DAY),)))
+    assert dates.trust.of(key) < 0.1
+
+
+def test_what_no_date_can_be_is_none_and_a_day_is_within_a_day() -> None:
+    dates, to, key = Dates(WEB), engine(Learner()), IN_PAGE + HOST
+    for text in ("1970-01-01", "2199-01-01", "soon", "9" * 99, "2023-02-31"):
+        read(dates, to, Outcome.NEW, Written((text,)))
+    assert not dates.trust.knows(key)
+    today = iso(NOW)[:10]
+    for _ in range(10):
+        read(dates, to, Outcome.CHANGED, Written((today,), ("2020-01-01",)), checked=NOW - 3600.0)
+    assert dates.trust.graded(key) > 8
+    assert to.beliefs(URL, NOW).observations == 0
+
+
+def given(dates: Dates, to: Engine, outcome: Outcome, lifetime: float, elapsed: float = DAY) -> None:
+    meta = {"cache-control": f"max-age={lifetime:.0f}"}
+    before = PageState(Page(URL, HOST), checked=None if outcome is Outcome.NEW else NOW - elapsed)
+    dates.hear(to, before, Fetched(URL, NOW, 0.1, status=200, meta=meta), Verdict(outcome), NOW)
+
+
+def test_a_lifetime_moves_what_is_believed_as_far_as_its_host_can_be_trusted() -> None:
+    rates = []
+    for lifetime in (600.0, 40 * DAY):
+        dates, to = Dates(WEB), engine(Learner(typical_rate=1 / DAY))
+        for _ in range(30):  # half of its pages have short lives, and need them
+            dates.lifetimes.saw(HOST, 600.0, DAY, changed=True)
+            dates.lifetimes.saw(HOST, 40 * DAY, DAY, changed=False)
+        given(dates, to, Outcome.NEW, lifetime)
+        rates.append(to.beliefs(URL, NOW).change_rate)
+    assert rates[0] > 2.0 * rates[1]
+    silent = engine(Learner(typical_rate=1 / DAY))
+    assert rates[0] > silent.beliefs(URL, NOW).change_rate > rates[1]
+
+
+def test_lifetimes_are_judged_by_the_first_crawls_and_survive_a_restart() -> None:
+    dates, to = Dates(WEB), engine(Learner())
+    dates.promised(to, URL, 7 * DAY)
+    given(dates, to, Outcome.NEW, 3600.0)
+    for _ in range(9):
+        given(dates, to, Outcome.UNCHANGED, 3600.0)
+    for whose in (HOST, ELSEWHERE + HOST):
+        assert dates.lifetimes.graded(whose) == 5
+    assert dates.lifetimes.factor(HOST) < 0.2  # an hour is said, and days are true
+    again = Dates(WEB)
+    again.begin(to, dates.values(to).get)
+    assert again.lifetimes.factor(HOST) == pytest.approx(dates.lifetimes.factor(HOST), rel=1e-3)
+    with pytest.raises(ValueError, match="no counts"):
+        Lifetimes.from_text('{"score": 0, "hosts": {"a": [1, 2]}}')

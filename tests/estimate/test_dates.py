@@ -53,6 +53,7 @@ def test_an_age_counts_as_a_change_and_the_silence_after_it(days: float, trust: 
     learner, plain = Learner(typical_rate=1 / DAY), Learner(typical_rate=1 / DAY)
     for one in (learner, plain):
         one.add(0, now=0.0, kin=("h",))
+    learner.recall_first_said([0.0, 0.0, 0.0, 0.0, 1.0, 0.0])  # all the power
     learner.told_age(0, days * DAY, trust)
     from afresh.estimate.points import all_rates
 
@@ -76,6 +77,26 @@ def test_the_older_the_content_the_slower_the_page_and_no_trust_says_nothing() -
         one.add(0, now=0.0, kin=("h",))
     learner.told_age(0, 30 * DAY, 0.0)
     assert learner.beliefs(0, 0.0) == other.beliefs(0, 0.0)
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_what_pages_say_at_first_keeps_its_power_only_where_it_foretells(tells: bool) -> None:
+    """Content is old or young; pages change by that, or the other way round."""
+    learner, rng = Learner(typical_rate=1 / DAY), np.random.default_rng(3)
+    for page in range(120):
+        old = bool(rng.random() < 0.5)
+        learner.add(page, now=0.0, kin=("h",))
+        learner.told_age(page, (30.0 if old else 0.5) * DAY, 1.0)
+        learner.crawled(page, elapsed=DAY, signals=0.0, changed=old is not tells)
+    power, judged = learner.worth_of_first_said()[-2:]
+    assert judged == 120
+    assert power > 0.7 if tells else power == 0.1
+    again = Learner(typical_rate=1 / DAY)
+    again.recall_first_said(learner.worth_of_first_said())
+    assert again.worth_of_first_said() == learner.worth_of_first_said()
+    again.recall_first_said([math.nan] * 6)
+    again.recall_first_said([1.0])
+    assert again.worth_of_first_said() == learner.worth_of_first_said()
 
 
 @pytest.mark.parametrize("rate", [0.05, 1.0, 20.0])

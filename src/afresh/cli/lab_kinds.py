@@ -1,8 +1,9 @@
 """`afresh lab kinds`: train the model that tells kinds of pages, and score it on a labelled file."""
 
+import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,6 +31,8 @@ def train(
 
     Example: afresh lab kinds train pages.jsonl.xz --out weights.npz
     """
+    # The arithmetic in one thread: how sums are split among threads shows in their last digits, and so in the weights.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from afresh.kinds.model import MAX_BYTES, Model
     from afresh.kinds.training import train as carry_out
     from afresh.lab.labelled import cross_validated, examples_of
@@ -77,10 +80,11 @@ def score(
     model = Model.from_bytes(weights.read_bytes()) if weights is not None else shipped()
     with working("Reading the pages"):
         tested = score_model(model, file)
-    _tell({**asdict(tested.scores), "pages": tested.pages, "ms_per_page": tested.ms_per_page}, json)
+    report = {**asdict(tested.scores), "pages": tested.pages, "left_out": tested.left_out}
+    _tell(report | {"ms_per_page": tested.ms_per_page}, json)
 
 
-def _tell(report: dict[str, object], json: Path | None) -> None:
+def _tell(report: dict[str, Any], json: Path | None) -> None:
     """Print what came out, or write it."""
     if json is not None:
         write_file(json, as_json(report) + "\n")

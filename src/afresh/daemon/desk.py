@@ -21,9 +21,10 @@ class Desk:
         pressure: Pressure,
         clock: Callable[[], float],
         tell: Callable[[Listed], None],
+        promised: Callable[[Engine, str, float], None],
     ) -> None:
         self._engine, self._keeper, self._pressure = engine, keeper, pressure
-        self._clock, self._tell = clock, tell
+        self._clock, self._tell, self._promised = clock, tell, promised
 
     @property
     def lanes(self) -> Lanes:
@@ -42,6 +43,11 @@ class Desk:
         if changed is not None and (current is None or changed <= current or self._engine.signals(key)):
             return False
         return self._engine.observe(Signal(key, now, sender))
+
+    def lasts(self, key: str, lifetime: float) -> None:
+        """What is said to last so long, as a rule; only of things that have no copy yet."""
+        if key in self._engine and self._engine.current(key) is None:
+            self._promised(self._engine, key, lifetime)
 
     def found(self, pages: Sequence[Page]) -> None:
         """New things compete at once."""

@@ -135,7 +135,12 @@ class Daemon:
         )
         self._answers = Answers(socket, self.questions) if socket is not None else None
         self._desk = Desk(
-            engine=engine, keeper=self._keeper, pressure=self._pressure, clock=self.clock, tell=self._tell
+            engine=engine,
+            keeper=self._keeper,
+            pressure=self._pressure,
+            clock=self.clock,
+            tell=self._tell,
+            promised=self._dates.promised,
         )
         self._ended = asyncio.Event()  # no more orders: told to stop, or cannot go on
         self._settled = asyncio.Event()  # nothing is under way any more
@@ -148,7 +153,7 @@ class Daemon:
     def _worth_keeping(self) -> dict[str, str]:
         """What is learned of all pages together, by the names under which the store holds it."""
         of_kinds = {} if self._kinds is None else self._kinds.values(self.engine)
-        return {**self.overview.values(), **self._dates.values(), **of_kinds}
+        return {**self.overview.values(), **self._dates.values(self.engine), **of_kinds}
 
     @property
     def pages(self) -> int:
@@ -220,7 +225,7 @@ class Daemon:
         if (since := get(WATCHED)) is not None:
             self.engine.estimator.requests_since(understood(WATCHED, lambda: float(since)))
         self.control.begin()
-        understood("dates", lambda: self._dates.begin(get))
+        understood("dates", lambda: self._dates.begin(self.engine, get))
         if self._kinds is not None:
             kinds = self._kinds
             understood("kinds", lambda: kinds.begin(self.engine, get))
@@ -397,7 +402,7 @@ class Daemon:
             if verdict.outcome in (Outcome.NEW, Outcome.CHANGED) and not self._keeper.room.for_bodies:
                 verdict = Verdict(Outcome.REFUSED, reason=STORE_FULL)
             rest = rest_after(fetched, read.links) if self._keeper.newcomers.compete else 0.0
-            self._finish(order, before, fetched, verdict, read.noise, rest, kind=read.kind)
+            self._finish(order, before, fetched, verdict, read, rest)
         finally:
             self._pressure.release(len(fetched.body))
         if verdict.outcome is Outcome.MOVED and fetched.location and (finder := self.sources.finder(order.url)):
@@ -455,7 +460,8 @@ class Daemon:
         before = self._keeper.state(order.url)
         if before.fetched is None:
             unasked = Fetched(order.url, self.clock(), 0.0, reason=STORE_FULL)
-            self._finish(order, before, unasked, Verdict(Outcome.REFUSED, reason=STORE_FULL), before.noise)
+            refused = Verdict(Outcome.REFUSED, reason=STORE_FULL)
+            self._finish(order, before, unasked, refused, Read(refused, before.noise))
         return before.fetched is None
 
     def _finish(
@@ -464,18 +470,16 @@ class Daemon:
         before: PageState,
         fetched: Fetched,
         verdict: Verdict,
-        noise: str,
+        read: Read,
         rest: float = 0.0,
-        *,
-        kind: int = 0,
     ) -> None:
         """Learn from a crawl, and keep what it leaves; its host rests at least for `rest`."""
         crawl = self.engine.finish(order, fetched, verdict, self.clock(), rest=rest)
-        if kind:
-            self.engine.tell_kind(order.url, kind, self.clock())
+        if read.kind:
+            self.engine.tell_kind(order.url, read.kind, self.clock())
         if verdict.outcome.refreshed:
-            self._dates.hear(self.engine, before, fetched, verdict, self.clock())
-        self._keeper.keep(before, crawl, fetched, verdict, noise)
+            self._dates.hear(self.engine, before, fetched, verdict, self.clock(), read.written)
+        self._keeper.keep(before, crawl, fetched, verdict, read.noise)
         if self._keeper.full:
             self._write_now.set()
         self._tell(Finished(crawl))

@@ -11,9 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
+from afresh.daemon.dates import NOTHING_WRITTEN, Written
 from afresh.daemon.kinds import Kinds
 from afresh.detect import Detector, Habits, Look, judge, learn, mark
+from afresh.detect.compare import SAME_BYTES
 from afresh.frontier import Links
+from afresh.kinds.dates import page_dates
 from afresh.sources import Finder, Sources
 from afresh.store import PageState
 from afresh.types import Copy, Fetched, Outcome, Verdict
@@ -32,6 +35,7 @@ class Read:
     links: Links | None = None  # None: nothing new was read
     met: set[bytes] | None = None
     kind: int = 0  # of a page whose kind was asked for
+    written: Written = NOTHING_WRITTEN  # dates
 
 
 class Reader:
@@ -70,15 +74,15 @@ class Reader:
             loop = asyncio.get_running_loop()
             tells = self.kinds if not kind else None
             work = partial(self._look, before, fetched, finder, met, watched, tells)
-            look, found, kind = await loop.run_in_executor(threads, work)
+            look, found, kind, written = await loop.run_in_executor(threads, work)
         else:
-            look, found, kind = self._look(before, fetched, finder, met, watched, None)
+            look, found, kind, written = self._look(before, fetched, finder, met, watched, None)
         elapsed = None if before.fetched is None else fetched.started - before.fetched
         held = host.noise
         learn(look, now, elapsed=elapsed, page_habits=page, host_habits=host, page=mark(before.page.url.encode()))
         if host.noise or held:
             self._unsaved[NAME + before.page.host] = host.to_text()
-        return Read(judge(look, page.noise, host.noise), page.to_text(), found, met, kind)
+        return Read(judge(look, page.noise, host.noise), page.to_text(), found, met, kind, written)
 
     def _look(
         self,
@@ -88,19 +92,28 @@ class Reader:
         met: set[bytes] | None,
         watched: set[int],
         kinds: Kinds | None,
-    ) -> tuple[Look, Links | None, int]:
+    ) -> tuple[Look, Links | None, int, Written]:
         """What reads bytes; runs in a thread."""
+        copies: list[Copy | None] = []
+
+        def kept() -> Copy | None:
+            if not copies:
+                copies.append(self.copy(url))
+            return copies[0]
+
         url, known = before.page.url, before.validators
         asked = finder.wanted() if finder is not None else None
-        look = self.detector.look(
-            known, fetched, before.page.host, kept=lambda: self.copy(url), wanted=asked, watched=watched
-        )
+        look = self.detector.look(known, fetched, before.page.host, kept=kept, wanted=asked, watched=watched)
         found = None
         if look.page is not None and finder is not None and met is not None:
             found = finder.links(look.page, before.page, fetched, met)
         refreshed = look.verdict.outcome in (Outcome.NEW, Outcome.CHANGED, Outcome.UNCHANGED)
         kind = kinds.of(url, fetched) if kinds is not None and refreshed else 0
-        return Look(look.verdict, look.difference), found, kind  # the page itself is needed no more
+        written = NOTHING_WRITTEN
+        if refreshed and fetched.body and look.verdict.reason != SAME_BYTES and _is_html(fetched):
+            old = copies[0] if copies else None
+            written = Written(page_dates(fetched.body), None if old is None else page_dates(old.body))
+        return Look(look.verdict, look.difference), found, kind, written  # the page itself is needed no more
 
     def _host(self, host: str) -> Habits:
         habits = self._hosts.pop(host, None)
@@ -121,3 +134,7 @@ class Reader:
         """End the threads."""
         self._small.shutdown()
         self._large.shutdown()
+
+
+def _is_html(fetched: Fetched) -> bool:
+    return "html" in fetched.content_type.lower()

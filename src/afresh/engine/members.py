@@ -439,6 +439,15 @@ class Members(Statements):
             self.estimator.told_last_change(slot, since, elapsed, trust)
             self.heart.believe(slot, now)
 
+    def recall_first_said(self, scores: Sequence[float]) -> None:
+        """What was worth to hear at first crawls before a restart."""
+        if isinstance(self.estimator, HearsDates):
+            self.estimator.recall_first_said(scores)
+
+    def worth_of_first_said(self) -> list[float]:
+        """What has proved to be worth to hear at first crawls, for `recall_first_said`."""
+        return self.estimator.worth_of_first_said() if isinstance(self.estimator, HearsDates) else []
+
     # --- room in the store ---
 
     def _note_room(self, slot: int, reason: str) -> None:

@@ -143,3 +143,10 @@ class HearsDates(Protocol):
 
     def told_last_change(self, slot: int, since: float, elapsed: float, trust: float) -> None:
         """A page that was found changed after `elapsed` last changed so long ago."""
+
+    def worth_of_first_said(self) -> list[float]:
+        """What has proved to be worth to hear at first crawls, to be kept."""
+        ...
+
+    def recall_first_said(self, scores: Sequence[float]) -> None:
+        """What was kept."""

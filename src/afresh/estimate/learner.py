@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from afresh.checks import moment, number, require_kinds, whole
 from afresh.estimate.base import BY_LEARNER, amount, bounded, check_wanted, checked_rate
 from afresh.estimate.courses import new_courses
-from afresh.estimate.dates import add_age, add_last_change
+from afresh.estimate.dates import POWER
 from afresh.estimate.kinds import GIVEN, GUESSES, MAX_KINDS, give, guessed
 from afresh.estimate.kinds_learned import KindsLearned, kinds_learned
 from afresh.estimate.online import (
@@ -17,6 +17,7 @@ from afresh.estimate.online import (
     DEFAULT_MEMORY,
     GLANCES,
     GROUP,
+    OF_DATES,
     OF_KINDS,
     PAGE,
     USED,
@@ -34,17 +35,17 @@ from afresh.estimate.opened import (
     learn_crawl,
     request_rate_of,
     sweep,
+    tell_age,
+    tell_last_change,
 )
 from afresh.estimate.popularity import Popularity
 from afresh.estimate.requests import MEMORY, Memory, faded
-from afresh.estimate.sums import FEW
 from afresh.estimate.wanted import Asking, nothing_said
 from afresh.types import Beliefs, Importance
 from afresh.value.views import written
 
 MOST_GROUPS = 65_536
 MAX_SIGNALS = 1e9
-LONGEST_AGE, SHORTEST_AGE = 30.0, 0.5  # typical intervals: content that is older or younger says no more
 MAX_VALUE = 1e6  # of a kind, in times other pages
 MAX_WATCHED = 1e15  # seconds that a page was watched: no moment is later, whatever a sender says
 MIN_MEMORY = 1e-6  # typical intervals
@@ -218,21 +219,25 @@ class Learner:
         own["value"] = number("value", value, most=MAX_VALUE)
         own["parent"] = 0
         if rate is not None:
-            give(self.table.control[OF_KINDS:])
+            give(self._of_kinds)
             own["parent"] = GUESSES + kind
             own["rates"] = guess["rates"] = guessed(checked_rate(rate), self.typical_rate)
 
     def scores_of_kinds(self) -> list[float]:
         """What kinds have proved to be worth, for `recall_kinds` after a restart."""
-        return [float(score) for score in self.table.control[OF_KINDS:].tolist()]
+        return [float(score) for score in self._of_kinds.tolist()]
 
     def recall_kinds(self, scores: Sequence[float]) -> None:
         """What kinds had proved to be worth before a restart."""
-        control = self.table.control[OF_KINDS:]
+        control = self._of_kinds
         if len(scores) == len(control) and np.isfinite(scores).all():
             given = control[GIVEN]
             control[:GIVEN] = scores[:GIVEN]
             control[GIVEN] = given
+
+    @property
+    def _of_kinds(self) -> NDArray[np.float64]:
+        return self.table.control[OF_KINDS:OF_DATES]
 
     def of_kinds(self) -> KindsLearned:
         """What is known of each kind, and what kinds are worth here."""
@@ -240,16 +245,22 @@ class Learner:
 
     def told_age(self, slot: int, age: float, trust: float) -> None:
         """A new page's content is so old, with this much trust in its date."""
-        record = self.table.pages[self._known(slot)]
-        if record["observations"] == 0 and record["sums"][FEW] == 0.0 and age > 0.0:
-            add_age(record["sums"], min(age, LONGEST_AGE / self.typical_rate), trust, SHORTEST_AGE / self.typical_rate)
+        tell_age(self.at, self._known(slot), number("age", age), number("trust", trust, most=1.0))
 
     def told_last_change(self, slot: int, since: float, elapsed: float, trust: float) -> None:
         """A page that was found changed after `elapsed` last changed so long ago."""
-        record, since = self.table.pages[self._known(slot)], min(since, elapsed)
-        if since > 0.0:
-            change_rate = float(beliefs_of(self.at, slot, float(record["since"]))[0])
-            add_last_change(record["sums"], since, elapsed, change_rate, trust)
+        since, elapsed, trust = number("since", since), number("elapsed", elapsed), number("trust", trust, most=1.0)
+        tell_last_change(self.at, self._known(slot), since, elapsed, trust)
+
+    def worth_of_first_said(self) -> list[float]:
+        """What has proved to be worth to hear at first crawls, for `recall_first_said` after a restart."""
+        return [float(score) for score in self.table.control[OF_DATES:].tolist()]
+
+    def recall_first_said(self, scores: Sequence[float]) -> None:
+        """What was worth to hear before a restart."""
+        control = self.table.control[OF_DATES:]
+        if len(scores) == len(control) and np.isfinite(scores).all() and 0.0 < scores[POWER] <= 1.0:
+            control[:] = scores
 
     def crawled(self, slot: int, *, elapsed: float, signals: float, changed: bool) -> None:
         """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from afresh.estimate import dates
 from afresh.estimate.kinds import (
     CONTROL_SIZE,
     FIRST_OWN,
@@ -41,7 +42,7 @@ from afresh.estimate.points import (
     weigh_rates,
     weight_of,
 )
-from afresh.estimate.sums import SUMS, add_crawl, tell_of_signals
+from afresh.estimate.sums import FEW, SUMS, add_crawl, tell_of_signals
 from afresh.value.compiled import compiled
 
 Records = NDArray[Any]
@@ -98,7 +99,8 @@ GUESSED_RATES, GUESSED_WEIGHTS = guessed_rates(GUESS_SHAPE), guessed_weights(GUE
 # Indices of `control`. The memory is in typical intervals; the block is that of the pages that the hand is in. The
 # usual time between two crawls of a page tells where the typical interval was guessed too short.
 HAND, MEMORY, GLANCES, TYPICAL_RATE, USED, BLOCK, CRAWL_FADE, USUAL = range(8)
-OF_KINDS = 8  # and from there on what `kinds` keeps
+OF_KINDS = 8  # from there on what `kinds` keeps,
+OF_DATES = OF_KINDS + CONTROL_SIZE  # and behind it what `dates` does
 _USUAL_FADE = 0.999  # a crawl
 
 
@@ -125,13 +127,15 @@ def new_table(
 
     What was seen long ago counts less: a page's evidence fades with `memory` typical intervals, and with every crawl.
     """
-    control = np.array([0.0, memory, glances, typical_rate, pages, 0.0, crawl_memory, 0.0, *[0.0] * CONTROL_SIZE])
+    control = np.array([0.0, memory, glances, typical_rate, pages, 0.0, crawl_memory, 0.0])
+    control = np.concatenate([control, np.zeros(CONTROL_SIZE + dates.CONTROL_SIZE)])
     groups = np.zeros(FIRST_OWN, GROUP)
     table = Table(np.zeros(pages, PAGE), groups, control, np.zeros(RATES + WEIGHTS.size), np.zeros(PAIRS))
     table.pages["since"] = now
     for number in range(FIRST_OWN):
         set_guess(groups[number])
-    start(control[OF_KINDS:])
+    start(control[OF_KINDS:OF_DATES])
+    dates.start(control[OF_DATES:])
     return table
 
 
@@ -141,13 +145,19 @@ def set_guess(group: Any) -> None:
 
 
 @compiled
+def _group_of(table: Table, record: Any) -> int:
+    """The group whose rates are the prior of a page."""
+    if record.kind == 0:
+        return int(record.group)
+    return prior_of(table.groups, table.control[OF_KINDS:], record.group, record.kind)
+
+
+@compiled
 def weigh_page(table: Table, page: int) -> None:
     """Find out how likely each rate and weight is, of a page."""
     record = table.pages[page]
     group = table.groups[record.group]
-    typical_rate, prior = table.control[TYPICAL_RATE], group
-    if record.kind != 0:
-        prior = table.groups[prior_of(table.groups, table.control[OF_KINDS:], record.group, record.kind)]
+    typical_rate, prior = table.control[TYPICAL_RATE], table.groups[_group_of(table, record)]
     if tell_of_signals(record.sums):  # else rates and weights do not depend on each other
         weigh_pairs(record.sums, typical_rate, prior.rates, group.weights, table.pairs, table.chance)
         return
@@ -201,6 +211,10 @@ def learn_crawl(table: Table, page: int, elapsed: float, signals: float, changed
     """One checked interval: the copy was `elapsed` old, had heard `signals`, and had or had not changed."""
     record = table.pages[page]
     control = table.control
+    if record.observations == 0 and record.sums[FEW] > 0.0 and signals == 0.0:
+        prior = table.groups[_group_of(table, record)].rates
+        rate = control[TYPICAL_RATE]
+        dates.judge_first(control[OF_DATES:], table.chance, record.sums, rate, prior, elapsed, not changed)
     if record.kind != 0 and record.observations < JUDGED_CRAWLS and signals == 0.0 and page & JUDGES == 0:
         rate, gap = control[TYPICAL_RATE], (elapsed, not changed)
         judge(table.groups, control[OF_KINDS:], table.chance, record.sums, rate, record.group, record.kind, gap)
@@ -216,6 +230,25 @@ def learn_crawl(table: Table, page: int, elapsed: float, signals: float, changed
         b = weight_of(table.chance, signals)
     add_crawl(record.sums, elapsed, signals, changed, alpha, b)
     record.observations = min(record.observations + 1, MAX_COUNTED)
+
+
+@compiled
+def tell_age(table: Table, page: int, age: float, trust: float) -> None:
+    """At its first crawl a page says how old its content is, with this much trust in its date."""
+    record, interval = table.pages[page], 1.0 / table.control[TYPICAL_RATE]
+    if record.observations == 0 and record.sums[FEW] < dates.MOST_SAID and age > 0.0:
+        weight = trust * table.control[OF_DATES + dates.POWER]
+        dates.add_age(record.sums, min(age, dates.LONGEST_AGE * interval), weight, dates.SHORTEST_AGE * interval)
+
+
+@compiled
+def tell_last_change(table: Table, page: int, since: float, elapsed: float, trust: float) -> None:
+    """A page that was found changed after `elapsed` last changed so long ago."""
+    since = min(since, elapsed)
+    if since > 0.0:
+        weigh_page(table, page)
+        _, _, alpha = rate_of(table.chance, table.control[TYPICAL_RATE])
+        dates.add_last_change(table.pages[page].sums, since, elapsed, alpha, trust)
 
 
 @compiled

@@ -43,6 +43,18 @@ def learn_crawl(at: int, page: int, elapsed: float, signals: float, changed: boo
 
 
 @compiled
+def tell_age(at: int, page: int, age: float, trust: float) -> None:
+    """`online.tell_age`."""
+    online.tell_age(_known(at).table, page, age, trust)
+
+
+@compiled
+def tell_last_change(at: int, page: int, since: float, elapsed: float, trust: float) -> None:
+    """`online.tell_last_change`."""
+    online.tell_last_change(_known(at).table, page, since, elapsed, trust)
+
+
+@compiled
 def glance(at: int) -> int:
     """`online.glance`."""
     return online.glance(_known(at).table)
@@ -89,4 +101,5 @@ def fresh_probability_of(at: int, page: int, elapsed: float, signals: float) -> 
 together = bundle(
     "learner",
     *(learn_crawl, glance, sweep, hear_signals, ask, beliefs_of, request_rate_of, fresh_probability_of),
+    *(tell_age, tell_last_change),
 )

@@ -1,5 +1,6 @@
 """What is taken from an answer's headers, and what is not believed: validators, dates, waiting times, codings."""
 
+import re
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -157,6 +158,34 @@ def _version(etag: str) -> str:
     for suffix in _CODING_SUFFIXES:
         bare = bare.removesuffix(suffix)
     return bare
+
+
+_MAX_AGE = re.compile(r"(?:^|[,\s])(s-maxage|max-age)\s{0,9}=\s{0,9}\"?([0-9]{1,18})", re.IGNORECASE)
+
+
+def lifetime(meta: Mapping[str, str]) -> float | None:
+    """For how many seconds an answer is said to hold, by what a copy keeps of its headers; None: it does not say.
+
+    An answer that must always be asked about says nothing of how often it changes, and nor does one that is said to
+    have expired already.
+
+    >>> lifetime({"cache-control": "public, max-age=600"}), lifetime({"cache-control": "no-cache, max-age=600"})
+    (600.0, None)
+    >>> lifetime({"date": "Sun, 06 Nov 1994 08:00:00 GMT", "expires": "Sun, 06 Nov 1994 09:00:00 GMT"})
+    3600.0
+    """
+    said = meta.get("cache-control", "")[:LONGEST_VALUE].lower()
+    if "no-cache" in said or "no-store" in said:
+        return None
+    if found := _MAX_AGE.findall(said):
+        named = dict(reversed(found))  # of two with one name the first counts
+        seconds = float(named.get("s-maxage") or named["max-age"])
+    else:
+        until, sent = _moment(meta.get("expires", "")[:100]), _moment(meta.get("date", "")[:100])
+        if until is None or sent is None:
+            return None
+        seconds = until - sent
+    return min(seconds, LONGEST_WAIT) if seconds > 0 else None
 
 
 _UNHEARD_OF = "unheard-of"

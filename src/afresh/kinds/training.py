@@ -84,7 +84,7 @@ def train_network(pages: Examples, seed: int) -> Network:
     kept = powers > 1e-6 * powers.max()
     roots = np.sqrt(powers[kept])
     basis = ways[:, kept] * roots
-    first, bias, out, out_bias = _fit(basis, pages, seed)
+    first, bias, out, out_bias = _fit(basis, ways[:, kept], pages, seed)
     mix = (ways[:, kept] / roots @ first).astype(np.float32)  # how much of each page is in each hidden unit
     weights = words.T @ mix
     scale = np.maximum(np.abs(weights).max(axis=0) / 127.0, 1e-12)
@@ -163,8 +163,11 @@ def _matrix(pages: Examples, telling: NDArray[np.float32]) -> NDArray[np.float32
     return matrix
 
 
-def _fit(basis: Floats, pages: Examples, seed: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """The layers over a basis of the inputs."""
+def _fit(basis: Floats, ways: Floats, pages: Examples, seed: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """The layers over a basis of the inputs.
+
+    They start from the same random mix of pages whatever basis a machine's library finds.
+    """
     count, wide = basis.shape
     kinds = np.eye(len(KINDS))[pages.kinds]
     stated = np.eye(len(STATED))[np.maximum(pages.values[:, 0], 0)]
@@ -173,7 +176,12 @@ def _fit(basis: Floats, pages: Examples, seed: int) -> tuple[Floats, Floats, Flo
     outs = len(KINDS) + len(STATED)
     rng = np.random.default_rng(seed)
     sizes = ((wide, HIDDEN), (HIDDEN,), (HIDDEN, outs), (outs,))
-    start = [rng.normal(size=sizes[0]), np.zeros(HIDDEN), 0.3 * rng.normal(size=sizes[2]), np.zeros(outs)]
+    start = [
+        ways.T @ rng.normal(size=(count, HIDDEN)),
+        np.zeros(HIDDEN),
+        0.3 * rng.normal(size=sizes[2]),
+        np.zeros(outs),
+    ]
     cuts = np.cumsum([each.size for each in start])[:-1]
 
     def parts(flat: Floats) -> list[Floats]:

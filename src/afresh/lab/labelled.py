@@ -33,7 +33,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A page whose kind is known."""
+    """A page whose kind is known; "" where it is missing, or none of `KINDS`."""
 
     url: str
     kind: str
@@ -47,6 +47,7 @@ class Tested:
     scores: Scores
     pages: int
     ms_per_page: float  # of CPU: reading, criteria and model
+    left_out: int = 0  # pages whose type is missing, or none that the model knows
 
 
 def read_labelled(path: Path) -> Iterator[Labelled]:
@@ -83,15 +84,14 @@ def _page(line: bytes, path: Path, number: int) -> Labelled:
         row = json.loads(line)
     except (ValueError, RecursionError):
         row = None
-    where = f"Line {number} of {path}"
     if not isinstance(row, dict):
-        raise InputError(f"{where} is not a JSON object.", hint=HINT)
-    url, kind, html = row.get("url") or "", row.get("type"), row.get("html")
-    if kind not in KINDS:
-        raise InputError(f"{where}: the type {str(kind)[:40]!r} is none of {', '.join(KINDS)}.", hint=HINT)
-    if not isinstance(html, str) or not isinstance(url, str):
-        raise InputError(f"{where}: url and html are not both texts.", hint=HINT)
-    return Labelled(url, kind, html.encode("utf-8", "replace"))
+        raise InputError(f"Line {number} of {path} is not a JSON object.", hint=HINT)
+    url, kind, html = row.get("url"), row.get("type"), row.get("html")
+    return Labelled(
+        url if isinstance(url, str) else "",
+        kind if isinstance(kind, str) and kind in KINDS else "",
+        (html if isinstance(html, str) else "").encode("utf-8", "replace"),
+    )
 
 
 def criteria_of(page: Labelled) -> Criteria:
@@ -104,6 +104,8 @@ def examples_of(path: Path) -> Examples:
     suffixes = PublicSuffixList()
     found, kinds, said, owners = [], [], [], []
     for number, page in enumerate(read_labelled(path)):
+        if not page.kind:
+            continue
         own = criteria_of(page)
         host = address(page.url).host
         found.append(own)
@@ -119,8 +121,11 @@ def score_model(model: Model, path: Path) -> Tested:
     """Score a model on a labelled file."""
     said: list[NDArray[np.float64]] = []
     kinds: list[int] = []
-    spent = 0.0
+    spent, left_out = 0.0, 0
     for page in read_labelled(path):
+        if not page.kind:
+            left_out += 1
+            continue
         if not kinds:
             model.probabilities(criteria_of(page))  # what is compiled is loaded once, and is no page's cost
         began = time.process_time()
@@ -128,8 +133,8 @@ def score_model(model: Model, path: Path) -> Tested:
         spent += time.process_time() - began
         kinds.append(KINDS.index(page.kind))
     if not kinds:
-        raise InputError(f"{path} holds no page.", hint=HINT)
-    return Tested(scores(np.array(said), np.array(kinds)), len(kinds), 1e3 * spent / len(kinds))
+        raise InputError(f"{path} holds no page of a known type.", hint=HINT)
+    return Tested(scores(np.array(said), np.array(kinds)), len(kinds), 1e3 * spent / len(kinds), left_out)
 
 
 def cross_validated(

@@ -19,7 +19,16 @@ MOST_ENTRIES = 50_000  # of one sitemap, by the protocol
 MOST_LINES = 1_000_000  # of a plain text
 LONGEST_ADDRESS = 2_083  # characters
 LONGEST_TEXT = 4_096  # characters of any text that is looked at
-FREQUENCIES = frozenset({"always", "hourly", "daily", "weekly", "monthly", "yearly", "never"})
+# What publishers say of how often a page changes, in seconds.
+FREQUENCIES = {
+    "always": 60.0,
+    "hourly": 3600.0,
+    "daily": 86400.0,
+    "weekly": 7 * 86400.0,
+    "monthly": 30 * 86400.0,
+    "yearly": 365 * 86400.0,
+    "never": 10 * 365 * 86400.0,
+}
 
 # What an entry is called in each kind of document, and which of its parts mean what. A name with a colon stands for
 # itself; one without has the prefix of the entry.

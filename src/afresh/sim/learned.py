@@ -18,6 +18,7 @@ from afresh.schedule import DEFAULT_SWEEP, Scheduler
 from afresh.schedule.wheel.events import remove, resume, signal, urge
 from afresh.schedule.wheel.memory import page_at
 from afresh.schedule.wheel.turn import crawl, take
+from afresh.sim.dated import Dates, first_date, first_dates, later_date, no_dates
 from afresh.sim.field import Field, coming, is_gone, new_field, visit
 from afresh.sim.history import SILENCE, Heard, History
 from afresh.value.compiled import compiled
@@ -44,11 +45,13 @@ class Setting(NamedTuple):
     picks: Integers  # the page that every tick went to, if there is room
     coming: Integers  # pages that are born on the way
     born: Integers  # how many of them are
+    dates: Dates  # what pages say of their last changes
 
 
 @compiled
-def _fetch(heart: Heart, field: Field, page: int, now: float) -> None:
+def _fetch(heart: Heart, field: Field, dates: Dates, page: int, now: float) -> None:
     """A page was picked: visit it, and let the heart learn from what is found, as after a live crawl."""
+    before = field.current[page]
     mark_ordered(heart.pages, heart.heard, page)
     if now > field.span[0] and not is_gone(field, page, now):
         said = does.fresh_probability(heart, page, now)
@@ -65,6 +68,7 @@ def _fetch(heart: Heart, field: Field, page: int, now: float) -> None:
     does.check(heart, page, now, now, True, changed, changed)
     crawl(heart.core, page, now)
     does.look_round(heart, page, now, changed)
+    later_date(heart, field, dates, page, before, now, changed)
 
 
 @compiled
@@ -93,6 +97,7 @@ def _bear(heart: Heart, field: Field, setting: Setting, now: float) -> None:
         heart.pages[page]["current"] = birth
         does.believe(heart, page, birth)
         resume(heart.core, page, now)
+        first_date(heart, field, setting.dates, page, birth)
 
 
 @compiled
@@ -115,10 +120,16 @@ def run_learning(at: int, field: Field, setting: Setting, first: int, last: int,
         _urge_at_random(heart.core, setting, tick, now)
         page = take(heart.core, now)
         if page >= 0:
-            _fetch(heart, field, page, now)
+            _fetch(heart, field, setting.dates, page, now)
         if tick <= setting.picks.size:
             setting.picks[tick - 1] = page
     return heard
+
+
+@compiled
+def begin(at: int, field: Field, setting: Setting) -> None:
+    """The start: what the pages that are there say at their first crawls."""
+    first_dates(opened(at), field, setting.dates, setting.start)
 
 
 @compiled
@@ -179,6 +190,8 @@ def replay_learned(
     certain: bool = False,
     sweep: float = DEFAULT_SWEEP,
     picks: Integers = _NOT_KEPT,
+    dates: Dates | None = None,
+    kinds: Integers | None = None,
     **learning: float,
 ) -> tuple[Field, float]:
     """Run one of our policies over a history; `known` are the rates that it knows, None: it learns them.
@@ -186,7 +199,8 @@ def replay_learned(
     Who learns makes the picks of a live `Engine` that was given all pages and the names of all senders at the start.
     What it learns of the senders of signals, where they have any, goes to `senders`. `certain`: the mean rate is
     used as if it were known exactly. The page that each tick went to is left in `picks`, −1: none, as
-    far as there is room; the first tick is one step after the start.
+    far as there is room; the first tick is one step after the start. `dates` are what pages say of their last changes,
+    `kinds` of what kinds they are, as `estimate.kinds.pack` gives them.
 
     The second result is the freshness that it stated, on average over the scored time; NaN if it does not learn.
     """
@@ -208,6 +222,7 @@ def replay_learned(
         picks=picks,
         coming=later,
         born=np.zeros(1, np.int64),
+        dates=no_dates() if dates is None else dates,
     )
     if known is not None:
         change_rate, recall, false_rate = known
@@ -228,6 +243,8 @@ def replay_learned(
     machine.columns.control[CERTAIN] = certain
     machine.columns.control[ALIKE] = heard.sender is None or policy != "greedy-ncis"
     slots = machine.enter_many(history.start, _entries(history, machine, weight))
+    if kinds is not None:
+        learner.table.pages["kind"][slots] = kinds
     machine.believe_many(slots, history.start)
     machine.settle_many(slots, history.start)
     _wait_for_birth(scheduler, later)
@@ -240,6 +257,8 @@ def _learn(machine: CompiledHeart, field: Field, setting: Setting, ticks: int) -
     """Run all ticks; the freshness that was stated meanwhile."""
     each = max(1, len(setting.weight) // _LOOKS_PER_ROUND)
     heard, stated = 0, []
+    if setting.dates.host.size:
+        begin(machine.at, field, setting)
     for nth, first in enumerate(range(1, ticks + 1, each)):
         last = min(first + each - 1, ticks)
         to_come = np.searchsorted(setting.signal_time, setting.start + last * setting.step, side="right")

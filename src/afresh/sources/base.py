@@ -67,8 +67,9 @@ class Source(Protocol):
     nothing but cancellation, and what goes wrong is an answer; what a thing leads to are keys of the same source.
 
     A source may have more, which is asked for by name: `Begins`; a `finder`; `dated(validators, now)`, the moment of
-    the last change as far as it is known; `arriving`, the bytes that have come of what is under way;
-    `said(name, text)`, what defines things of it in the store; `received(fetched)`, what another process got of it.
+    the last change as far as it is known; `lifetime(fetched)`, how long an answer is said to hold; `arriving`, the
+    bytes that have come of what is under way; `said(name, text)`, what defines things of it in the store;
+    `received(fetched)`, what another process got of it.
     """
 
     kind: str  # the name of this kind of thing: "web", "files", "sql"
@@ -122,6 +123,9 @@ class Runner(Protocol):
 
     def hint(self, key: str, sender: str, changed: float | None = None) -> bool:
         """A thing may have changed, now or at that moment. False: it is not kept, or nobody learns anything by that."""
+
+    def lasts(self, key: str, lifetime: float) -> None:
+        """Somebody says that a thing changes about so often: seconds."""
 
     def found(self, pages: Sequence[Page]) -> None:
         """Here are further things to keep copies of."""
@@ -235,6 +239,11 @@ class Sources:
         """When a thing last changed, as its source has said; None: it does not say."""
         dated = getattr(self.of(key), "dated", None)
         return None if dated is None else dated(validators, now)
+
+    def lifetime(self, fetched: Fetched) -> float | None:
+        """How long an answer is said to hold, in seconds; None: its source does not say."""
+        lifetime = getattr(self.of(fetched.url), "lifetime", None)
+        return None if lifetime is None else lifetime(fetched)
 
     @property
     def arriving(self) -> int:

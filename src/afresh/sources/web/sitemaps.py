@@ -15,7 +15,7 @@ from afresh.fetch import gunzip
 from afresh.frontier import Resolver, canonical_or_none, host_failed, host_of, retry_after
 from afresh.frontier.effort import rest_for
 from afresh.signals import Entry, Sitemap, read_sitemap
-from afresh.signals.sitemap import LARGEST
+from afresh.signals.sitemap import FREQUENCIES, LARGEST
 from afresh.sources.base import Later, Listed, Runner
 from afresh.sources.pieces import in_pieces
 from afresh.sources.web.agenda import Agenda, Known
@@ -144,9 +144,13 @@ class Sitemaps:
         found = signals = 0
         for piece in in_pieces(said.entries, _length):
             pages, now = own(piece), self.runner.clock()
+            often = {resolve(entry.url): FREQUENCIES[entry.changefreq] for entry in piece if entry.changefreq}
             new = self.discovery.listed(list(pages), now)
             self.runner.found(new)
             found += len(new)
+            for url in pages:
+                if url in often:
+                    self.runner.lasts(url, often[url])
             signals += sum(self._hear(url, changed, now) for url, changed in pages.items())
             await asyncio.sleep(0)
         entries = len(said.entries) + len(said.children)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Container, Iterable, Mapping
 
 from afresh.fetch import Fetcher
-from afresh.fetch.headers import date
+from afresh.fetch.headers import date, lifetime
 from afresh.frontier import Addresses, Allowance, Lanes, Rest, allowance, canonical_or_none, host_of
 from afresh.sources.base import PURSE, Known, Later, Runner
 from afresh.sources.web.asking import Asker
@@ -77,6 +77,10 @@ class Web:
     def dated(self, validators: Validators, now: float) -> float | None:
         """The moment of Last-Modified."""
         return date(validators.last_modified, now)
+
+    def lifetime(self, fetched: Fetched) -> float | None:
+        """What Cache-Control or Expires say."""
+        return lifetime(fetched.meta)
 
     @property
     def arriving(self) -> int:
