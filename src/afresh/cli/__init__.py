@@ -19,6 +19,7 @@ from afresh.cli import (
     kinds,
     lab,
     lab_kinds,
+    lab_urlcache,
     pages,
     plan,
     play,
@@ -82,6 +83,7 @@ experiments.command("run", short_help="Reproduce a published figure.")(lab.run)
 experiments.command("compare", short_help="All policies on a synthetic collection.")(replay.compare)
 experiments.command("replay", short_help="All policies over a recorded history.")(replay.replay)
 experiments.command("contest", short_help="Every peer over many histories, summed up.")(contest.contest)
+experiments.command("urlcache", short_help="Misses of URL caches.")(lab_urlcache.urlcache)
 experiments.command("report", short_help="One HTML page of all results.")(lab.report)
 of_kinds = typer.Typer(
     help="The model that tells kinds of pages.\n\nExample: afresh lab kinds test pages.jsonl.xz",

@@ -10,6 +10,7 @@ from afresh.cli.terminal import now
 from afresh.errors import InputError
 from afresh.frontier import HostPatterns, Scope, canonical, host_of
 from afresh.sources.web import Discovery
+from afresh.sources.web.url_trace import UrlTrace
 from afresh.store import Store, understood
 from afresh.types import Fetched, Page
 
@@ -69,10 +70,10 @@ class Bounds:
                 found += discovery.read(state.page, seen)
         store.add(found)
 
-    def discovery(self, never: Iterable[str]) -> Discovery:
-        """What reads links within these bounds, and not of hosts that are never to be crawled."""
+    def discovery(self, never: Iterable[str], trace: UrlTrace | None = None) -> Discovery:
+        """What reads links within these bounds, and not of hosts that are never to be crawled; `trace` hears of all."""
         try:
             scope = Scope(hosts=self.hosts, never=never, include=self.include, exclude=self.exclude, depth=self.depth)
         except ValueError as error:
             raise InputError(f"The bounds cannot be used: {error}.", hint="See afresh crawl --help.") from None
-        return Discovery(scope, most_pages=self.max_pages)
+        return Discovery(scope, most_pages=self.max_pages, trace=trace)

@@ -4,8 +4,10 @@ import asyncio
 import signal
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from afresh.daemon import Daemon
     from afresh.frontier import Allowance
     from afresh.sources.web import Discovery
+    from afresh.sources.web.url_trace import UrlTrace
     from afresh.store import Sqlite
 
 SITE = 1_000  # pages
@@ -86,6 +89,9 @@ def crawl(
     exclude: Annotated[list[str] | None, typer.Option(help="No paths like *print=; repeatable.")] = None,
     budget: Annotated[str | None, typer.Option(help='Crawl rate such as "10/s"; overrides the settings.')] = None,
     seconds: Annotated[str | None, typer.Option(help='Stop by itself after this long, such as "90s".')] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Add all links, as they are met, to this file, for afresh lab urlcache.")
+    ] = None,
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON line for every crawl that is stored.")] = False,
@@ -122,11 +128,29 @@ def crawl(
             bounds.keep(kept)
         if bounds is None:
             raise InputError("There is no crawl to go on with.", hint="Name seeds: afresh crawl https://example.com/")
-        discovery = bounds.discovery(never)
-        if before is not None and before != bounds:
-            bounds.read_again(kept, discovery)
-        progress = Progress(read, as_json_lines=json, budget_by="" if budget is None else "--budget")
-        keep_fresh(read, kept, progress, limit, discovery, again=again, log=logging_to)
+        with _traced(trace) as links:
+            discovery = bounds.discovery(never, links)
+            if before is not None and before != bounds:
+                bounds.read_again(kept, discovery)
+            progress = Progress(read, as_json_lines=json, budget_by="" if budget is None else "--budget")
+            keep_fresh(read, kept, progress, limit, discovery, again=again, log=logging_to)
+
+
+@contextmanager
+def _traced(path: Path | None) -> "Iterator[UrlTrace | None]":
+    """The file that links are written to, if there is to be one; says at the end if that did not go well."""
+    if path is None:
+        yield None
+        return
+    from afresh.sources.web.url_trace import UrlTrace
+
+    trace = UrlTrace(path)
+    try:
+        yield trace
+    finally:
+        trace.close()
+        if trace.problem:
+            errors.print(f"{plain(str(path))}: {plain(trace.problem)}")
 
 
 def open_log(target: str | None, log_format: str, *, as_json_lines: bool) -> "Log | None":

@@ -17,9 +17,18 @@ def owner(host: str, owners: int) -> int:
     >>> owner("example.org", 8) == owner("example.org", 8) < 8, owner("example.org", 1)
     (True, 0)
     """
+    return owner_of_mark(mark_of_host(host), owners)
+
+
+def mark_of_host(host: str) -> int:
+    """The 64 bits that stand for a host where its owner is found."""
+    return xxhash.xxh3_64_intdigest(host.encode())
+
+
+def owner_of_mark(key: int, owners: int) -> int:
+    """The owner of the host that these 64 bits stand for."""
     if owners < 1:
         raise ValueError(f"owners is {owners}: there must be at least one")
-    key = xxhash.xxh3_64_intdigest(host.encode())
     found, jump = -1, 0
     while jump < owners:
         found = jump

@@ -55,14 +55,15 @@ def read_labelled(path: Path) -> Iterator[Labelled]:
     if not path.is_file():
         raise InputError(f"There is no file {path}.", hint="Check its name.")
     try:
-        with _opened(path) as file:
+        with opened(path) as file:
             for number, line in _lines(file, path):
                 yield _page(line, path, number)
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise InputError(f"{path} cannot be read: {error}.", hint=HINT) from None
 
 
-def _opened(path: Path) -> IO[bytes]:
+def opened(path: Path) -> IO[bytes]:
+    """The bytes of a file, unpacked where its name says that it is packed."""
     packed: Any = {".xz": lzma.open, ".gz": gzip.open}.get(path.suffix, open)
     return cast(IO[bytes], packed(path, "rb"))
 

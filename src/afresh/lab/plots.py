@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from afresh.errors import ConfigError
+from afresh.lab import urlcache
 from afresh.lab.base import Result
 from afresh.lab.contest import Line
 from afresh.lab.pictures import pyplot as _pyplot
@@ -217,4 +218,28 @@ def draw_lines(lines: Sequence[Line], path: Path, title: str) -> None:
         axes.set_title(name, fontsize=9)
         axes.legend(fontsize=7)
     figure.suptitle(title, fontsize=11)
+    _save(figure, path)
+
+
+def draw_misses(rows: Sequence[urlcache.Row], path: Path) -> None:
+    """A panel a trace: the share of links that miss, by the size of the cache, a line a rule."""
+    pyplot = _pyplot()
+    panels = list(dict.fromkeys((row.file, row.trace) for row in rows))
+    columns = min(2, max(1, len(panels)))
+    lines = -(-max(1, len(panels)) // columns)
+    figure, grid = pyplot.subplots(lines, columns, figsize=(6.0 * columns, 3.8 * lines), squeeze=False)
+    for axes in grid.flat[len(panels) :]:
+        axes.axis("off")
+    for axes, (file, kind) in zip(grid.flat, panels, strict=False):
+        inside = [row for row in rows if (row.file, row.trace) == (file, kind)]
+        for k, policy in enumerate(dict.fromkeys(row.policy for row in inside)):
+            own = [row for row in inside if row.policy == policy]
+            shares = [row.misses / row.requests for row in own]
+            axes.plot([row.size for row in own], shares, color=_colour(k), label=policy, marker=".", linewidth=1.2)
+        axes.set_xscale("log", base=2)
+        axes.set_ylim(0, 1)
+        axes.set_xlabel("URLs in a cache", fontsize=8)
+        axes.set_ylabel("share of links that miss", fontsize=8)
+        axes.set_title(f"{file}, {kind}", fontsize=9)
+        axes.legend(fontsize=7)
     _save(figure, path)

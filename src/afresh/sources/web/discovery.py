@@ -20,6 +20,7 @@ from afresh.frontier import (
 from afresh.frontier.links import wanted
 from afresh.reading import Document, Wanted
 from afresh.sources.pieces import in_pieces
+from afresh.sources.web.url_trace import UrlTrace
 from afresh.types import Fetched, Page
 
 CACHE = 1 << 16  # addresses; most links of a site lead to the same few pages
@@ -33,8 +34,9 @@ class Discovery:
     crawl, and to the store in batches. Invariant: an address is handed out once.
     """
 
-    def __init__(self, scope: Scope, *, most_pages: int | None = None) -> None:
+    def __init__(self, scope: Scope, *, most_pages: int | None = None, trace: UrlTrace | None = None) -> None:
         self.most_pages = most_pages
+        self.trace = trace  # hears of every link, and so keeps short cuts from being taken
         self.closed = False  # the store has no room for new pages: what is found leaves no trace, and is found again
         self._admission = Admission(scope)
         self._seen = Seen()
@@ -69,13 +71,15 @@ class Discovery:
 
     def met(self, page: Page, fetched: Fetched) -> set[bytes]:
         """Links that need no parsing if the page repeats them; the reader of the page gets this."""
-        return self._written.of(fetched.location or page.url)
+        return set() if self.trace is not None else self._written.of(fetched.location or page.url)
 
     def follow(self, page: Page, fetched: Fetched, found: Links, met: set[bytes]) -> Iterator[list[Page]]:
         """Collect the links that were found on a page, some at a time; of each piece the pages that are new.
 
         A page may have thousands of links, and others want a turn in between.
         """
+        if self.trace is not None:
+            self.trace.met(host_of(fetched.location or page.url), found.urls)
         if self.closed:
             return
         depth = page.depth + 1
@@ -91,6 +95,8 @@ class Discovery:
                 elif refusal is not None and refusal.rule == "depth":
                     too_deep.add(url)
             yield self._admit(self._new(wanted), depth, fetched.started)
+        if self.trace is not None:
+            return
         # What was too deep here may be nearer from another page.
         self._written.add(met, (raw for raw, url in found.written.items() if url not in too_deep))
         self._written.settle(url for url in found.urls if url not in too_deep)
@@ -126,8 +132,9 @@ class Discovery:
 
     def _unmet(self, urls: list[str]) -> list[tuple[str, int]]:
         """Those that the cache does not know, and their marks."""
-        marks = fingerprints(urls, self._secret).tolist()
-        return [(url, mark) for url, mark in zip(urls, marks, strict=True) if not self._cache.met(mark)]
+        marks = fingerprints(urls, self._secret)
+        met = self._cache.met_many(marks)
+        return [(url, mark) for url, mark, old in zip(urls, marks.tolist(), met, strict=True) if not old]
 
     def _unseen(self, unmet: list[tuple[str, int]]) -> list[str]:
         if not unmet:
