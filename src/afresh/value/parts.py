@@ -6,17 +6,23 @@ before the first crawl went there. Here a function that compiled code calls is a
 optimised only within each `Whole`, which is made for a function when the interpreter calls it. Functions that have
 much in common are best made one `Bundle`.
 
-Both rely on how numba goes about it inside, so the version of numba is pinned to one that the tests have passed with.
+What is left is mostly numba's work before LLVM's. So passes that our functions have no use for are left out, and numba
+is asked once what `+` of two numbers is, and not once for every `+`.
+
+All this relies on how numba goes about it inside, so the version of numba is pinned to one that the tests have passed
+with.
 """
 
 import gc
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import CodeType
 from typing import Any
 
 from numba import _dynfunc, types  # type: ignore[attr-defined]
-from numba.core import caching, codegen, compiler
+from numba.core import caching, codegen, compiler, typed_passes, untyped_passes
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 _numbers = itertools.count()
@@ -26,6 +32,10 @@ class Part(codegen.JITCodeLibrary):
     """The code of one function, without what it calls; nobody runs it as it is."""
 
     _merged: Any = None
+
+    def _optimize_functions(self, module: Any) -> None:
+        """What follows once all parts are together does this too."""
+        module.data_layout = self._codegen._data_layout
 
     def finalize(self) -> None:
         """Nothing is optimised, and no machine code is made."""
@@ -89,7 +99,35 @@ def _module_of(library: Any) -> Any:
     return library.own_module() if isinstance(library, Part) else library._get_module_for_linking()
 
 
-class _IntoPart(compiler.Compiler):
+_FOR_CLOSURES = frozenset(
+    (untyped_passes.InlineClosureLikes, untyped_passes.MakeFunctionToJitFunction, untyped_passes.WithLifting)
+)
+# For functions that numba writes into their callers, that treat a constant in a way of their own, or run in parallel.
+_FOR_OTHERS = frozenset(
+    (
+        untyped_passes.InlineInlinables,
+        untyped_passes.FindLiterallyCalls,
+        untyped_passes.LiteralUnroll,
+        untyped_passes.LiteralPropagationSubPipelinePass,
+        typed_passes.InlineOverloads,
+        typed_passes.DumpParforDiagnostics,
+    )
+)
+
+
+class _Lean(compiler.Compiler):
+    """numba's compiler, without the passes that our functions have no use for."""
+
+    def define_pipelines(self) -> Any:
+        """The usual passes; those that look for a function within the function only where there is one."""
+        (usual,) = super().define_pipelines()
+        within = any(isinstance(each, CodeType) for each in self.state.func_id.func.__code__.co_consts)
+        needless = _FOR_OTHERS if within else _FOR_OTHERS | _FOR_CLOSURES
+        usual.passes = [each for each in usual.passes if each[0] not in needless]
+        return [usual]
+
+
+class _IntoPart(_Lean):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         context = self.state.targetctx  # this function's own
@@ -97,7 +135,7 @@ class _IntoPart(compiler.Compiler):
         context.get_executable = _no_way_in
 
 
-class _IntoWhole(compiler.Compiler):
+class _IntoWhole(_Lean):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         context = self.state.targetctx
@@ -172,7 +210,7 @@ class Compiled(CPUDispatcher):
 
     def compile(self, signature: Any) -> Any:
         """Compile for these types, or read what was kept."""
-        with _no_garbage():
+        with global_compiler_lock, _no_garbage(), _remembering(self.typingctx):
             if self.bundle is not None:
                 self.bundle.compile()
             return super().compile(signature)
@@ -198,3 +236,37 @@ def _no_garbage() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+_resolved: dict[Any, Any] = {}  # what numba's own functions are for arguments of these types
+
+
+@contextmanager
+def _remembering(typing_context: Any) -> Iterator[None]:
+    """Ask each of numba's own functions once what it does with arguments of some types.
+
+    It tries all forms of it that it knows, for every call and every time that it looks at the call again: a sixth of
+    all that compiling took.
+    """
+    if "_resolve_user_function_type" in vars(typing_context):
+        yield
+        return
+    usual = typing_context._resolve_user_function_type
+
+    def resolve(called: Any, arguments: Any, named: Any, literals: Any = None) -> Any:
+        known = typing_context._lookup_global(called) or called
+        if named or not isinstance(known, types.Function):
+            return usual(called, arguments, named, literals)
+        key = known, tuple(arguments)
+        found = _resolved.get(key)
+        if found is None:
+            found = usual(called, arguments, named, literals)
+            if found is not None:
+                _resolved[key] = found
+        return found
+
+    typing_context._resolve_user_function_type = resolve
+    try:
+        yield
+    finally:
+        del typing_context._resolve_user_function_type
