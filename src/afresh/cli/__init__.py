@@ -19,6 +19,7 @@ from afresh.cli import (
     kinds,
     lab,
     lab_kinds,
+    lab_prefetch,
     lab_urlcache,
     pages,
     plan,
@@ -84,6 +85,9 @@ experiments.command("compare", short_help="All policies on a synthetic collectio
 experiments.command("replay", short_help="All policies over a recorded history.")(replay.replay)
 experiments.command("contest", short_help="Every peer over many histories, summed up.")(contest.contest)
 experiments.command("urlcache", short_help="Misses of URL caches.")(lab_urlcache.urlcache)
+experiments.command("prefetch", short_help="How well the next page of readers is foretold, on a log.")(
+    lab_prefetch.prefetch
+)
 experiments.command("report", short_help="One HTML page of all results.")(lab.report)
 of_kinds = typer.Typer(
     help="The model that tells kinds of pages.\n\nExample: afresh lab kinds test pages.jsonl.xz",

@@ -27,7 +27,8 @@ def check_picture(path: Path) -> None:
     _pyplot()
 
 
-def _save(figure: Any, path: Path) -> None:
+def save(figure: Any, path: Path) -> None:
+    """Write a picture, and let go of it."""
     figure.tight_layout()
     try:
         figure.savefig(path, dpi=130)
@@ -51,7 +52,7 @@ def draw(result: Result, path: Path) -> None:
     }
     figure = how[result.experiment.picture](_pyplot(), result)
     figure.suptitle(result.experiment.title, fontsize=11)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _sizes(pyplot: Any, result: Result) -> Any:
@@ -194,7 +195,7 @@ def draw_contest(lines: Sequence[Replayed], ceiling: float, path: Path, title: s
     axes.set_xlabel("share of time fresh")
     axes.legend(fontsize=7, loc="lower right")
     axes.set_title(title, fontsize=10)
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_lines(lines: Sequence[Line], path: Path, title: str) -> None:
@@ -218,7 +219,7 @@ def draw_lines(lines: Sequence[Line], path: Path, title: str) -> None:
         axes.set_title(name, fontsize=9)
         axes.legend(fontsize=7)
     figure.suptitle(title, fontsize=11)
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_misses(rows: Sequence[urlcache.Row], path: Path) -> None:
@@ -242,4 +243,4 @@ def draw_misses(rows: Sequence[urlcache.Row], path: Path) -> None:
         axes.set_ylabel("share of links that miss", fontsize=8)
         axes.set_title(f"{file}, {kind}", fontsize=9)
         axes.legend(fontsize=7)
-    _save(figure, path)
+    save(figure, path)

@@ -5,6 +5,7 @@ Logs hold strangers' bytes. A line of bounded length is looked at once, in linea
 
 import json
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -62,6 +63,41 @@ def request_of(line: str, *, site: str = "", time: float = 0.0) -> Request | Ski
             return None  # the heading
         raise SignalError("it is neither a line of an access log, nor JSON, nor page,count")
     return Request(_whole(page.strip('" '), "", site), time, _count(count))
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A page that a reader was served: who that was as far as a log can tell, and how many bytes it took."""
+
+    reader: str
+    url: str  # or a path, where the log does not say of which site
+    time: float
+    size: float | None
+
+
+_AFTER = re.compile(r' ?(\d{1,15}|-)(?: "(?:[^"\\]|\\.){0,8192}" "((?:[^"\\]|\\.){0,8192})")?')
+
+
+def visit_of(line: str) -> Visit | Skipped | None:
+    """What a line of the common or combined format says of a reader; None if it is not one.
+
+    >>> visit_of('1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 2326 "-" "Browser"')
+    Visit(reader='1.2.3.4 Browser', url='/a', time=971211336.0, size=2326.0)
+    """
+    match = _LOG.match(line.strip()) if len(line) <= MAX_LINE_BYTES else None
+    if match is None:
+        return None
+    first, second, _, _, moment, asked, status = match.groups()
+    method, _, rest = asked.partition(" ")
+    if method not in ASKING:
+        return Skipped.NO_READING
+    if int(status) >= FIRST_FAILURE:
+        return Skipped.FAILED
+    after = _AFTER.match(line.strip(), match.end())
+    size, agent = (after[1], after[2] or "") if after is not None else ("-", "")
+    address, site = rest.rpartition(" ")[0] or rest, first if second is not None else ""
+    url = f"{site}{address}" if address.startswith("/") else address
+    return Visit(f"{second or first} {agent}".strip(), url, _moment(moment), None if size == "-" else float(size))
 
 
 def _from_log(match: re.Match[str], site: str) -> Request | Skipped:
