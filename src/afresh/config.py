@@ -220,7 +220,8 @@ class CrawlSettings:
     kinds: bool = _setting(
         True, _yes_or_no, "Kinds of pages are told at the first crawl, and help to foretell new pages."
     )
-    sitemaps: bool = _setting(True, _yes_or_no, "`afresh crawl` reads the sitemaps that robots.txt names.")
+    sitemaps: bool = _setting(True, _yes_or_no, "The sitemaps that robots.txt names are read, as change hints.")
+    feeds: bool = _setting(True, _yes_or_no, "The feeds that pages name are read, as change hints.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -489,6 +490,35 @@ class ServeSettings:
     )
 
 
+def _listen_or_not(value: Any) -> tuple[str, int] | None:
+    return None if value == "" else _listen(value)
+
+
+def _public_url(value: Any) -> str:
+    text = _text(value).rstrip("/")
+    if value and not re.fullmatch(r"https?://[^\s/?#@\\]+(?:/[^\s?#\\]*)?", text):
+        raise ConfigError(
+            f"{text[:80]!r} is no address of this machine.", hint='Write it like "https://crawler.example.com".'
+        )
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiveSettings:
+    """What others may send to a running crawl: signals, IndexNow, WebSub."""
+
+    listen: tuple[str, int] | None = _setting(
+        "", _listen_or_not, "Address and port where signals are received, such as 127.0.0.1:8090. Empty: nowhere."
+    )
+    public_url: str = _setting(
+        "", _public_url, "How hubs on the web reach it, such as https://crawler.example.com. Empty: no WebSub."
+    )
+    tokens: Path = _setting("afresh.tokens", _path, "The file of tokens (mode 0600), which `afresh token` writes.")
+    max_body: int = _setting("4MiB", size, "Largest body that is received; a larger one is refused.")
+    indexnow: float = _setting("10000/h", rate, "Addresses that one host may submit by IndexNow; 0: not received.")
+    rate: float = _setting("25000/s", rate, "Signals that one token may send; ten seconds' worth may come at once.")
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """All settings, one attribute a table."""
@@ -501,6 +531,7 @@ class Config:
     kind: tuple[KindSettings, ...] = ()
     index: IndexSettings = field(default_factory=IndexSettings)
     proxy: ProxySettings = field(default_factory=ProxySettings)
+    receive: ReceiveSettings = field(default_factory=ReceiveSettings)
     serve: tuple[ServeSettings, ...] = ()
 
     @property
@@ -520,7 +551,7 @@ TABLES: dict[str, type] = {
 def load(path: Path | None = None) -> Config:
     """The settings in a file; without a path, those in ./afresh.toml if it is there, else the defaults.
 
-    A relative store path is relative to the folder that the file is in.
+    Relative paths of the store and of the tokens are relative to the folder that the file is in.
     """
     if path is None:
         if not DEFAULT_PATH.exists():
@@ -534,7 +565,9 @@ def load(path: Path | None = None) -> Config:
             f"The settings in {path} cannot be read: {reason}.", hint="Write a new file with `afresh init`."
         ) from None
     config = parse(text, where=str(path))
-    return replace(config, store=replace(config.store, path=path.parent / config.store.path))
+    store = replace(config.store, path=path.parent / config.store.path)
+    receive = replace(config.receive, tokens=path.parent / config.receive.tokens)
+    return replace(config, store=store, receive=receive)
 
 
 def store_named(path: Path | None = None) -> Path | None:

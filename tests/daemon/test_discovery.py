@@ -25,7 +25,6 @@ def test_t1_what_an_endless_trap_offers_beyond_its_caps_takes_no_memory() -> Non
             urls = [f"/missing/{n}" for n in numbers] + [f"/list?page={n}" for n in numbers]
             urls += ["/" + "".join(rng.choices("abcdefghijkl", k=12)) for _ in numbers]
             discovery.read(front, page_of(urls))
-            discovery.take()
 
     offer(115)  # 69,000 addresses: every bounded table is full by now
     seen = len(discovery._seen)
@@ -45,14 +44,14 @@ def test_pages_beyond_a_cap_that_are_kept_already_are_known() -> None:
     urls = [f"{TRAP}/{number}" for number in range(5)]
     discovery.know(urls)
     assert discovery.known == 5
-    discovery.read(Page(TRAP + "/", "trap.example"), page_of([*urls, f"{TRAP}/6", f"{TRAP}/a"]))
-    assert [page.url for page in discovery.take()] == [f"{TRAP}/a"]
+    found = discovery.read(Page(TRAP + "/", "trap.example"), page_of([*urls, f"{TRAP}/6", f"{TRAP}/a"]))
+    assert [page.url for page in found] == [f"{TRAP}/a"]
     assert discovery.refused == {"pattern": 1}
 
 
 def test_a_listed_page_is_one_step_away_and_found_once() -> None:
     discovery = Discovery(Scope(hosts=["trap.example"], depth=1))
-    for _ in range(2):
-        discovery.listed([f"{TRAP}/a", f"{TRAP}/b", "http://other.example/"], 7.0)
-    assert discovery.take() == [Page(f"{TRAP}/{name}", "trap.example", added=7.0, depth=1) for name in "ab"]
+    found = [discovery.listed([f"{TRAP}/a", f"{TRAP}/b", "http://other.example/"], 7.0) for _ in range(2)]
+    assert found[1] == []
+    assert found[0] == [Page(f"{TRAP}/{name}", "trap.example", added=7.0, depth=1) for name in "ab"]
     assert discovery.refused == {"host": 2}

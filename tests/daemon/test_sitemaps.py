@@ -186,7 +186,7 @@ def test_a_signal_is_not_repeated_while_the_page_waits_to_be_crawled() -> None:
     crawl = Crawl(site, store, discovery=Discovery(Scope()), listeners=(heard(told),), budget=50)
 
     def later() -> None:
-        crawl.clock.shift += 13 * HOUR
+        crawl.clock.shift += 8 * 24 * HOUR  # longer than any list is left alone
 
     async def act() -> None:
         gone = (lambda: store.history(site.url("a.test", "/page"))[0].outcome is Outcome.GONE, later)
@@ -278,7 +278,7 @@ def test_a_sitemap_on_another_host_is_read_in_that_hosts_turn_and_speaks_for_the
     assert [(event.entries, event.found) for event in told] == [(3, 1)]
 
 
-def test_sitemaps_are_known_after_a_restart_and_can_be_switched_off() -> None:
+def test_without_discovery_a_sitemap_is_heard_and_what_is_known_of_it_survives_a_restart() -> None:
     def answer(host: str, path: str) -> bytes:
         if path == "/robots.txt":
             return html("Sitemap: /list.xml", kind="text/plain")
@@ -288,12 +288,15 @@ def test_sitemaps_are_known_after_a_restart_and_can_be_switched_off() -> None:
 
     async def act() -> None:
         await Crawl(site, store).until(lambda: len(site.log) >= 6, site.url("a.test"))
-        assert "/list.xml" not in site.asked("a.test"), "without discovery nothing is listed"
+        assert site.asked("a.test").count("/list.xml") == 1
+        assert list(kept(store)) == [site.url("a.test")], "nobody wanted its pages"
         await Crawl(site, store, discovery=Discovery(Scope())).until(lambda: store.totals().copies >= 2)
+        asked = len(site.log)
+        await Crawl(site, store, discovery=Discovery(Scope())).until(lambda: len(site.log) >= asked + 4)
 
     play(site, act)
     assert site.asked("a.test").count("/robots.txt") == 1
-    assert site.asked("a.test").count("/list.xml") == 1
+    assert site.asked("a.test").count("/list.xml") == 2, "once for hints, once for its pages"
 
 
 BOMB = gzip.compress(b"<urlset>" + b" " * 80_000_000)
@@ -310,7 +313,12 @@ HOSTILE = {
         100,
         "It breaks off",
     ),
-    "17 MB": (b"<urlset>" + b" " * 17_000_000, 0, "It could not be fetched: too_large."),
+    "17 MB": (b"<urlset>" + b" " * 17_000_000 + b"<url><loc>/a</loc></url>", 1, "It breaks off before its end."),
+    "60 MB": (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 60000000\r\n\r\n<urlset>",
+        0,
+        "It could not be fetched: too_large.",
+    ),
     "a page": (b"<!doctype html><title>Sorry</title>", 0, "It is a page of HTML, not a sitemap."),
     "an endless way": (to("/list.xml?again"), 0, "It could not be fetched: redirect_loop."),
 }

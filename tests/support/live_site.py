@@ -7,9 +7,12 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
+from pathlib import Path
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from afresh.cli.receiving import receiver_for
+from afresh.config import Config, ReceiveSettings
 from afresh.daemon import Daemon, Listener, SteadyClock
 from afresh.engine import Engine
 from afresh.estimate import Grid
@@ -17,6 +20,7 @@ from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Addresses, AddressLimits, Lanes, Politeness, host_of
 from afresh.schedule import Greedy, Plain, Schedules
 from afresh.sources.web import Discovery, Permits, Web
+from afresh.sources.web.source import Hears
 from afresh.store import Memory, Store
 from afresh.types import Page
 
@@ -58,7 +62,7 @@ class LiveSite:
     port: int = 0
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._talk, "0.0.0.0", 0, backlog=4096)
+        self._server = await asyncio.start_server(self._talk, "0.0.0.0", self.port, backlog=4096)
         self.port = self._server.sockets[0].getsockname()[1]
 
     def stop(self) -> None:
@@ -147,6 +151,8 @@ class Crawl:
     scheduler: Schedules | None = None
     clock: Clock = field(default_factory=Clock)
     listeners: tuple[Listener, ...] = ()
+    receive: tuple[int, Path] | None = None  # a port where hubs and senders reach it, and a file of tokens
+    began: Callable[[Daemon], object] = lambda daemon: None  # is told of the daemon when it runs
 
     async def until(self, reached: Callable[[], bool], *urls: str, seconds: float = 60.0) -> Daemon:
         self.store.add([Page(url, host_of(url)) for url in urls])
@@ -167,6 +173,11 @@ class Crawl:
                 addresses=Addresses(self.limits or AddressLimits(), self.politeness),
                 discovery=self.discovery,
                 never=self.never,
+                hears=Hears(
+                    public_url=f"http://127.0.0.1:{self.receive[0]}" if self.receive else "",
+                    recall=self.store.get,
+                    names=self.store.names,
+                ),
             ),
             store=self.store,
             never=self.never,
@@ -175,11 +186,20 @@ class Crawl:
             write_every=0.05,
             listeners=self.listeners,
         )
+        receiver = None
+        if self.receive is not None:
+            port, tokens = self.receive
+            receiver = receiver_for(Config(receive=ReceiveSettings(listen=("127.0.0.1", port), tokens=tokens)), daemon)
         running = asyncio.create_task(daemon.run())
+        if receiver is not None:
+            await receiver.start()
+        self.began(daemon)
         end = time.monotonic() + seconds
         while not reached() and time.monotonic() < end and not running.done():  # noqa: ASYNC110 - of the test's own
             await asyncio.sleep(0.02)
+        if receiver is not None:
+            await receiver.stop()
         daemon.stop()
         await running
-        await fetcher.close()
+        await daemon.sources.close()
         return daemon

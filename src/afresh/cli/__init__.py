@@ -32,6 +32,7 @@ from afresh.cli import (
     serve,
     show,
     status,
+    token,
     upkeep,
 )
 from afresh.cli.terminal import flush, labelled, output_failed, plain, read_by_a_pipe
@@ -97,6 +98,7 @@ of_kinds = typer.Typer(
 of_kinds.command("train", short_help="Train it on labelled pages.")(lab_kinds.train)
 of_kinds.command("test", short_help="Score it on a labelled file.")(lab_kinds.score)
 experiments.add_typer(of_kinds, name="kinds", short_help="The model that tells kinds of pages.")
+app.add_typer(token.commands, name="token", short_help="Tokens for what others send to a running crawl.")
 app.add_typer(experiments, name="lab", short_help="Experiments, comparisons, replays.")
 
 

@@ -30,6 +30,7 @@ from afresh.schedule.peers import ByInterval, RefreshProbabilities
 from afresh.schedule.wheel.policies import POLICIES
 from afresh.sources import Source, Web
 from afresh.sources.web import Discovery, Permits
+from afresh.sources.web.source import Hears
 from afresh.store import Store
 
 MOST_BY_RULE = 200_000  # pages that a rule of somebody else's looks at for every crawl
@@ -222,7 +223,13 @@ def sources_for(
         addresses=addresses_for(config, lanes),
         never=HostPatterns(config.crawl.never),
         discovery=discovery,
-        sitemaps=config.crawl.sitemaps,
+        hears=Hears(
+            sitemaps=config.crawl.sitemaps,
+            feeds=config.crawl.feeds,
+            public_url=config.receive.public_url if config.receive.listen is not None else "",
+            recall=store.get,
+            names=store.names,
+        ),
         clock=clock,
     )
     return [web]

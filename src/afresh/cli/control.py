@@ -25,6 +25,9 @@ def remove(
     urls: Urls = None,
     host: OneHost = None,
     file: UrlFile = None,
+    sitemap: Annotated[
+        list[str] | None, typer.Option(help="Follow this sitemap no more; the pages that it named stay. Repeatable.")
+    ] = None,
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Json = False,
@@ -37,15 +40,31 @@ def remove(
     """
     from afresh.cli.opening import open_store, settings
 
-    if host is None and not urls and file is None:
+    if host is None and not urls and file is None and not sitemap:
         raise InputError("There is nothing to remove.", hint="Give URLs, --host with a host, or --file with a file.")
     with open_store(settings(config, store), create=False) as kept:
-        if host is None:
+        if sitemap:
+            _leave(kept, sitemap, json)
+        elif host is None:
             _for_pages(kept, "remove", _known(kept, urls, file), "removed", json)
         else:
             name, pages = _host(kept, host)
             handed = _hand(kept, "remove-host", [name])
             _tell({"removed": pages, "host": name}, f"{show_count(pages, 'page')} of {name} removed.", handed, json)
+
+
+def _leave(kept: Sqlite, sitemaps: list[str], json: bool) -> None:
+    """Follow some sitemaps no more."""
+    from afresh.frontier import canonical
+    from afresh.store.messages import FOLLOWED, of_definitions
+
+    names = {FOLLOWED + canonical(url): None for url in sitemaps}
+    for name in names:
+        if kept.get(name) is None:
+            url = name.removeprefix(FOLLOWED)
+            raise InputError(f"{url[:200]} is not followed.", hint="Was it added with afresh add --sitemap?")
+    handed = hand_over(kept, of_definitions(names, now()))
+    _tell({"sitemaps": len(names)}, f"{show_count(len(names), 'sitemap')} followed no more.", handed, json)
 
 
 def pause(

@@ -22,3 +22,10 @@ LogTarget = Annotated[
     ),
 ]
 LogFormat = Annotated[str, typer.Option("--log-format", help="plain or json.")]
+Receive = Annotated[
+    str | None,
+    typer.Option(
+        help="Receive signals at this address and port, such as 127.0.0.1:8090; overrides the settings.",
+        show_default=False,
+    ),
+]

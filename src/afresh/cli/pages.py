@@ -12,7 +12,7 @@ from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, errors, labelled, now, plain
 from afresh.errors import ConfigError, InputError
 from afresh.hours import hours as hours_in
-from afresh.store.messages import of_pages
+from afresh.store.messages import FOLLOWED, of_definitions, of_pages
 from afresh.types import Page
 from afresh.units import importance as importance_in
 from afresh.units import show_count, show_duration, show_importance, with_unit
@@ -48,6 +48,9 @@ def add(
             "--file", "-f", help="A file of URLs, one a line, importance after a space; - for standard input."
         ),
     ] = None,
+    sitemap: Annotated[
+        list[str] | None, typer.Option(help="Follow a whole site: keep all pages that this sitemap names; repeatable.")
+    ] = None,
     importance: Annotated[
         str | None,
         typer.Option(help="Importance in requests per second, or x5: five times what is learned."),
@@ -70,11 +73,15 @@ def add(
     Example: afresh add https://example.com/ --importance x2
     """
     from afresh.cli.opening import open_store, require_room, settings
+    from afresh.frontier import canonical
+    from afresh.frontier.url import front_page
 
     wanted = _wanted(importance, shortest, longest, hours)
-    if not urls and file is None:
-        raise InputError("There is nothing to add.", hint="Give URLs, or --file with a file of URLs.")
+    if not urls and file is None and not sitemap:
+        raise InputError("There is nothing to add.", hint="Give URLs, --file with a file of URLs, or --sitemap.")
     lines = [("the command line", url) for url in urls or []]
+    followed = [canonical(url) for url in sitemap or []]
+    lines += [("--sitemap", front_page(url)) for url in followed]  # whose host is asked what it permits
     if file is not None:
         lines += lines_of(file)
     read = settings(config, store)
@@ -87,7 +94,8 @@ def add(
         new = sum(kept.state(page.url) is None for page in pages)
         if new:
             require_room(kept)
-        handed = hand_over(kept, of_pages(pages, now()))
+        definitions = of_definitions({FOLLOWED + url: "{}" for url in followed}, now())
+        handed = hand_over(kept, [*of_pages(pages, now()), *definitions])
     counts = {
         "new": new,
         "known": len(pages) - new,
@@ -103,8 +111,14 @@ def add(
     else:
         skipped = f", {len(bad):,} skipped" if bad else ""
         typer.echo(f"{new:,} new, {len(pages) - new:,} known already{skipped}.{said_of(handed)}")
-        if new < len(pages):
+        if new < len(pages) and not followed:
             typer.echo(_set_of_known(pages, wanted))
+        if followed:
+            many = show_count(len(followed), "sitemap")
+            typer.echo(
+                f"{many} followed: `afresh run` keeps all pages that {'it' if len(followed) == 1 else 'they'} name"
+                f"{'s' if len(followed) == 1 else ''}."
+            )
 
 
 def _set_of_known(pages: list[Page], wanted: dict[str, Any]) -> str:

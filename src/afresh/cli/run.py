@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from afresh.cli.options import ConfigFile, LogFormat, LogTarget, StoreFile
+from afresh.cli.options import ConfigFile, LogFormat, LogTarget, Receive, StoreFile
 from afresh.cli.output import Output
 from afresh.cli.reasons import counted
 from afresh.cli.terminal import as_json, console, errors, labelled, outlive_pipes, output_failed, plain
-from afresh.config import Config
+from afresh.config import Config, parse
 from afresh.errors import AfreshError, ConfigError, InputError
 from afresh.store.base import EVERYTHING
 from afresh.types import Outcome
@@ -40,6 +40,7 @@ FAILURES = (Outcome.FAILED, Outcome.BUSY, Outcome.REFUSED)
 def run(
     budget: Annotated[str | None, typer.Option(help='Crawl rate such as "10/s"; overrides the settings.')] = None,
     seconds: Annotated[str | None, typer.Option(help='Stop by itself after this long, such as "90s".')] = None,
+    receive: Receive = None,
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON line for every crawl that is stored.")] = False,
@@ -56,7 +57,7 @@ def run(
     from afresh.cli.opening import open_store, settings
 
     def again() -> Config:
-        return with_budget(settings(config, store), budget)
+        return with_receive(with_budget(settings(config, store), budget), receive)
 
     read = again()
     limit = duration(seconds) if seconds is not None else None
@@ -71,6 +72,15 @@ def with_budget(config: Config, budget: str | None) -> Config:
     if budget is None:
         return config
     return replace(config, crawl=replace(config.crawl, budget=rate(budget), budget_hours=()))
+
+
+def with_receive(config: Config, receive: str | None) -> Config:
+    """The settings; an address to receive signals at from the command line replaces theirs."""
+    if receive is None:
+        return config
+    written = receive.replace("\\", "\\\\").replace('"', '\\"')
+    listen = parse(f'[receive]\nlisten = "{written}"\n', where="--receive").receive.listen
+    return replace(config, receive=replace(config.receive, listen=listen))
 
 
 def crawl(
@@ -92,6 +102,7 @@ def crawl(
     trace: Annotated[
         Path | None, typer.Option(help="Add all links, as they are met, to this file, for afresh lab urlcache.")
     ] = None,
+    receive: Receive = None,
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON line for every crawl that is stored.")] = False,
@@ -110,7 +121,7 @@ def crawl(
     from afresh.frontier import HostPatterns
 
     def again() -> Config:
-        return with_budget(settings(config, store), budget)
+        return with_receive(with_budget(settings(config, store), budget), receive)
 
     read = again()
     limit = duration(seconds) if seconds is not None else None
@@ -213,6 +224,7 @@ def _keep_fresh(
     )
     from afresh.cli.hangup import Hangup
     from afresh.cli.log import STANDARD_OUTPUT, write_to
+    from afresh.cli.receiving import receiver_for, show_address
     from afresh.cli.status import COMPILING
     from afresh.daemon import Daemon, SteadyClock
     from afresh.frontier import HostPatterns
@@ -271,10 +283,16 @@ def _keep_fresh(
         if limit is not None:
             loop.call_later(limit, daemon.stop)
         shower = asyncio.create_task(progress.show(daemon))
+        receiver = receiver_for(config, daemon)
         try:
+            if receiver is not None:
+                where = await receiver.start()
+                errors.print(f"Receiving signals at http://{show_address(where)}/", soft_wrap=True)
             await daemon.run()
         finally:
             shower.cancel()
+            if receiver is not None:
+                await receiver.stop()
             await sources.close()
         return daemon.pages
 

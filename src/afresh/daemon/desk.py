@@ -1,6 +1,7 @@
 """Where sources turn to: what the loop lets them know, and what they tell it of their own accord."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from math import expm1
 
 from afresh.daemon.keeping import Keeper
 from afresh.daemon.pressure import Pressure
@@ -8,6 +9,9 @@ from afresh.engine import Engine
 from afresh.frontier import Lanes
 from afresh.sources import Listed
 from afresh.types import Page, Signal
+
+USUAL_OF = 100.0  # things
+LEAST_TRUST = 0.01  # in a hint, so that nobody is forgotten for good
 
 
 class Desk:
@@ -25,6 +29,7 @@ class Desk:
     ) -> None:
         self._engine, self._keeper, self._pressure = engine, keeper, pressure
         self._clock, self._tell, self._promised = clock, tell, promised
+        self._usual_rate = 1.0  # of requests of a thing, on average over the latest that were asked about
 
     @property
     def lanes(self) -> Lanes:
@@ -48,6 +53,39 @@ class Desk:
         """What is said to last so long, as a rule; only of things that have no copy yet."""
         if key in self._engine and self._engine.current(key) is None:
             self._promised(self._engine, key, lifetime)
+
+    def keeps(self, key: str) -> bool:
+        """Whether a copy of this is to be kept."""
+        return key in self._engine
+
+    def pages_of(self, lane: str) -> Iterable[str]:
+        """From the store: names are not in memory."""
+        return [state.page.url for state in self._keeper.store.states_of_host(lane)]
+
+    def worth(self, key: str, sender: str) -> float | None:
+        """The request rate of a thing, as far as a hint of it is right."""
+        engine = self._engine
+        if key not in engine:
+            return self._usual_rate
+        beliefs, senders = engine.beliefs(key, self.clock()), engine.senders
+        self._usual_rate += (beliefs.request_rate - self._usual_rate) / USUAL_OF
+        weight = beliefs.signal_weight * senders.weight(engine.host_of(key), senders.number(sender))
+        return beliefs.request_rate * max(-expm1(-weight), LEAST_TRUST) if weight > 0 else None
+
+    @property
+    def price(self) -> float:
+        """The price of a crawl."""
+        return self._engine.scheduler.price
+
+    @property
+    def budget(self) -> float:
+        """As it is at this hour."""
+        return self._engine.scheduler.budget
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether the store has room for new pages."""
+        return self._keeper.room.for_new_pages
 
     def found(self, pages: Sequence[Page]) -> None:
         """New things compete at once."""

@@ -20,7 +20,7 @@ from afresh.fetch.reasons import reason
 from afresh.fetch.resolve import Lookup, Names, Resolver, SystemResolver
 from afresh.fetch.stalls import Stalls
 from afresh.fetch.target import BadTarget, Target, redirected, target
-from afresh.fetch.wire import Wire
+from afresh.fetch.wire import PAGE, Question, Wire
 from afresh.types import Fetched, Validators
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -66,6 +66,7 @@ class _Seen:
     hops: list[str] = field(default_factory=list)
     asked_again: bool = False
     beginning: int = 0  # bytes of the body that are enough; 0: it must be whole
+    question: Question = PAGE
 
     def fetched(self, **more: Any) -> Fetched:
         now = self.clock()
@@ -126,18 +127,30 @@ class Http:
         """
         return await self._fetch(url, known, lambda _: True, beginning=beginning)
 
-    async def fetch_while(self, url: str, known: Validators, may: Callable[[str], bool]) -> Fetched:
+    async def fetch_while(self, url: str, known: Validators, may: Callable[[str], bool], *, most: int = 0) -> Fetched:
         """The same, but a redirect is followed only to where it `may`; any other is itself what came of the fetch.
 
         The URL is asked as it stands, for it is what was permitted: `bad_url` if it would be written otherwise.
+        `most`: so many bytes may come, where that is more than usual.
         """
-        return await self._fetch(url, known, may, as_it_is=True)
+        return await self._fetch(url, known, may, as_it_is=True, question=Question(most=most))
+
+    async def post(self, url: str, form: bytes) -> Fetched:
+        """Post a form; a redirect gets the same form. Like all that is fetched it goes past the guard."""
+        return await self._fetch(url, Validators(), lambda _: True, question=Question(form=form))
 
     async def _fetch(
-        self, url: str, known: Validators, may: Callable[[str], bool], *, as_it_is: bool = False, beginning: int = 0
+        self,
+        url: str,
+        known: Validators,
+        may: Callable[[str], bool],
+        *,
+        as_it_is: bool = False,
+        beginning: int = 0,
+        question: Question = PAGE,
     ) -> Fetched:
         self._stalls.begin()
-        seen = _Seen(url, self.clock(), self._stalls.now, self._stalls.now(), beginning=beginning)
+        seen = _Seen(url, self.clock(), self._stalls.now, self._stalls.now(), beginning=beginning, question=question)
         try:
             if as_it_is and str(target(url)) != url:
                 raise BadTarget("not as it is sent")
@@ -180,7 +193,7 @@ class Http:
             queued = self._stalls.now()
             await wire.place()
             seen.began += self._stalls.now() - queued
-            connection, answer = await wire.ask(where, asked, verified=verified)
+            connection, answer = await wire.ask(where, asked, verified=verified, question=seen.question)
             asked_at = where
             try:
                 seen.status = answer.status
@@ -230,7 +243,9 @@ class Http:
                 counted = size
 
             try:
-                body = await read(answer, self.limits.body, self._threads, holds, seen.beginning)
+                body = await read(
+                    answer, max(self.limits.body, seen.question.most), self._threads, holds, seen.beginning
+                )
             finally:
                 seen.received, seen.came = answer.received, answer.over_at
                 holds(0)

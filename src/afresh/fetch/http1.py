@@ -25,6 +25,7 @@ from afresh.fetch.answer import (
 )
 from afresh.fetch.inflate import Spoiled
 
+FORM = b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n"
 _START = b"HTTP/1."
 _STATUS_AT = len(b"HTTP/1.1 ")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
@@ -48,7 +49,7 @@ class Http1(asyncio.BufferedProtocol):
         self.idle_since = 0.0
         self._headers = headers
         self._buffer = buffer
-        self._most = most
+        self._most = self._always = most
         self._clock = clock
         self._answer: Answer | None = None
         self._paused = False
@@ -63,12 +64,20 @@ class Http1(asyncio.BufferedProtocol):
 
     # What the pool and the reader ask of it.
 
-    def ask(self, authority: str, path: str, headers: Mapping[str, str]) -> Answer:
-        """Ask for a path, with these headers beside those that always go along; the answer will come."""
-        return self.send(
-            b"GET %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n"
-            % (path.encode("ascii"), authority.encode("ascii"), self._headers, lines(headers))
-        )
+    def ask(
+        self, authority: str, path: str, headers: Mapping[str, str], *, form: bytes | None = None, most: int = 0
+    ) -> Answer:
+        """Ask for a path, with these headers beside those that always go along; the answer will come.
+
+        A `form` is posted. `most` bytes may come this once, where that is more than always.
+        """
+        method, more = b"GET", lines(headers)
+        if form is not None:
+            method, more = b"POST", more + FORM % len(form)
+        self._most = max(most, self._always)
+        head = b"%b %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n"
+        head %= (method, path.encode("ascii"), authority.encode("ascii"), self._headers, more)
+        return self.send(head + (form or b""))
 
     def send(self, head: bytes, *, bodiless: bool = False) -> Answer:
         """Send the head of any request, which a body may follow by `write`. `bodiless`: its answer has none (HEAD)."""

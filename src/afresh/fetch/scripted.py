@@ -23,9 +23,13 @@ class Scripted:
         self.asked.append(url)
         return self.answer(url, known)
 
-    async def fetch_while(self, url: str, known: Validators, may: Callable[[str], bool]) -> Fetched:
+    async def fetch_while(self, url: str, known: Validators, may: Callable[[str], bool], *, most: int = 0) -> Fetched:
         """The same: what the script says is what is found."""
         return await self.fetch(url, known)
+
+    async def post(self, url: str, form: bytes) -> Fetched:
+        """The same, whatever the form says."""
+        return await self.fetch(url, Validators())
 
     async def address(self, url: str) -> str:
         """A script has no address."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from afresh.fetch.answer import Answer, Unanswered
 from afresh.fetch.connect import Dialer
@@ -10,6 +11,16 @@ from afresh.fetch.target import Target
 
 SECONDS_TO_CLOSE = 1.0
 
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked besides for a page of the usual size."""
+
+    form: bytes | None = None  # to be posted
+    most: int = 0  # bytes that may come, where that is more than usual
+
+
+PAGE = Question()
 _Key = tuple[str, int, bool, bool]  # host, port, whether it is secure, whether its certificate is checked
 
 
@@ -37,10 +48,12 @@ class Wire:
         """Wait until one more may be asked; `ask` must follow."""
         await self._places.acquire()
 
-    async def ask(self, where: Target, headers: Mapping[str, str], *, verified: bool = True) -> tuple[Http1, Answer]:
+    async def ask(
+        self, where: Target, headers: Mapping[str, str], *, verified: bool = True, question: Question = PAGE
+    ) -> tuple[Http1, Answer]:
         """Ask for a page after `place`, and wait for the head of its answer. `release` must follow."""
         try:
-            return await self._exchange(where, headers, verified)
+            return await self._exchange(where, headers, verified, question)
         except BaseException:
             self._places.release()
             raise
@@ -75,23 +88,27 @@ class Wire:
             await asyncio.wait([connection.gone for connection in connections], timeout=SECONDS_TO_CLOSE)
         await self.dialer.names.close()
 
-    async def _exchange(self, where: Target, headers: Mapping[str, str], verified: bool) -> tuple[Http1, Answer]:
+    async def _exchange(
+        self, where: Target, headers: Mapping[str, str], verified: bool, question: Question
+    ) -> tuple[Http1, Answer]:
         """Ask, and once more if the connection was closed just before it was used. That says nothing about the page."""
         kept = self._idle.pop(_key(where, verified), None)
         if kept is not None:
             try:
-                return await self._ask(kept, where, headers)
+                return await self._ask(kept, where, headers, question)
             except Unanswered:
                 pass
         connection = await self.dialer.dial(where, verified=verified)
         if self._closed:
             connection.close()
-        return await self._ask(connection, where, headers)
+        return await self._ask(connection, where, headers, question)
 
-    async def _ask(self, connection: Http1, where: Target, headers: Mapping[str, str]) -> tuple[Http1, Answer]:
+    async def _ask(
+        self, connection: Http1, where: Target, headers: Mapping[str, str], question: Question
+    ) -> tuple[Http1, Answer]:
         self._busy.add(connection)
         try:
-            answer = connection.ask(where.authority, where.path, headers)
+            answer = connection.ask(where.authority, where.path, headers, form=question.form, most=question.most)
             await answer.head()
         except BaseException:
             self._busy.discard(connection)

@@ -40,6 +40,8 @@ _TO_PAGES = frozenset(
     ]
 )
 _TO_FILES = frozenset(["stylesheet", "icon", "apple-touch-icon", "manifest", "preload", "modulepreload", "image_src"])
+_HUBS = frozenset(["hub", "self"])
+MOST_HUBS = 8
 _FEEDS = ("application/rss+xml", "application/atom+xml", "application/feed+json")
 _ROBOTS = frozenset(["robots", "afresh"])  # names under which a page's own `meta` speaks to all robots, and to this one
 # Which attribute of a tag holds a link to a page, and which to a part of this one.
@@ -80,6 +82,8 @@ class Links:
     urls: tuple[str, ...] = ()  # to other pages, in the page's order
     files: tuple[str, ...] = ()  # pictures, scripts, style sheets and the like, if they were asked for
     feeds: tuple[str, ...] = ()
+    hubs: tuple[str, ...] = ()  # that push what is new here, and
+    itself: str = ""  # the name under which they know it
     canonical: str | None = None  # what the page says its own address is
     nofollow: bool = False  # the page asks that no link of it be followed, and none is
     noindex: bool = False
@@ -133,6 +137,8 @@ class _Collector:
         self._urls: dict[str, None] = {}
         self._files: dict[str, None] = {}
         self._feeds: dict[str, None] = {}
+        self._hubs: dict[str, None] = {}
+        self._itself = ""
         self._seen: set[str] = set()  # links as written: most are repeated on a page
         self._written: dict[bytes, str | None] = {}
         self.based = self._nofollow = self._noindex = False
@@ -187,6 +193,8 @@ class _Collector:
             urls=() if self._nofollow else tuple(self._urls),
             files=tuple(self._files),
             feeds=tuple(self._feeds),
+            hubs=tuple(self._hubs),
+            itself=self._itself,
             canonical=self._canonical,
             nofollow=self._nofollow,
             noindex=self._noindex,
@@ -222,7 +230,11 @@ class _Collector:
         relations, link = set(attributes.get("rel", "").lower().split()), attributes.get("href", "")
         if "nofollow" in relations:
             return
-        if "alternate" in relations and attributes.get("type", "").strip().lower() in _FEEDS:
+        if "hub" in relations and len(self._hubs) < MOST_HUBS:
+            self._keep(link, self._hubs)
+        elif "self" in relations and not self._itself:
+            self._itself = self._resolve(link[: 2 * LONGEST]) or ""
+        elif "alternate" in relations and attributes.get("type", "").strip().lower() in _FEEDS:
             self._keep(link, self._feeds)
         elif "stylesheet" in relations or (relations & _TO_FILES and not relations & _TO_PAGES):
             if self._want_files:
@@ -276,7 +288,7 @@ def _tags(page: Document, *, files: bool) -> Iterator[tuple[str, dict[str, str] 
 
     names, keys, rows, text = page.wanted.tags, page.wanted.attributes, page.rows, page.page
     gathered, others = np.empty((len(rows), 3), np.int64), np.empty_like(rows)
-    plain = (names.index("a"), keys.index("href"))
+    plain = (names.index("a") if "a" in names else -1, keys.index("href"))
     count, kept = gather.gather(np.frombuffer(text, np.uint8), rows, plain, gathered, others)
     listed = others[:kept].tolist()  # one by one they cost more
     for kind, first, last in gathered[:count].tolist():
@@ -311,7 +323,7 @@ def _says_nothing(tag: str, attributes: dict[str, str]) -> bool:
         about, does = attributes.get("name", ""), attributes.get("http-equiv", "")
         return about.strip().lower() not in _ROBOTS and does.strip().lower() != "refresh"
     relations = set(attributes.get("rel", "").lower().split())
-    return "nofollow" in relations or not relations & _TO_PAGES
+    return "nofollow" in relations or not relations & (_TO_PAGES | _HUBS)
 
 
 def _unescaped(value: str) -> str:

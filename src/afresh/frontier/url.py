@@ -199,6 +199,15 @@ def host_of(url: str) -> str:
     return _host(origin[0]) if origin is not None else _host.__wrapped__(url)
 
 
+def front_page(url: str) -> str:
+    """The front page of the host of a canonical URL.
+
+    >>> front_page("http://example.com:8080/a?b")
+    'http://example.com:8080/'
+    """
+    return url[: url.index("/", url.index("//") + 2) + 1]
+
+
 @lru_cache(maxsize=1024)
 def _host(url: str) -> str:
     return str(ada_url.URL(url).host)

@@ -31,4 +31,4 @@ def moment(text: str) -> float | None:
 def _iso(text: str) -> datetime:
     if match := _YEAR_OR_MONTH.fullmatch(text):
         return datetime(int(match[1]), int(match[2] or 1), 1, tzinfo=UTC)
-    return datetime.fromisoformat(text.upper())
+    return datetime.fromisoformat(text[:10].replace("/", "-") + text[10:].upper())

@@ -130,6 +130,28 @@ class Runner(Protocol):
     def found(self, pages: Sequence[Page]) -> None:
         """Here are further things to keep copies of."""
 
+    def keeps(self, key: str) -> bool:
+        """Whether a copy of this is to be kept."""
+
+    def pages_of(self, lane: str) -> Iterable[str]:
+        """The keys of all that is kept of a lane. In a thread."""
+
+    def worth(self, key: str, sender: str) -> float | None:
+        """What a hint of this sender gains for every second that it comes earlier, as the price is counted; None: who
+        knows? Of what is not kept it is what the things kept are worth on average."""
+
+    @property
+    def price(self) -> float:
+        """What a crawl must gain at this moment; 0: nobody knows yet."""
+
+    @property
+    def budget(self) -> float:
+        """Crawls a second."""
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether there is room for further things."""
+
     def tell(self, event: Listed) -> None:
         """Let everybody know."""
 

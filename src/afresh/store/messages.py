@@ -22,8 +22,9 @@ PAUSED = "paused"  # the named value that says which hosts are paused
 WATCHED = "requests since"  # the named value that says since when requests are counted
 EVIDENCE = frozenset({"signals", "requests", SEARCHED})
 HANDED = frozenset({GOT})  # what a runner learns from, and what is kept without one as well
-QUERIES = "sql query "  # before the names of values that define one
-DEFINITIONS = (QUERIES, "sql database ")
+QUERIES, DATABASES = "sql query ", "sql database "  # before the names of values that define one
+FOLLOWED = "web sitemap "  # before those that name sitemaps which an operator follows
+DEFINITIONS = (QUERIES, DATABASES, FOLLOWED)
 MAX_COUNT = 1e12  # requests in one line
 
 

@@ -18,13 +18,13 @@ from afresh.sources.base import MAX_KEY
 from afresh.sources.sql.drivers import Limits, QueryFailed
 from afresh.sources.sql.statement import Statement
 from afresh.sources.sql.values import from_query, to_query
-from afresh.store.messages import DEFINITIONS
+from afresh.store.messages import DATABASES, QUERIES
 from afresh.types import Blame
 
 SCHEME = "sql:"
 NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 MAX_URL_BYTES = 4096
-QUERY_VALUE, DATABASE_VALUE = DEFINITIONS
+QUERY_VALUE, DATABASE_VALUE = QUERIES, DATABASES
 _KEY = re.compile(r"sql:([A-Za-z0-9_-]{1,40})/([A-Za-z0-9_-]{1,40})(?:\?(.*))?", re.DOTALL)
 _PASSWORD = re.compile(r"(?i)(password|passwd|pwd|secret|token)(\"?\s*[=:]\s*\"?)([^\s\"&;,}]+)")
 

@@ -17,6 +17,7 @@ from afresh.types import Fetched, Validators
 LONGEST_WAIT = 5.0  # for the turn of a host that a redirect leads to; after that the page is tried again later
 LONGEST_JOURNEY = 30.0  # over all hosts that redirects lead to
 MOST_HOSTS = 4  # that one page may lead to
+NOTHING = Validators()
 
 
 class Asker:
@@ -43,8 +44,8 @@ class Asker:
         self.addresses = addresses
         self.never = never  # hosts that are not asked anything; the fetcher would refuse them, too
 
-    async def ask(self, url: str, known: Validators) -> Fetched | Later:
-        """The page, or when to try again."""
+    async def ask(self, url: str, known: Validators, *, most: int = 0) -> Fetched | Later:
+        """The page, or when to try again; `most` bytes of it, where that is more than usual."""
         host = host_of(url)
         if host in self.never:
             return Fetched(url, self.clock(), 0.0, reason="scope")
@@ -58,7 +59,7 @@ class Asker:
             asked = await self._permission(url, host)
             if asked is not None:
                 return asked.failure or asked if isinstance(asked, Later) else asked
-            fetched = await self.fetcher.fetch_while(url, known, self._same(host))
+            fetched = await self.fetcher.fetch_while(url, known, self._same(host), most=most)
         finally:
             self._end_turn(address, began, fetched)
         if 300 <= fetched.status < 400 and fetched.location and not fetched.reason:
@@ -70,6 +71,36 @@ class Asker:
         if host_of(where) in self.never:
             return Fetched(where, self.clock(), 0.0, reason="scope")
         return await self._journey(url, Fetched(where, self.clock(), 0.0, status=302, location=where))
+
+    async def visit(self, where: str, known: Validators, *, most: int = 0, follow: bool = True) -> Fetched | Later:
+        """Ask for something that is no page of ours, such as a feed, in its host's own turn; or when that may be.
+
+        `follow`: also where it leads to.
+        """
+        host = host_of(where)
+        if host in self.never:
+            return Fetched(where, self.clock(), 0.0, reason="scope")
+        lane = self.lanes.lane(host)
+        if not lane.is_free:
+            return Later(1.0)
+        if lane.ready > self.clock():
+            return Later(lane.ready - self.clock())
+        lane.visited = True
+        try:
+            asked = await self._permission(where, host)
+            if isinstance(asked, Later):
+                if asked.failure is not None:
+                    self._answered(host, asked.failure, self.clock())
+                return asked
+            may = self._same(host) if follow else _nowhere
+            got = asked or await self._fetched_elsewhere(where, host, known, most, may)
+        finally:
+            lane.visited = False
+        if got is None:
+            return Later(1.0)
+        if follow and 300 <= got.status < 400 and got.location and not got.reason:
+            return await self._journey(where, got)
+        return got
 
     def _same(self, host: str) -> Callable[[str], bool]:
         """Whether a redirect may be followed without further ado: it stays on the host, and robots.txt permits it."""
@@ -186,7 +217,14 @@ class Asker:
             await asyncio.sleep(0.02)
         return lane.ready <= end
 
-    async def _fetched_elsewhere(self, where: str, host: str) -> Fetched | None:
+    async def _fetched_elsewhere(
+        self,
+        where: str,
+        host: str,
+        known: Validators = NOTHING,
+        most: int = 0,
+        may: Callable[[str], bool] | None = None,
+    ) -> Fetched | None:
         """The page at another host, which rests afterwards like after any other fetch."""
         while True:
             address, held = await self._take_turn(where, host)
@@ -195,7 +233,7 @@ class Asker:
             if held is None:
                 began, got = self.clock(), None
                 try:
-                    got = await self.fetcher.fetch_while(where, Validators(), self._same(host))
+                    got = await self.fetcher.fetch_while(where, known, may or self._same(host), most=most)
                 finally:
                     self._end_turn(address, began, got)
                 break
@@ -215,6 +253,10 @@ class Asker:
             retry_after=retry_after(host, got),
             reason=got.reason or f"status_{got.status}",
         )
+
+
+def _nowhere(url: str) -> bool:
+    return False
 
 
 def _closed(url: str, answer: Fetched, gap: float) -> Later:

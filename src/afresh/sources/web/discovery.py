@@ -1,6 +1,6 @@
 """New pages from the links of those that were fetched: cache, scope, traps, seen before?, then into the store."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from secrets import token_bytes
 
 import numpy as np
@@ -37,6 +37,7 @@ class Discovery:
     def __init__(self, scope: Scope, *, most_pages: int | None = None, trace: UrlTrace | None = None) -> None:
         self.most_pages = most_pages
         self.trace = trace  # hears of every link, and so keeps short cuts from being taken
+        self.heard: Callable[[Page, Fetched, Links], None] = lambda page, fetched, links: None  # is told of each page
         self.closed = False  # the store has no room for new pages: what is found leaves no trace, and is found again
         self._admission = Admission(scope)
         self._seen = Seen()
@@ -80,6 +81,7 @@ class Discovery:
         """
         if self.trace is not None:
             self.trace.met(host_of(fetched.location or page.url), found.urls)
+        self.heard(page, fetched, found)
         if self.closed:
             return
         depth = page.depth + 1

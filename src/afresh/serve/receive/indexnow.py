@@ -1,0 +1,212 @@
+"""IndexNow, as a receiver: a host names its changed pages, and proves by a key file that it is that host.
+
+A proof that is not there yet is looked for again: until then a submission waits in the store. Hosts of which nothing is
+kept are refused, so that nobody can make us ask a host that we do not know.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Protocol
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from afresh.errors import SignalError, StoreError
+from afresh.frontier import Resolver
+from afresh.serve.receive.bodies import Refused, answer, body_of, inflated
+from afresh.serve.receive.inlet import Inlet
+from afresh.serve.receive.meter import Meter
+from afresh.signals.indexnow import Submission, WrongHost, from_body, from_query, is_proof
+from afresh.store import Entry, Store
+from afresh.store.messages import of_signals
+from afresh.types import Fetched, Signal
+
+SENDER = "indexnow"
+WAITING = "indexnow waiting "  # before a host: under this name the store keeps what waits for a proof
+PROOF_SECONDS = 10.0  # that a submitter waits for its key file to be read
+GOOD_SECONDS, BAD_SECONDS = 86_400.0, 60.0  # for which a proof, or the lack of one, is remembered
+RETRY_SECONDS, GIVE_UP_SECONDS = 30.0, 86_400.0
+MAX_PROOFS = 10_000
+MAX_WAITING = 100  # hosts
+MAX_WAITING_BYTES = 1 << 20  # of one host
+CHECKS = Meter(rate=10 / 60, burst=10.0)  # key files that one network address may have us read
+PIECE = 500  # addresses that are looked at between two chances for others
+
+_log = logging.getLogger("afresh.receive")
+
+
+class Crawl(Protocol):
+    """What is asked of the crawl beside which signals are received."""
+
+    def clock(self) -> float:
+        """What time it is."""
+
+    def keeps_host(self, host: str) -> bool:
+        """Whether pages of a host are kept."""
+
+    def wants(self, url: str) -> bool:
+        """Whether a page is kept, and was not signalled since its last crawl."""
+
+    async def proof(self, url: str, size: int) -> Fetched | None:
+        """The beginning of a file of a kept host, in its turn, redirects not followed; None: not now."""
+
+
+@dataclass(slots=True)
+class IndexNow:
+    """Takes submissions."""
+
+    crawl: Crawl
+    inlet: Inlet
+    store: Store
+    rate: float  # addresses a second that one host may submit
+    max_body: int
+    _proofs: dict[tuple[str, str, str], tuple[bool, float]] = field(default_factory=dict)  # until when it holds
+    _meter: Meter = field(init=False)
+    _checks: Meter = field(default_factory=lambda: Meter(rate=CHECKS.rate, burst=CHECKS.burst))
+    _waiting: dict[str, tuple[Submission, float]] = field(default_factory=dict)
+    _task: asyncio.Task[None] | None = None
+
+    def __post_init__(self) -> None:
+        self._meter = Meter(rate=self.rate, burst=max(self.rate * 3600.0, 1.0))
+
+    def start(self) -> None:
+        """Look for proofs that were not there."""
+        self._task = asyncio.create_task(self._look_again())
+
+    async def stop(self) -> None:
+        """Leave what waits in the store."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def get(self, request: Request) -> Response:
+        """One address."""
+        return await self._submitted(request, lambda: from_query(request.query_params))
+
+    async def post(self, request: Request) -> Response:
+        """Many."""
+        body = await body_of(request, self.max_body)
+        coding = request.headers.get("content-encoding", "")
+        return await self._submitted(request, lambda: from_body(inflated(body, coding, self.max_body)))
+
+    async def _submitted(self, request: Request, read: Callable[[], Submission]) -> Response:
+        try:
+            submission = await asyncio.to_thread(read)
+        except WrongHost as error:
+            raise Refused(422, error.message) from None
+        except SignalError as error:
+            raise Refused(400, error.message) from None
+        if not self.crawl.keeps_host(submission.host):
+            raise Refused(422, "No page of that host is kept here.")
+        if wait := self._meter.take(submission.host, len(submission.urls), self.crawl.clock()):
+            raise Refused(429, "That host submits too much.", Retry_After=str(wait))
+        proved = self._known(submission)
+        if proved is None:
+            if not _is_own(request) and (wait := self._checks.take(_address(request), 1.0, self.crawl.clock())):
+                raise Refused(429, "Too many keys are to be checked.", Retry_After=str(wait))
+            proved = await self._prove(submission)
+        if proved is None:
+            await self._keep(submission)
+            return answer(202, {"message": "The key file could not be read yet; it is tried again."})
+        if not proved:
+            raise Refused(403, "The key file does not hold the key.")
+        return answer(200, {"signals": await self._hear(submission)})
+
+    def _known(self, submission: Submission) -> bool | None:
+        good, until = self._proofs.get(_proof(submission), (False, 0.0))
+        return good if self.crawl.clock() < until else None
+
+    async def _prove(self, submission: Submission) -> bool | None:
+        """Whether the key file holds the key; None if that cannot be told now."""
+        from afresh.signals.indexnow import KEY_FILE_BYTES
+
+        fetched = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PROOF_SECONDS):
+                fetched = await self.crawl.proof(submission.key_file, KEY_FILE_BYTES)
+        if fetched is None or fetched.status >= 500 or fetched.status == 429 or (not fetched.status and fetched.reason):
+            refused = fetched is not None and fetched.reason in ("robots", "scope", "address", "bad_url")
+            if not refused:
+                return None
+        good = fetched is not None and fetched.status == 200 and is_proof(fetched.body, submission.key)
+        if len(self._proofs) >= MAX_PROOFS:
+            self._proofs.pop(next(iter(self._proofs)))
+        self._proofs[_proof(submission)] = good, self.crawl.clock() + (GOOD_SECONDS if good else BAD_SECONDS)
+        return good
+
+    async def _hear(self, submission: Submission) -> int:
+        """Store a signal for every page that is kept and not signalled yet; how many."""
+        resolve, found = Resolver(f"http://{submission.host}/"), []
+        for first in range(0, len(submission.urls), PIECE):
+            whole = (resolve(url) for url in submission.urls[first : first + PIECE])
+            found += [url for url in whole if url is not None and self.crawl.wants(url)]
+            await asyncio.sleep(0)
+        now = self.crawl.clock()
+
+        def entries() -> tuple[Sequence[Entry], int]:
+            return of_signals((Signal(url, now, SENDER) for url in found), now), len(found)
+
+        return await self.inlet.take(entries)
+
+    async def _keep(self, submission: Submission) -> None:
+        """Have a submission wait for its proof, durably: one a host, the latest."""
+        text = json.dumps([submission.key, submission.key_file, submission.urls, self.crawl.clock()])
+        if len(text) > MAX_WAITING_BYTES or (
+            len(self._waiting) >= MAX_WAITING and submission.host not in self._waiting
+        ):
+            raise Refused(429, "Too much waits for its key file.", Retry_After="60")
+        try:
+            await asyncio.to_thread(self.store.put, {WAITING + submission.host: text})
+        except StoreError as error:
+            raise Refused(503, "The store cannot be written now.", error.hint, Retry_After="5") from None
+        self._waiting[submission.host] = submission, self.crawl.clock()
+
+    async def _look_again(self) -> None:
+        self._waiting |= await asyncio.to_thread(self._kept)
+        while True:
+            for host, (submission, since) in list(self._waiting.items()):
+                try:
+                    proved = self._known(submission)
+                    proved = await self._prove(submission) if proved is None else proved
+                    if proved is None and self.crawl.clock() - since < GIVE_UP_SECONDS:
+                        continue
+                    if proved:
+                        await self._hear(submission)
+                    if self._waiting.get(host, (None, 0.0))[0] is submission:
+                        del self._waiting[host]
+                        await asyncio.to_thread(self.store.put, {WAITING + host: None})
+                except (Refused, StoreError) as error:  # it stays, and is tried again
+                    _log.warning("What %s submitted waits: %s", host, error)
+            await asyncio.sleep(RETRY_SECONDS)
+
+    def _kept(self) -> dict[str, tuple[Submission, float]]:
+        """What waited before a restart."""
+        found = {}
+        for name, _ in self.store.names(WAITING)[:MAX_WAITING]:
+            host = name.removeprefix(WAITING)
+            with suppress(ValueError, TypeError):
+                key, file, urls, since = json.loads(self.store.get(name) or "")
+                found[host] = Submission(host, str(key), str(file), tuple(map(str, urls))), float(since)
+        return found
+
+
+def _proof(submission: Submission) -> tuple[str, str, str]:
+    return submission.host, submission.key, submission.key_file
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client is not None else ""
+
+
+def _is_own(request: Request) -> bool:
+    """Whether somebody on this machine asks, who is not limited."""
+    try:
+        return ip_address(_address(request)).is_loopback
+    except ValueError:
+        return False

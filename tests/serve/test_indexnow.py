@@ -1,0 +1,187 @@
+"""IndexNow as a receiver: who proves to be the host is heard, and row G4 of the hostile cases."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from afresh.daemon import Daemon
+from afresh.serve.receive import indexnow
+from afresh.signals.indexnow import from_body
+from afresh.store import Memory
+from hub import free_port
+from live_site import Crawl, LiveSite, html, to
+from receiving import Answered, raw
+
+KEY = "0123456789abcdef"
+Files = dict[str, Callable[[], bytes]]
+
+
+def plays(
+    folder: Path,
+    files: Files,
+    act: Callable[[LiveSite, int, Daemon], Awaitable[object]],
+    store: Memory | None = None,
+    at: int = 0,
+) -> Memory:
+    """A crawl of a host with these files besides its pages."""
+    kept = store or Memory()
+
+    async def go() -> None:
+        site = LiveSite(lambda host, path: files[path]() if path in files else html("<p>hello"), port=at)
+        await site.start()
+        port = free_port()
+        crawl = Crawl(site, kept, receive=(port, folder / "tokens"), budget=20)
+        tasks: list[asyncio.Task[object]] = []
+
+        async def acting(daemon: Daemon) -> object:
+            url = site.url("a.test")
+            while url not in daemon.engine or daemon.engine.current(url) is None:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            daemon.control.pauses = type(daemon.control.pauses)(everything=True)  # signals stay as they were heard
+            await asyncio.sleep(0.3)
+            return await act(site, port, daemon)
+
+        crawl.began = lambda daemon: tasks.append(asyncio.create_task(acting(daemon)))  # type: ignore[arg-type]
+        try:
+            pages = [site.url("a.test", path) for path in ("/", "/x", "/shop/y")]
+            await crawl.until(lambda: bool(tasks) and tasks[0].done(), *pages, seconds=30.0)
+            if not tasks[0].done():
+                tasks[0].cancel()
+            await tasks[0]
+        finally:
+            site.stop()
+
+    asyncio.run(go())
+    return kept
+
+
+async def get(port: int, **query: str) -> Answered:
+    text = "&".join(f"{name}={value}" for name, value in query.items())
+    return await raw(port, f"GET /indexnow?{text} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+
+
+async def post(port: int, said: object) -> Answered:
+    body = (said if isinstance(said, str) else json.dumps(said)).encode()
+    return await raw(port, f"POST /indexnow HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+
+
+def test_who_proves_to_be_the_host_is_heard_once_a_page(tmp_path: Path) -> None:
+    async def act(site: LiveSite, port: int, daemon: Daemon) -> None:
+        page, other = site.url("a.test"), site.url("a.test", "/x")
+        before = daemon.engine.signals(page)
+        assert (await get(port, url=page, key=KEY)).json == {"signals": 1}
+        await until(lambda: daemon.engine.signals(page) == before + 1)
+        said = {
+            "host": f"a.test:{site.port}",
+            "key": KEY,
+            "urlList": [page] * 5_000 + [site.url("a.test", "/not-kept")],
+        }
+        assert (await post(port, said)).json == {"signals": 0}, "it was signalled, and one counts until it is crawled"
+        assert (await post(port, {**said, "urlList": [other] * 9})).json == {"signals": 1}
+        assert site.asked("a.test").count(f"/{KEY}.txt") == 1, "the proof is remembered"
+
+    plays(tmp_path, {f"/{KEY}.txt": lambda: html(f"\ufeff{KEY}\n", kind="text/plain")}, act)
+
+
+async def until(reached: Callable[[], object]) -> None:
+    for _ in range(500):
+        if reached():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it did not come to that")
+
+
+def test_g4_the_protocol_is_kept_to_the_letter(tmp_path: Path) -> None:
+    files: Files = {
+        f"/{KEY}.txt": lambda: html(f"<!doctype html>{KEY}"),
+        "/moved/key.txt": lambda: to("/else.txt"),
+        "/else.txt": lambda: html(KEY, kind="text/plain"),
+        "/shop/key.txt": lambda: html(KEY, kind="text/plain"),
+    }
+
+    async def act(site: LiveSite, port: int, daemon: Daemon) -> None:
+        page, host = site.url("a.test", "/shop/y"), f"a.test:{site.port}"
+        deeper = site.url("a.test", "/shop/key.txt")
+        for status, query in [
+            (400, {"url": page, "key": "1234567"}),
+            (400, {"url": page, "key": "1" * 129}),
+            (400, {"url": page, "key": "0123456_789"}),
+            (400, {"url": page}),
+            (400, {"key": KEY}),
+            (400, {"url": "ftp://a.test/", "key": KEY}),
+            (422, {"url": page, "key": KEY, "keyLocation": site.url("b.test", "/k.txt")}),
+            (422, {"url": site.url("a.test", "/x"), "key": KEY, "keyLocation": deeper}),
+            (422, {"url": site.url("other.test"), "key": KEY}),
+            (403, {"url": page, "key": KEY}),  # HTML
+            (
+                403,
+                {
+                    "url": site.url("a.test", "/moved/a"),
+                    "key": KEY,
+                    "keyLocation": site.url("a.test", "/moved/key.txt"),
+                },
+            ),
+            (200, {"url": page, "key": KEY, "keyLocation": deeper}),
+        ]:
+            answered = await get(port, **query)
+            assert answered.status == status, (query, answered.body)
+        for status, said in [
+            (400, "{"),
+            (400, "[]"),
+            (400, {"host": host, "key": KEY, "urlList": []}),
+            (400, {"host": host, "key": KEY, "urlList": [page, 7]}),
+            (400, {"host": host, "key": KEY, "urlList": [f"http://{host}/{n}" for n in range(10_001)]}),
+            (422, {"host": host, "key": KEY, "urlList": [page, site.url("b.test")]}),
+            (422, {"host": "b.test", "key": KEY, "urlList": [page]}),
+        ]:
+            answered = await post(port, said)
+            assert answered.status == status, (str(said)[:100], answered.body)
+        assert "/else.txt" not in site.asked("a.test")
+        many = [f"http://{host}/shop/{n}" for n in range(10_000)]
+        assert (await post(port, {"host": host, "key": KEY, "keyLocation": deeper, "urlList": many})).status == 429
+        assert {each.host for each in site.log} == {"a.test"}, "nobody else was asked"
+
+    plays(tmp_path, files, act)
+
+
+def test_a_proof_that_is_not_there_yet_is_looked_for_again_also_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexnow, "RETRY_SECONDS", 0.2)
+    answers = [b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"]
+    ports: list[int] = []
+
+    async def submit(site: LiveSite, port: int, daemon: Daemon) -> None:
+        ports.append(site.port)
+        assert (await get(port, url=site.url("a.test"), key=KEY)).status == 202
+
+    store = plays(tmp_path, {f"/{KEY}.txt": lambda: answers[0]}, submit)
+    names = store.names(indexnow.WAITING)
+    assert [name for name, _ in names] == [f"{indexnow.WAITING}a.test:{ports[0]}"]
+    assert from_body(json.dumps({"host": "e.org", "key": KEY, "urlList": ["https://e.org/a#b"]}).encode()).urls == (
+        "https://e.org/a",
+    )
+
+    async def proved(site: LiveSite, port: int, daemon: Daemon) -> None:
+        await until(lambda: not store.names(indexnow.WAITING))
+        assert site.asked("a.test").count(f"/{KEY}.txt") == 1
+
+    answers[0] = html(KEY, kind="text/plain")
+    plays(tmp_path, {f"/{KEY}.txt": lambda: answers[0]}, proved, store, ports[0])
+
+
+def test_a_proof_that_comes_later_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexnow, "RETRY_SECONDS", 0.2)
+    answers = [b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"]
+
+    async def act(site: LiveSite, port: int, daemon: Daemon) -> None:
+        page = site.url("a.test")
+        before = daemon.engine.signals(page)
+        assert (await get(port, url=page, key=KEY)).status == 202
+        answers[0] = html(KEY, kind="text/plain")
+        await until(lambda: daemon.engine.signals(page) == before + 1)
+
+    plays(tmp_path, {f"/{KEY}.txt": lambda: answers[0]}, act)
