@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from afresh.cli.show import _evidence
+from afresh.cli.evidence import evidence
 from afresh.config import parse
 from afresh.daemon import Daemon, KindRule, Kinds
 from afresh.engine import Engine
@@ -73,7 +73,12 @@ def test_kinds_are_told_at_the_first_crawl_kept_and_shown(afresh: Any, tmp_path:
     assert by_name["board"]["value"] == 3.0
     assert by_name["product"]["pages"] > 0.4
     assert "scores" not in found
+    assert "costs" not in found
+    assert by_name["board"]["seconds"] == pytest.approx(0.001)
+    assert found["all"]["bytes"] == 0.0  # none came over a network
     text = afresh("kinds").stdout
+    assert max(map(len, text.splitlines())) <= 80
+    assert "1 ms 0 B" in text
     assert "board" in text
     assert "too few crawls have judged it" in text
     shown = afresh("show", "https://a.example/own/1")
@@ -96,7 +101,7 @@ def test_kinds_are_told_at_the_first_crawl_kept_and_shown(afresh: Any, tmp_path:
     ],
 )
 def test_what_a_belief_rests_on_is_said(checked: int, kinds: list[tuple[str, float]], sentence: str) -> None:
-    assert _evidence({"beliefs": {"observations": checked}, "kinds": kinds}) == sentence
+    assert evidence({"beliefs": {"observations": checked}, "kinds": kinds, "said": []}) == sentence
 
 
 def test_an_estimator_that_learns_nothing_of_kinds_is_told_none(tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console, plain
 from afresh.store import Store, understood
 from afresh.store.socket_file import ask
-from afresh.units import show_rate
+from afresh.units import show_duration, show_rate, show_size
 
-HEADING = f"{'kind':16} {'pages':>9} {'changes':>14} {'most pages within':>28} {'value':>6}"
+HEADING = f"{'kind':14} {'pages':>9} {'changes':>10} {'most pages within':>23} {'value':>5} {'a crawl costs':>14}"
 ENOUGH = 100  # judged crawls; of fewer, nothing is said
 
 
 def kinds(config: ConfigFile = None, store: StoreFile = None, json: Json = False) -> None:
-    """List the kinds of pages: how many pages, how often a typical one changes, and what kinds are worth here.
+    """List the kinds of pages: how many, how often a typical one changes, what a crawl costs, what kinds are worth.
 
     A page may be of two kinds in part, and counts for each by its share. Kinds help only where crawls have proved that
     they foretell new pages better than pages alike on the same host do: elsewhere they are switched off.
@@ -36,7 +36,7 @@ def kinds(config: ConfigFile = None, store: StoreFile = None, json: Json = False
         return
     console.print(HEADING)
     for facts in sorted(found["kinds"], key=lambda each: -float(each["pages"])):
-        _line(plain(facts["kind"], 16), facts)
+        _line(plain(facts["kind"], 14), facts)
     _line("all pages", found["all"])
     console.print(f"{found['unknown']:,.0f} pages are of unknown kind.")
     for worth in found["worth"]:
@@ -46,7 +46,10 @@ def kinds(config: ConfigFile = None, store: StoreFile = None, json: Json = False
 def _line(name: str, facts: dict[str, Any]) -> None:
     rate, factor = float(facts["change_rate"]), 2.718281828 ** float(facts["spread"])
     within = f"{show_rate(rate / factor)} to {show_rate(rate * factor)}"
-    console.print(f"{name:16} {facts['pages']:9,.0f} {show_rate(rate):>14} {within:>28} {facts['value']:6g}")
+    cost = "-"
+    if facts.get("seconds") is not None:
+        cost = f"{show_duration(facts['seconds'])} {show_size(round(facts['bytes'] or 0))}"
+    console.print(f"{name:14} {facts['pages']:9,.0f} {show_rate(rate):>10} {within:>23} {facts['value']:5g} {cost:>14}")
 
 
 def _worth(worth: dict[str, Any]) -> str:
@@ -64,7 +67,8 @@ def _from_store(kept: Store) -> dict[str, Any]:
 
     def read() -> dict[str, Any]:
         found: dict[str, Any] = text.loads(kept.get(KEPT) or "{}")
-        found.pop("scores", None)
+        for name in ("scores", "costs"):
+            found.pop(name, None)
         return found
 
     return understood(KEPT, read)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from afresh.cli.evidence import evidence, said_by
 from afresh.cli.gone import LOOKED_AT, gone_in
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.reasons import counted, words
@@ -123,6 +124,7 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
         "gone": None if gone is None else asdict(gone),
         "failing": None if last is None else {"outcome": last.outcome, "reason": last.reason, "time": last.time},
         "kinds": (said or {}).get("kinds") or _kinds(state, config),
+        "said": said_by(kept, state.page.host, copy),
         "signals": state.signals,
         "beliefs": None if stated.beliefs is None else asdict(stated.beliefs),
         "host_ready": host.ready if host and host.ready > when else None,
@@ -247,15 +249,6 @@ def _kinds(state: PageState, config: Config) -> list[tuple[str, float]]:
     return [] if kinds is None else kinds.said(kind_in(state.learned))
 
 
-def _evidence(facts: dict[str, Any]) -> str:
-    """What the belief about a page rests on, for people."""
-    checked = facts["beliefs"]["observations"]
-    if checked >= 5:
-        return f"{show_count(checked, 'checked interval')} of its own"
-    others = "pages alike on its host" + (" and of its kind" if facts["kinds"] else "")
-    return f"{show_count(checked, 'checked interval')} of its own, so mostly what {others} are like"
-
-
 def _noise(kept: Store, state: PageState) -> list[dict[str, Any]]:
     """What counts as noise on a page, learned on the page and on its whole host, the earliest first."""
     from afresh.daemon.reader import NAME
@@ -332,7 +325,7 @@ def _print_gain(facts: dict[str, Any]) -> None:
         if facts["kinds"]:
             shares = ", ".join(f"{plain(name, 40)} {share:.0%}" for name, share in facts["kinds"])
             console.print(labelled("kind", shares))
-        console.print(labelled("evidence", _evidence(facts)))
+        console.print(labelled("evidence", evidence(facts)))
         unit = gain_unit(by_requests=facts["requests_known"])
         if facts["learned_rate"] is None:
             console.print(labelled("value", f"{facts['value']:.4g}: {unit} that a crawl now is expected to gain"))

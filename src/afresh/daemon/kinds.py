@@ -13,6 +13,8 @@ from afresh.types import Fetched
 
 KEPT = "kinds"  # under this name the store holds what was learned of kinds
 MAX_PAGE = 1 << 20  # bytes of a page that are read for its kind
+MAX_COST = 1e15  # of any cost that is learned
+COST_MEMORY = 0.999  # what a crawl leaves of what crawls of its kind have cost before
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class Kinds:
         self.rules = tuple(rules)
         self.names = names_of(self.rules)
         self.reads = reads
+        # What a refresh costs, of each kind and, first, of all pages: crawls, seconds and bytes, all of which fade.
+        self._costs = [[0.0, 0.0, 0.0] for _ in range(MAX_KINDS + 1)]
         self._patterns = [(Glob(f"{page}$"), rule.name) for rule in self.rules for page in rule.pages]
 
     def begin(self, engine: Engine, get: Callable[[str], str | None]) -> None:
@@ -46,6 +50,23 @@ class Kinds:
                 engine.describe_kind(self.names.index(rule.name) + 1, rate=rule.rate, value=rule.value)
         kept = json.loads(get(KEPT) or "{}")
         engine.recall_kinds([float(score) for score in kept.get("scores", [])])
+        for own, before in zip(self._costs, kept.get("costs", []), strict=False):
+            own[:] = [min(max(float(each), 0.0), MAX_COST) for each in before[:3]]
+
+    def crawled(self, kind: int, fetched: Fetched) -> None:
+        """A page of these kinds was crawled: it cost something."""
+        spent = fetched.cost
+        for number, share in ((0, 1.0), *unpack(kind)):
+            own = self._costs[number]
+            for place, cost in enumerate((1.0, spent.seconds, float(spent.bytes))):
+                own[place] = own[place] * COST_MEMORY**share + share * min(max(cost, 0.0), MAX_COST)
+
+    def _cost(self, number: int) -> dict[str, float | None]:
+        crawls, seconds, size = self._costs[number]
+        return {
+            "seconds": seconds / crawls if crawls else None,
+            "bytes": size / crawls if crawls else None,
+        }
 
     def of(self, url: str, fetched: Fetched) -> int:
         """The kinds of a page that was fetched, packed; 0: unknown. It reads bytes, and belongs in a thread."""
@@ -67,8 +88,8 @@ class Kinds:
 
     def values(self, engine: Engine) -> dict[str, str]:
         """What is worth keeping."""
-        summary = self.summary(engine)
-        return {} if summary is None else {KEPT: json.dumps({**summary, "scores": engine.scores_of_kinds()})}
+        summary, learned = self.summary(engine), {"scores": engine.scores_of_kinds(), "costs": self._costs}
+        return {} if summary is None else {KEPT: json.dumps({**summary, **learned})}
 
     def summary(self, engine: Engine) -> dict[str, Any] | None:
         """What is known of each kind, for people; None where the engine learns nothing of kinds."""
@@ -76,11 +97,12 @@ class Kinds:
         if found is None:
             return None
         kinds: list[Mapping[str, Any]] = [
-            {"kind": name, **asdict(each)} for name, each in zip(self.names, found.kinds, strict=False)
+            {"kind": name, **asdict(each), **self._cost(number)}
+            for number, (name, each) in enumerate(zip(self.names, found.kinds, strict=False), start=1)
         ]
         return {
             "kinds": kinds,
             "unknown": found.unknown,
-            "all": asdict(found.everything),
+            "all": {**asdict(found.everything), **self._cost(0)},
             "worth": [asdict(each) for each in found.worth],
         }

@@ -19,6 +19,7 @@ from afresh.daemon.costing import Costing
 from afresh.daemon.dates import Dates
 from afresh.daemon.desk import Desk
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
+from afresh.daemon.foretold import Foretold
 from afresh.daemon.intake import Intake
 from afresh.daemon.keeping import LEARNED_RATES, MAX_UNWRITTEN, Keeper
 from afresh.daemon.kinds import Kinds
@@ -94,6 +95,7 @@ class Daemon:
         self._kinds = kinds
         self._never = never
         self._dates = Dates(self.sources)
+        self._foretold = Foretold()
         self._pressure = Pressure(max_unwritten)
         self._shedding = Shedding()
         self.control = Control(engine=engine, store=store, clock=self.clock, budget_hours=budget_hours)
@@ -153,7 +155,7 @@ class Daemon:
     def _worth_keeping(self) -> dict[str, str]:
         """What is learned of all pages together, by the names under which the store holds it."""
         of_kinds = {} if self._kinds is None else self._kinds.values(self.engine)
-        return {**self.overview.values(), **self._dates.values(self.engine), **of_kinds}
+        return {**self.overview.values(), **self._dates.values(self.engine), **of_kinds, **self._foretold.values()}
 
     @property
     def pages(self) -> int:
@@ -225,6 +227,7 @@ class Daemon:
         if (since := get(WATCHED)) is not None:
             self.engine.estimator.requests_since(understood(WATCHED, lambda: float(since)))
         self.control.begin()
+        understood("requests_foretold", lambda: self._foretold.begin(get))
         understood("dates", lambda: self._dates.begin(self.engine, get))
         if self._kinds is not None:
             kinds = self._kinds
@@ -425,10 +428,12 @@ class Daemon:
         """
         finder = self.sources.finder(page.url)
         if finder is not None and read.links is not None and read.met is not None:
+            self._foretold.linked(self.engine, read.links, self.clock())
             for nth, some in enumerate(finder.follow(page, fetched, read.links, read.met)):
                 if nth:
                     await asyncio.sleep(0)  # others have a turn
                 self._keeper.welcome(some)
+                self._foretold.found(self.engine, page, read.links, some, self.clock())
         source = self.sources.of(page.url)
         if source is None or not self._keeper.room.for_new_pages:
             return
@@ -477,8 +482,11 @@ class Daemon:
         crawl = self.engine.finish(order, fetched, verdict, self.clock(), rest=rest)
         if read.kind:
             self.engine.tell_kind(order.url, read.kind, self.clock())
+        if self._kinds is not None and verdict.outcome.refreshed:
+            self._kinds.crawled(self.engine.kind(order.url), fetched)
         if verdict.outcome.refreshed:
             self._dates.hear(self.engine, before, fetched, verdict, self.clock(), read.written)
+            self._foretold.crawled(self.engine, order.url, read.kind, self.clock())
         self._keeper.keep(before, crawl, fetched, verdict, read.noise)
         if self._keeper.full:
             self._write_now.set()

@@ -15,7 +15,7 @@ from afresh.engine.hearts import CompiledHeart, Entries
 from afresh.engine.names import Names
 from afresh.engine.statements import Statements
 from afresh.estimate import Activity, Estimator, Senders, branches_of, kin_of
-from afresh.estimate.base import HearsDates, LearnsKinds
+from afresh.estimate.base import ForetellsRequests, HearsDates, LearnsKinds
 from afresh.estimate.dates import LEAST_TRUST
 from afresh.frontier import Lanes, Purses, Retries, SiteRules
 from afresh.schedule import Schedules
@@ -30,6 +30,7 @@ NO_LIMITS = (0.0, math.inf)
 UNKNOWN = "unknown"  # the sender of signals that were heard before a restart
 MOST_FOLDERS = 1 << 17  # whose places are remembered
 SETTLED_AT_ONCE = 1 << 16  # pages
+MAX_POPULARITY = 1e6  # of a page, in times pages alike
 
 
 class Members(Statements):
@@ -420,6 +421,27 @@ class Members(Statements):
         """What kinds had proved to be worth before a restart."""
         if isinstance(self.estimator, LearnsKinds):
             self.estimator.recall_kinds(scores)
+
+    # --- requests that are foretold ---
+
+    def tell_popularity(self, url: str, popularity: float, now: float) -> None:
+        """A new page is taken to be asked for so many times as often as pages alike, until requests say more."""
+        slot, now = self._slot(url), moment("now", now)
+        if isinstance(self.estimator, ForetellsRequests):
+            self.estimator.told_popularity(slot, number("popularity", popularity, most=MAX_POPULARITY))
+            self.heart.believe(slot, now)
+
+    def requests_beside(self, url: str, now: float) -> tuple[float, float]:
+        """The requests that a page has had, and those that a page alike would have had."""
+        if not isinstance(self.estimator, ForetellsRequests):
+            return 0.0, 0.0
+        return self.estimator.requests_beside(self._slot(url), moment("now", now))
+
+    def average_request_rate(self, url: str, now: float) -> float:
+        """How often pages like this one are asked for; 0 where nobody asks for anything, or nothing is known of it."""
+        if not isinstance(self.estimator, ForetellsRequests):
+            return 0.0
+        return self.estimator.average_request_rate(self._slot(url), moment("now", now))
 
     # --- dates ---
 

@@ -135,6 +135,22 @@ class LearnsKinds(Protocol):
 
 
 @runtime_checkable
+class ForetellsRequests(Protocol):
+    """An estimator that can be told how much a new page will be asked for, and says what came of it."""
+
+    def told_popularity(self, slot: int, popularity: float) -> None:
+        """A page is taken to be asked for so many times as often as pages alike, until requests say more."""
+
+    def requests_beside(self, slot: int, now: float) -> tuple[float, float]:
+        """The requests that a page has had, and those that a page alike would have had; both fade."""
+        ...
+
+    def average_request_rate(self, slot: int, now: float) -> float:
+        """How often pages like this one are asked for; 0 while nobody asked for anything."""
+        ...
+
+
+@runtime_checkable
 class HearsDates(Protocol):
     """An estimator that takes dates of last changes for evidence."""
 

@@ -39,7 +39,7 @@ from afresh.estimate.opened import (
     tell_last_change,
 )
 from afresh.estimate.popularity import Popularity
-from afresh.estimate.requests import MEMORY, Memory, faded
+from afresh.estimate.requests import MEMORY, Memory, exposure, faded
 from afresh.estimate.wanted import Asking, nothing_said
 from afresh.types import Beliefs, Importance
 from afresh.value.views import written
@@ -203,6 +203,20 @@ class Learner:
             1.0 if popularity is None else popularity,
             importance is not None and importance.times,
         )
+
+    def told_popularity(self, slot: int, popularity: float) -> None:
+        """A page is taken to be asked for so many times as often as pages alike, until requests say more."""
+        self.asking.wanted["popularity"][self._known(slot)] = number("popularity", popularity)
+
+    def average_request_rate(self, slot: int, now: float) -> float:
+        """How often pages like this one are asked for; 0 while nobody asked for anything."""
+        return self._popularity.average(self._popular(self._known(slot)), bounded("now", now))
+
+    def requests_beside(self, slot: int, now: float) -> tuple[float, float]:
+        """The requests that a page has had, and those that a page alike would have had; both fade."""
+        average, watched = self.average_request_rate(slot, now), max(now - self._since(slot), 0.0)
+        requests = faded(float(self.table.pages["requests"][slot]), now - self._asked_at(slot), self._memory.slow)
+        return requests, average * exposure(watched, self._memory.slow)
 
     def told_kind(self, slot: int, kind: int) -> None:
         """The kinds of a page, as `kinds.pack` gives them; 0: unknown."""

@@ -6,13 +6,14 @@ What a page asks robots not to follow is not followed. Feeds are named apart: th
 """
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html.entities import html5
 
 import numpy as np
 
+from afresh.frontier.anchors import anchors
 from afresh.frontier.url import LONGEST, Resolver
 from afresh.reading import Document, Wanted, read
 
@@ -74,6 +75,8 @@ _FILE_ATTRIBUTES = ("srcset", "poster", "data", "background")
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,8};?|#[xX][0-9a-fA-F]{1,7};?|[A-Za-z0-9]{1,32};?)")
 _REFRESH = re.compile(r"\s*[0-9.]{0,20}\s*[;,\s]\s*(?:url\s*=\s*)?(['\"]?)(.*)", re.IGNORECASE | re.DOTALL)
 
+NOTHING_COUNTED: Mapping[bytes, str] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class Links:
@@ -91,6 +94,8 @@ class Links:
     # The links among `urls` that need nothing but the page's folder to be understood: as written, without a fragment,
     # and what they mean (None: nothing that can be crawled). What `links` need not read again on the next page.
     written: dict[bytes, str | None] = field(default_factory=dict)
+    anchors: dict[str, str] = field(default_factory=dict)  # the texts of some of them, by what they mean
+    again: tuple[str, ...] = ()  # links that were left out as `met`, but were to be counted
 
 
 def links(
@@ -104,13 +109,14 @@ def links(
     most: int = MOST,
     most_bytes: int = MOST_BYTES,
     met: Container[bytes] = (),
+    counted: Mapping[bytes, str] = NOTHING_COUNTED,
 ) -> Links:
     """The links of an HTML page that was found at `url`; `robots_tag` is its X-Robots-Tag header.
 
     A page that was read already must have been asked for what is `wanted`.
 
     Links that were `written` on another page of the same folder and are in `met` are left out: a site's menu need not
-    be understood anew on every page.
+    be understood anew on every page. Of these, those that are `counted` are named by what they mean.
 
     >>> links(b'<base href="/docs/"><a href="a.html#top">A</a> <a href="b" rel=nofollow>B</a>', "http://e.org/x").urls
     ('http://e.org/docs/a.html',)
@@ -124,7 +130,9 @@ def links(
             found.take(tag, attributes)
         elif found.based or attributes not in met:
             found.plain(attributes)
-    return found.result()
+        elif counted and (again := counted.get(attributes)) is not None:
+            found.again[again] = None
+    return found.result(page.page)
 
 
 class _Collector:
@@ -141,6 +149,7 @@ class _Collector:
         self._itself = ""
         self._seen: set[str] = set()  # links as written: most are repeated on a page
         self._written: dict[bytes, str | None] = {}
+        self.again: dict[str, None] = {}
         self.based = self._nofollow = self._noindex = False
         self._canonical: str | None = None
         self._left_out = 0
@@ -186,7 +195,7 @@ class _Collector:
                 for link in _candidates(value) if name == "srcset" else [value]:
                     self._keep(link, self._files)
 
-    def result(self) -> Links:
+    def result(self, page: bytes) -> Links:
         """Everything that was kept."""
         self._urls.pop(self._own, None)
         return Links(
@@ -200,6 +209,8 @@ class _Collector:
             noindex=self._noindex,
             left_out=self._left_out,
             written={} if self._nofollow else self._written,
+            again=() if self._nofollow else tuple(self.again),
+            anchors={} if self._nofollow else anchors(page, self._written),
         )
 
     def _page_link(self, link: str | None, attributes: dict[str, str]) -> str | None:

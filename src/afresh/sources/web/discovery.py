@@ -1,6 +1,6 @@
 """New pages from the links of those that were fetched: cache, scope, traps, seen before?, then into the store."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from secrets import token_bytes
 
 import numpy as np
@@ -17,13 +17,14 @@ from afresh.frontier import (
     host_of,
     links,
 )
-from afresh.frontier.links import wanted
+from afresh.frontier.links import NOTHING_COUNTED, wanted
 from afresh.reading import Document, Wanted
 from afresh.sources.pieces import in_pieces
 from afresh.sources.web.url_trace import UrlTrace
 from afresh.types import Fetched, Page
 
 CACHE = 1 << 16  # addresses; most links of a site lead to the same few pages
+COUNTED = 1 << 14  # links to new pages that are counted when they come again
 LONGEST_WRITTEN = 200  # bytes of a link as written that is remembered so; longer ones are rare
 
 
@@ -68,7 +69,8 @@ class Discovery:
 
     def links(self, read: Document, page: Page, fetched: Fetched, met: set[bytes]) -> Links:
         """The links of a page that was read. Runs in a thread."""
-        return links(read, fetched.location or page.url, robots_tag=fetched.robots, met=met)
+        where = fetched.location or page.url
+        return links(read, where, robots_tag=fetched.robots, met=met, counted=self._written.counted(where))
 
     def met(self, page: Page, fetched: Fetched) -> set[bytes]:
         """Links that need no parsing if the page repeats them; the reader of the page gets this."""
@@ -85,7 +87,7 @@ class Discovery:
         if self.closed:
             return
         depth = page.depth + 1
-        too_deep: set[str] = set()
+        too_deep, admitted = set[str](), set[str]()
         for piece in in_pieces(found.urls, len):
             wanted = []
             for url in piece:
@@ -96,12 +98,16 @@ class Discovery:
                     wanted.append(url)
                 elif refusal is not None and refusal.rule == "depth":
                     too_deep.add(url)
-            yield self._admit(self._new(wanted), depth, fetched.started)
+            new = self._admit(self._new(wanted), depth, fetched.started)
+            admitted.update(each.url for each in new)
+            yield new
         if self.trace is not None:
             return
         # What was too deep here may be nearer from another page.
         self._written.add(met, (raw for raw, url in found.written.items() if url not in too_deep))
         self._written.settle(url for url in found.urls if url not in too_deep)
+        new_links = ((raw, url) for raw, url in found.written.items() if url in admitted)
+        self._written.count(fetched.location or page.url, new_links)
 
     def listed(self, urls: list[str], now: float) -> list[Page]:
         """Collect what a sitemap names, one step from the site's own front door; those that are new."""
@@ -158,6 +164,8 @@ class _Written:
         self.size = size
         self.settled: set[str] = set()  # what they mean, for links that are written in other ways
         self._folders: dict[str, set[bytes]] = {}
+        self._new: dict[str, dict[bytes, str]] = {}  # links to pages that were new, and what they mean
+        self._new_count = 0
         self._count = 0
 
     def of(self, url: str) -> set[bytes]:
@@ -166,9 +174,24 @@ class _Written:
             # Beginning anew is as good as anything cleverer: what is still in use is met again on the next page.
             self._folders.clear()
             self.settled.clear()
+            self._new.clear()
+            self._new_count = 0
             self._count = 0
-        path = url.partition("?")[0]
-        return self._folders.setdefault(path[: path.rindex("/")], set())
+        return self._folders.setdefault(_folder(url), set())
+
+    def counted(self, url: str) -> Mapping[bytes, str]:
+        """Those that led to pages that were new, on pages of the same folder."""
+        return self._new.get(_folder(url), NOTHING_COUNTED)
+
+    def count(self, url: str, written: Iterable[tuple[bytes, str | None]]) -> None:
+        """These lead to new pages: when they come again, that is of interest."""
+        for raw, new in written:
+            if self._new_count >= COUNTED:
+                self._new.clear()
+                self._new_count = 0
+            if new is not None and len(raw) <= LONGEST_WRITTEN:
+                self._new.setdefault(_folder(url), {})[raw] = new
+                self._new_count += 1
 
     def settle(self, urls: Iterable[str]) -> None:
         """Nothing more need be done about these."""
@@ -179,3 +202,8 @@ class _Written:
         before = len(met)
         met.update(raw for raw in written if len(raw) <= LONGEST_WRITTEN)
         self._count += len(met) - before
+
+
+def _folder(url: str) -> str:
+    path = url.partition("?")[0]
+    return path[: path.rindex("/")]
