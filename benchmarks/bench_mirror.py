@@ -123,25 +123,49 @@ def bench_updates_at_scale(rng: np.random.Generator) -> None:
 
 
 def bench_live_decisions(rng: np.random.Generator) -> None:
-    """What picks the next page in the product looks at all of them, as every rule of `Plain` does."""
-    for pages in (1_000, 20_000, 200_000):
+    """What picks the next page in the product, beside a rule of others, which looks at all pages for each."""
+    for pages in (1_000, 20_000, 200_000, 1_000_000):
         times = {}
-        for name, scheduler in (
-            ("mirror", ByCosts(budget=1000.0, rng=rng)),
-            ("uniform", Plain(Uniform(), budget=1000.0)),
+        for name, scheduler, ticks in (
+            ("mirror", ByCosts(budget=1000.0, rng=rng), 5_000),
+            ("uniform", Plain(Uniform(), budget=1000.0), 50),
         ):
+            if name == "uniform" and pages > 200_000:
+                continue
+            began = time.process_time()
             for page in range(pages):
-                scheduler.add(request_rate=1.0, change_rate=0.1, host=page, now=0.0, age=float(page % 97))
+                scheduler.add(request_rate=1.0, change_rate=0.1, host=page % 5_000, now=0.0, age=float(page % 97))
+            added = (time.process_time() - began) / pages
+            scheduler.next(0.5)
             start = time.process_time()
-            for tick in range(50):
+            for tick in range(ticks):
                 now = 1.0 + tick / 500
                 pick = scheduler.next(now)
                 if isinstance(scheduler, ByCosts):
                     scheduler.saw(pick.slot, 1.0, now, probe=pick.probe)
-                scheduler.finish(pick.slot, now, crawled=now)
-            times[name] = (time.process_time() - start) / 50
-        mirror, uniform = times["mirror"], times["uniform"]
-        print(f"a decision among {pages:,} pages: {1e3 * mirror:.2f} ms, {mirror / uniform:.1f} × that of uniform")
+                scheduler.finish(pick.slot, now, crawled=None if pick.probe else now)
+            times[name] = (time.process_time() - start) / ticks
+            if isinstance(scheduler, ByCosts):
+                _bench_live_update(scheduler, rng, pages, added)
+        beside = f", {times['mirror'] / times['uniform']:.2g} x that of uniform" if len(times) > 1 else ""
+        print(f"a decision among {pages:,} pages: {1e6 * times['mirror']:.0f} us{beside}")
+
+
+def _bench_live_update(scheduler: ByCosts, rng: np.random.Generator, pages: int, added: float) -> None:
+    scheduler._cost = scheduler._refreshes = 1e5
+    rows = scheduler.timetable.rows
+    rows["count"][:pages], rows["sum"][:pages] = 1, rng.normal(-1.0, 1.0, pages)
+    start = time.process_time()
+    scheduler._update()
+    every = time.process_time() - start
+    rows["count"][:100] = 1
+    start = time.process_time()
+    scheduler._update()
+    arrays = scheduler._pages.nbytes + scheduler._nodes.nbytes + rows.nbytes
+    print(
+        f"{pages:,} pages: {1e6 * added:.0f} us to add one, {arrays / pages:.0f} bytes each, an update of all rates "
+        f"{1e3 * every:.0f} ms, of 100 pages {1e3 * (time.process_time() - start):.1f} ms"
+    )
 
 
 if __name__ == "__main__":

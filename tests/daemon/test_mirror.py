@@ -4,6 +4,9 @@ import asyncio
 import logging
 import math
 import re
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,16 +14,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from afresh import config
 from afresh.daemon import Daemon
 from afresh.daemon.costing import Costing
 from afresh.engine import Engine
 from afresh.estimate import Grid
 from afresh.fetch import Guard, Http, Scripted
 from afresh.frontier import Lanes, Politeness, host_of
-from afresh.mirror.costs import Cost, Seen, staleness
+from afresh.mirror.costs import COSTS, Cost, Seen, staleness
 from afresh.mirror.scheduler import ByCosts
 from afresh.sim.web import Server
 from afresh.sources import Sources
+from afresh.sources.web import Web
 from afresh.store import Memory, PageState, Sqlite, Store
 from afresh.types import Copy, Fetched, Order, Outcome, Page, Validators, Verdict
 from command_line import synthetic_web
@@ -163,6 +168,7 @@ def test_a_probe_is_in_the_history_and_leaves_the_copy() -> None:
     assert state.changes == sum(crawl.outcome is Outcome.CHANGED for crawl in crawls)
 
 
+WEB = Sources([Web(Scripted({}))])
 URL = "http://a.example/"
 BEFORE = PageState(Page(URL, "a.example"), fetched=10.0, checked=10.0, validators=Validators(fingerprint=1))
 KEPT = Copy(URL, b"old", "text/plain", 10.0, 10.0)
@@ -172,7 +178,7 @@ def judged(
     cost: Cost, outcome: Outcome = Outcome.CHANGED, *, probe: bool = False, modified: str = "", status: int = 200
 ) -> Verdict:
     async def go() -> Verdict:
-        costing = Costing(cost, sources=Sources([]), copy=lambda url: KEPT, importance=lambda url: 2.0)
+        costing = Costing(cost, sources=WEB, copy=lambda url: KEPT, importance=lambda url: 2.0)
         order = Order(0, URL, "a.example", 40.0, probe=probe)
         validators = Validators(last_modified=modified)
         body = b"new" if status == 200 else b""
@@ -226,20 +232,57 @@ def test_the_age_follows_from_the_servers_date_if_there_is_one(date: str) -> Non
     assert judged(age, Outcome.UNCHANGED, modified=date).cost == 0.0
 
 
-@pytest.mark.parametrize("bad", [math.nan, -1.0, math.inf, "text", "12", None, 1 / 3 + 2j])
+@pytest.mark.parametrize("bad", [math.nan, -1.0, math.inf, 1e300, "text", "12", None, 1 / 3 + 2j])
 def test_a_function_that_fails_stops_nothing_and_is_told_of(bad: object, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "afresh.costs"):
         assert judged(lambda seen: bad).cost is None  # type: ignore[arg-type,return-value]
     assert len(re.findall("cost of a crawl is not known", caplog.text)) == 1
 
 
-def test_a_function_that_hangs_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_that_hangs_is_left_behind_and_not_asked_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("afresh.daemon.costing.MOST_SECONDS", 0.05)
-    began = time.monotonic()
+    asked: list[float] = []
+    comes_back = threading.Event()
 
     def hang(seen: Seen) -> float:
-        time.sleep(0.5)
+        asked.append(seen.elapsed)
+        comes_back.wait(20.0)
         return 1.0
 
-    assert judged(hang).cost is None
+    async def go() -> None:
+        costing = Costing(hang, sources=WEB, copy=lambda url: KEPT, importance=lambda url: 2.0)
+        order = Order(0, URL, "a.example", 40.0)
+        fetched = Fetched(URL, 30.0, 0.1, 200, b"new", "text/plain")
+        for _ in range(4):  # the last ones find it at the first crawl still
+            assert (await costing.judged(order, BEFORE, fetched, Verdict(Outcome.CHANGED, 0.5))).cost is None
+            await asyncio.sleep(0.03)
+        assert len(asked) == 1
+        assert costing.summary()["unknown"] == {"too slow": 4}
+        comes_back.set()
+        await asyncio.sleep(0.05)
+        assert (await costing.judged(order, BEFORE, fetched, Verdict(Outcome.CHANGED, 0.5))).cost == 1.0
+        assert costing.summary()["known"] == 1
+        costing.close()
+
+    began = time.monotonic()
+    asyncio.run(go())
     assert time.monotonic() - began < 5.0
+
+
+def test_a_function_that_never_comes_back_lets_the_program_end(tmp_path: Path) -> None:
+    program = """
+import asyncio, time
+from afresh.daemon.apart import Apart
+async def go():
+    apart = Apart("test")
+    try:
+        await apart.ask(lambda: time.sleep(1000), 0.1)
+    except TimeoutError:
+        apart.close()
+asyncio.run(go())
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=20)
+
+
+def test_costs_have_the_names_that_settings_take() -> None:
+    assert set(config.COSTS) == set(COSTS)

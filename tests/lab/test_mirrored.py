@@ -35,6 +35,11 @@ def test_instances_are_the_published_ones(kind: type) -> None:
         law = kind(100, seed)
         rates = best_rates(law, 100, low=0.025, high=r_max / 1.05, total=TOTAL)
         found.append((cost_of(law, np.full(100, TOTAL / 100)), cost_of(law, rates)))
+        gain, free = -slope_of(law, rates), rates > 0.025 * (1 + 1e-9)  # no page has the largest rate
+        assert abs(rates.sum() - TOTAL) <= 1e-15 * TOTAL
+        assert rates.max() < r_max / 1.05
+        assert np.ptp(gain[free]) <= 1e-12 * gain[free].max()
+        assert gain[~free].max(initial=0.0) <= gain[free].max()
     assert np.allclose(np.mean(found, axis=0), (start, best), atol=6e-6)
 
 

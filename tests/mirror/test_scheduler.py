@@ -10,7 +10,8 @@ from afresh.errors import ConfigError
 from afresh.estimate import Grid
 from afresh.frontier import Lanes, Politeness
 from afresh.mirror.costs import COSTS, Seen
-from afresh.mirror.scheduler import ByCosts, read_learned
+from afresh.mirror.kept import read_learned
+from afresh.mirror.scheduler import ByCosts
 from afresh.schedule import Pick, SeesCosts
 from afresh.types import Fetched, Order, Outcome, Page, Verdict, Wait
 

@@ -63,11 +63,6 @@ def scheduler_for(config: Config, pages: int) -> Schedules:
         return Scheduler.live(budget=budget, lease=lease, sweep=sweep)
     if name in POLICIES:
         return Scheduler(budget=budget, policy=name, lease=lease, sweep=sweep)
-    if pages > MOST_BY_RULE:
-        raise ConfigError(
-            f"The policy {name} is for {MOST_BY_RULE:,} pages at most: it looks at each of them for every crawl.",
-            hint='Use policy = "value", which does not.',
-        )
     if name == "mirror":
         return ByCosts(
             budget=budget,
@@ -75,6 +70,11 @@ def scheduler_for(config: Config, pages: int) -> Schedules:
             epsilon=config.crawl.probes,
             rng=np.random.default_rng(),
             cost=config.crawl.cost,
+        )
+    if pages > MOST_BY_RULE:
+        raise ConfigError(
+            f"The policy {name} is for {MOST_BY_RULE:,} pages at most: it looks at each of them for every crawl.",
+            hint='Use policy = "value", which does not.',
         )
     if name == "refresh-probabilities":
         rule: Rule = RefreshProbabilities(budget=budget, rng=np.random.default_rng())
@@ -149,7 +149,7 @@ def kinds_for(config: Config) -> Kinds | None:
     return Kinds(rules) if config.crawl.kinds else None
 
 
-def compile_all(begins: Callable[[], object] = lambda: None) -> None:
+def compile_all(begins: Callable[[], object] = lambda: None, *, policy: str = "value") -> None:
     """Compile what learns and what reads before anything waits for it.
 
     It says so if anything really is compiled, and calls `begins`.
@@ -167,6 +167,10 @@ def compile_all(begins: Callable[[], object] = lambda: None) -> None:
         compile_kinds()
         compile_frontier()
         _explain_once()
+        if policy == "mirror":
+            from afresh.mirror.ahead import compile_ahead as compile_mirror
+
+            compile_mirror()
 
 
 def _explain_once() -> None:

@@ -235,7 +235,7 @@ def _keep_fresh(
     detector = detector_for(config)  # settings that make no sense are refused before anything takes time,
     kept.claim()  # and so is a store that another process runs on
     kept.put({COMPILING: None})  # of a runner that was killed meanwhile
-    compile_all(lambda: kept.put({COMPILING: repr(time.time())}))
+    compile_all(lambda: kept.put({COMPILING: repr(time.time())}), policy=config.crawl.policy)
     kept.put({COMPILING: None})
     if config.index.enabled:
         from afresh.cli.search import index_for
@@ -465,7 +465,7 @@ class Progress:
             f"{show_count(pages, 'page')}, budget {budget}{rate_now}, {self.under_way} under way, {crawls}",
             f"{failed:,} failed, " + ", ".join(f"{counts[name]:,} {name}" for name in FOUND),
         ]
-        rest = [f"{counts[name]:,} {name}" for name in ("gone", "moved") if counts[name]]
+        rest = [f"{counts[name]:,} {name}" for name in ("probed", "gone", "moved") if counts[name]]
         if self.not_modified:
             rest.append(f"{self.not_modified:,} not modified (304)")
         if self.sitemaps:

@@ -185,7 +185,7 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
 def _kept_rate(kept: Store, config: Config, url: str) -> dict[str, float] | None:
     """What a runner learned of a page from its costs; None if none did."""
     from afresh.daemon.keeping import LEARNED_RATES
-    from afresh.mirror.scheduler import mark_of, read_learned
+    from afresh.mirror.kept import mark_of, read_learned
 
     text = kept.get(LEARNED_RATES)
     if text is None:

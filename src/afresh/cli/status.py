@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from afresh.cli.learning import learning_lines, learning_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.reasons import counted
 from afresh.cli.terminal import as_json, console, errors, labelled, moment, now, plain
@@ -74,7 +75,8 @@ def _print(facts: dict[str, Any], *, known: bool) -> None:
             console.print(line)
         if facts["politeness"]:
             console.print(labelled("", facts["politeness"], len(INDENT)))
-        for line in (*price_lines(facts), *(held_lines(facts["held_without_copy"]) if facts["running"] else ())):
+        by = price_lines(facts) if facts["learning"] is None else learning_lines(facts["learning"])
+        for line in (*by, *(held_lines(facts["held_without_copy"]) if facts["running"] else ())):
             console.print(line)
     for line in (*steered_lines(facts), *freshness_lines(facts)):
         console.print(line)
@@ -95,7 +97,8 @@ def _of_a_runner(config: Path | None, store: Path | None, error: ConfigError) ->
 
 def _budget_lines(facts: dict[str, Any], *, known: bool) -> Iterator[str]:
     """What may be crawled: now, or by the next run; and by whose word. Without `known` settings, by the runner's."""
-    sweep = f", {100 * facts['sweep']:.3g} % of it for the copies left alone longest" if known else ""
+    sweeps = known and facts["learning"] is None
+    sweep = f", {100 * facts['sweep']:.3g} % of it for the copies left alone longest" if sweeps else ""
     if facts["running"]:
         yield f"budget       {show_rate(facts['budget'])}{sweep}"
         if by := facts["budget_by"]:
@@ -160,6 +163,7 @@ def _status(kept: Store, when: float, config: Config, said: dict[str, Any], paus
         "sweep": config.crawl.sweep,
         "politeness": polite.sentence(budget if runs and budget is not None else following),
         "held_without_copy": held_without_copy(kept, HostPatterns(config.crawl.never), pauses, when),
+        "learning": learning_of(kept, config, said),
         "price": price,
         "budget_spare": bool(said.get("budget_spare")),
         "waiting": said.get("waiting") or 0,  # for a first crawl, while copies are refreshed

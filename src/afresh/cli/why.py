@@ -49,13 +49,28 @@ def _by_costs(facts: dict[str, Any], when: float) -> str:
     """When a page is due whose rate was learned from costs."""
     learned, passed = facts["learned_rate"], facts["value"]
     every = show_duration(1.0 / learned["rate"]) if learned["rate"] else "no time"
+    says = (
+        f"Its costs have taught a refresh in {every}" if is_learned(learned) else f"All pages get a refresh in {every}"
+    )
+    if not is_learned(learned):
+        says += ", as nothing was learned from its costs yet"
+    if facts["host_allows_every"]:
+        says += "; its host takes less than its pages are to get, which makes that one in about "
+        says += show_duration(facts["host_allows_every"])
     if facts["by"] == "store":
-        return f"Its costs have taught a refresh in {every}."
+        return f"{says}."
+    if waits_for_host(facts, when):
+        return f"{says}; {queue_of(facts)}."
     if facts["due"] <= when:
-        return f"Its costs have taught a refresh in {every}; it is due, and what has been due longest goes first."
+        return f"{says}; it is due, and what has been due longest goes first."
     if passed >= 1.0:
-        return f"Its costs have taught a refresh in {every}; it is due once its host has rested."
-    return f"Its costs have taught a refresh in {every}, of which {100 * max(passed, 0.0):.0f} % have passed."
+        return f"{says}; it is due once its host has rested."
+    return f"{says}. Of that {100 * max(passed, 0.0):.0f} % have passed."
+
+
+def is_learned(learned: dict[str, Any]) -> bool:
+    """Whether a page had a part in an update: before, its rate is the common one."""
+    return learned["slope"] is not None and not math.isnan(learned["slope"])
 
 
 def told_of_costs(learned: dict[str, Any]) -> list[tuple[str, str]]:
@@ -70,7 +85,8 @@ def told_of_costs(learned: dict[str, Any]) -> list[tuple[str, str]]:
     gain = "what another refresh would save is not known yet"
     if "slope" in known and "probe" in known:  # without a probe nothing is known of it
         gain = f"a refresh more in an hour would save {max(0.0, -known['slope']) / 3600:.3g} of its mean cost"
-    return [("rate", f"{show_rate(learned['rate'])}, learned from costs"), ("costs", f"{last}; {probe}; {gain}")]
+    by = "learned from costs" if is_learned(learned) else "like all pages: nothing was learned from its costs yet"
+    return [("rate", f"{show_rate(learned['rate'])}, {by}"), ("costs", f"{last}; {probe}; {gain}")]
 
 
 def _reason(facts: dict[str, Any], when: float) -> str:

@@ -1,13 +1,15 @@
 """What a crawl has found the copy to have cost; and a probe's verdict, which leaves the copy as it is."""
 
-import asyncio
 import logging
 import math
+import time
+from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
-from afresh.mirror.costs import COSTS, Cost, Seen
+from afresh.daemon.apart import Apart
+from afresh.mirror.costs import COSTS, MOST_COST, Cost, Seen
 from afresh.sources import Sources
 from afresh.store import PageState
 from afresh.types import Answer, Copy, Fetched, Order, Outcome, Verdict
@@ -15,6 +17,7 @@ from afresh.types import Answer, Copy, Fetched, Order, Outcome, Verdict
 _log = logging.getLogger("afresh.costs")
 
 MOST_SECONDS = 10.0  # that an operator's function may take
+TELL_AGAIN = 60.0
 REFRESHED = (Outcome.CHANGED, Outcome.UNCHANGED)
 
 
@@ -22,7 +25,7 @@ class Costing:
     """Asks a `Cost` about every crawl of a page that has a copy.
 
     A function of the operator's own runs in a thread, and is given the copy; if it fails, or takes too long, the crawl
-    counts as one that could not tell.
+    counts as one that could not tell. While it hangs it is not asked: that would only hold the crawl up.
     """
 
     def __init__(
@@ -31,18 +34,33 @@ class Costing:
         self.cost = cost
         self._sources = sources
         self._copy, self._importance = copy, importance
-        self._threads = None if cost in COSTS.values() else ThreadPoolExecutor(1, "afresh-cost")
+        self._thread = None if cost in COSTS.values() else Apart("afresh-cost")
         self._complained = ""
+        self._unknown = Counter[str]()  # costs that were not found out, by why
+        self._told: dict[str, float] = {}  # when the log was told of each kind
+        self._known, self._seconds, self._slowest = 0, 0.0, 0.0
+
+    def summary(self) -> dict[str, Any]:
+        """What came of asking since the start, for `afresh status`."""
+        asked = self._known + self._unknown.total()
+        return {
+            "known": self._known,
+            "unknown": dict(self._unknown.most_common()),
+            "complaint": self._complained,
+            "seconds": self._seconds / asked if asked and self._thread is not None else None,
+            "slowest": self._slowest if self._thread is not None else None,
+        }
 
     async def judged(self, order: Order, before: PageState, fetched: Fetched, verdict: Verdict) -> Verdict:
         """The verdict with its cost; that of a probe is `probed`."""
         if verdict.outcome not in REFRESHED:
             return verdict
         seen = self._seen(order.url, before, fetched, verdict)
-        cost = self.cost(seen) if self._threads is None else await self._asked(seen)
-        if cost is not None and not 0.0 <= cost < math.inf:
-            self._complain(f"it is {cost!r}, and not a finite number of at least 0")
+        cost = self.cost(seen) if self._thread is None else await self._asked(seen, self._thread)
+        if cost is not None and not 0.0 <= cost <= MOST_COST:
+            self._complain("no cost", f"it is {cost!r}, and not a number from 0 to {MOST_COST:g}")
             cost = None
+        self._known += cost is not None
         verdict = replace(verdict, cost=cost)
         if not order.probe:
             return verdict
@@ -63,36 +81,40 @@ class Costing:
             fetched=fetched,
         )
 
-    async def _asked(self, seen: Seen) -> float | None:
+    async def _asked(self, seen: Seen, thread: Apart) -> float | None:
         def ask() -> float:
             copy, fetched = self._copy(seen.url), seen.fetched
             if fetched.answered is Answer.SAME and copy is not None:
                 fetched = replace(fetched, body=copy.body)  # which need not come again
-            try:
-                cost = self.cost(replace(seen, copy=copy, fetched=fetched))
-            except SystemExit as error:
-                raise RuntimeError(f"it wanted to end the program ({error!r})") from None
+            cost = self.cost(replace(seen, copy=copy, fetched=fetched))
             if isinstance(cost, str | bytes):
                 raise TypeError(f"it gave text, {cost!r:.40}, and not a number")
             return float(cost)
 
-        loop = asyncio.get_running_loop()
+        began = time.monotonic()
         try:
-            async with asyncio.timeout(MOST_SECONDS):
-                return await loop.run_in_executor(self._threads, ask)
+            if thread.busy > MOST_SECONDS:
+                self._complain("too slow", f"it has been at one crawl for more than {MOST_SECONDS:g} s")
+                return None
+            return await thread.ask(ask, MOST_SECONDS)
         except TimeoutError:
-            self._complain(f"it took more than {MOST_SECONDS:g} s")
+            self._complain("too slow", f"it took more than {MOST_SECONDS:g} s")
         except Exception as error:  # whatever an operator's function may raise
-            self._complain(f"{type(error).__name__}: {error}")
+            self._complain("failed", f"{type(error).__name__}: {error}")
+        finally:
+            took = time.monotonic() - began
+            self._seconds, self._slowest = self._seconds + took, max(self._slowest, took)
         return None
 
-    def _complain(self, what: str) -> None:
-        """One line in the log for each kind of complaint in a row."""
-        if what != self._complained:
-            self._complained = what
-            _log.warning("The cost of a crawl is not known: %s.", what[:300])
+    def _complain(self, kind: str, what: str) -> None:
+        """Count it; one line a minute in the log for each kind of complaint."""
+        self._unknown[kind] += 1
+        self._complained, now = what[:300], time.monotonic()
+        if now - self._told.get(kind, -math.inf) >= TELL_AGAIN:
+            self._told[kind] = now
+            _log.warning("The cost of a crawl is not known: %s.", self._complained)
 
     def close(self) -> None:
         """End the thread; what hangs in it is not waited for."""
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+        if self._thread is not None:
+            self._thread.close()

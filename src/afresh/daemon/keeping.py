@@ -31,6 +31,7 @@ BATCH = 256  # crawls that are written without waiting for more
 ROOM_TO_GROW = 100  # one in so many pages may still come, before memory is copied
 TAKE_IN = 10_000  # pages handed to the engine at once
 LEARNED_RATES = "learned rates"  # under this name the store has them
+MANY_RATES = 100_000  # pages: the learned rates of more are written more seldom, as they take 43 bytes a page
 KEEP_LEARNED = 30.0  # seconds, for what is learned of whole sites; and at the end
 MOST_LET_IN = 8  # pages that wait, while nothing else is due, in one go
 PLACES = 1 << 20
@@ -85,7 +86,7 @@ class Keeper:
         self._left_out = 0  # pages of such hosts
         self._alike = 0  # pages that were left out because their fingerprints are others'
         self._alive = 0.0  # when a sign of life was last written
-        self._learned_kept = 0.0  # when what is learned of whole sites was
+        self._rates_kept = self._learned_kept = 0.0  # when what is learned of whole sites was
         self._activity_kept = 0  # crawls that had taught which pages change together by then
 
     @property
@@ -375,10 +376,12 @@ class Keeper:
             values["price"] = repr(self.engine.scheduler.price)
         if self.engine.calibration.statements:
             values["calibration"] = self.engine.calibration.to_text()
+        by_costs, apart = self.engine.by_costs, KEEP_LEARNED * max(1.0, len(self.engine) / MANY_RATES)
+        if by_costs is not None and (now == 0.0 or now - self._rates_kept >= apart):
+            self._rates_kept = now
+            values[LEARNED_RATES] = by_costs.to_text()
         if now == 0.0 or now - self._learned_kept >= KEEP_LEARNED:
             self._learned_kept = now
-            if self.engine.by_costs is not None:
-                values[LEARNED_RATES] = self.engine.by_costs.to_text()
             if self.engine.senders.learned:
                 values[SENDERS] = self.engine.senders.to_text()
             activity = self.engine.activity

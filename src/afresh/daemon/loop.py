@@ -134,6 +134,7 @@ class Daemon:
             wake=self.wake,
             control=self.control,
             kinds=kinds,
+            costing=self._costing,
         )
         self._answers = Answers(socket, self.questions) if socket is not None else None
         self._desk = Desk(

@@ -6,6 +6,7 @@ from typing import Any
 
 from afresh.daemon.answers import Question
 from afresh.daemon.control import Control
+from afresh.daemon.costing import Costing
 from afresh.daemon.keeping import Keeper
 from afresh.daemon.kinds import Kinds
 from afresh.daemon.overview import Overview
@@ -22,8 +23,11 @@ def questions(
     wake: Callable[[], None],
     control: Control,
     kinds: Kinds | None = None,
+    costing: Costing | None = None,
 ) -> dict[str, Question]:
     """The questions by name; a caller may put in others, and better ones."""
+
+    by_costs = engine.by_costs
 
     def woken(_: Mapping[str, Any]) -> dict[str, Any]:
         wake()
@@ -50,6 +54,8 @@ def questions(
                 "pages": len(control.paused_pages),
             },
             "calibration": engine.calibration.summary() if engine.calibration.statements else None,
+            "learning": None if by_costs is None else asdict(by_costs.costs_learned()),
+            "costs": None if costing is None else costing.summary(),
         }
 
     def senders(_: Mapping[str, Any]) -> list[dict[str, Any]]:

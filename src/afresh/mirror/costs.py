@@ -1,12 +1,16 @@
 """What it has cost that a copy was not current: a number that a crawl finds out, and rates are learned from.
 
-A cost may be anything that does not fall while the copy gets older, is 0 right after a refresh, and is bounded.
+A cost may be anything that does not fall while the copy gets older, is 0 right after a refresh, and is bounded. One
+that needs something to ask (an index, a database) is an object with `__call__`: whatever is not in `COSTS` is called in
+a thread of its own, with the kept copy.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from afresh.types import Copy, Fetched
+
+MOST_COST = 1e15  # that can be learned from
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,18 @@ class LearnedRate:
 
 
 @dataclass(frozen=True, slots=True)
+class CostsLearned:
+    """How far learning from costs is, over all pages."""
+
+    cost: str  # by its name in the settings
+    mean: float  # of the costs that refreshes found; NaN: none yet
+    updates: int  # of the rates
+    refreshes: int  # with a known cost, since the last update
+    next_update: int  # after so many of them
+    probes: int  # with a known cost, since the start
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a page is, or is not, about to be crawled."""
 
@@ -171,8 +183,11 @@ class SeesCosts(Protocol):
     def learned_rate(self, slot: int) -> LearnedRate:
         """What the costs of a page have taught."""
 
+    def costs_learned(self) -> CostsLearned:
+        """How far learning is, over all pages."""
+
     def to_text(self) -> str:
         """All that was learned, for `recall` after a restart."""
 
-    def recall(self, text: str) -> None:
-        """Go on from what was learned before a restart; before pages are added."""
+    def recall(self, text: str) -> bool:
+        """Go on from what was learned before a restart; before pages are added. False: it was from another cost."""

@@ -125,6 +125,11 @@ class PricedByPicks:
         purse = self._purses.get(host)
         return -inf if purse is None else purse.spent_until
 
+    def _purse_budget(self, host: int) -> float:
+        """Cost per second that a host has for itself; infinity: it has no budget of its own."""
+        purse = self._purses.get(host)
+        return inf if purse is None else purse.budget
+
     def _spend(self, host: int, cost: float, value: float | None, now: float) -> None:
         if (purse := self._purses.get(host)) is not None:
             purse.spend(cost, value, now)
