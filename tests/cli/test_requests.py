@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import signal
 import subprocess
 import time
@@ -77,6 +78,15 @@ def test_counts_from_standard_input_and_as_json(folder: Path) -> None:
     }
 
 
+def until_open(process: int, file: Path) -> None:
+    """Wait until a process has a file open, and has had a moment to go to its end."""
+    deadline = time.monotonic() + 60
+    while not any(os.path.realpath(each) == str(file) for each in Path(f"/proc/{process}/fd").iterdir()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(0.5)
+
+
 def test_a_log_is_followed_through_its_rotation(folder: Path) -> None:
     log = folder / "access.log"
     log.write_text(line("/c") * 9)  # what is there already was counted by others
@@ -89,13 +99,13 @@ def test_a_log_is_followed_through_its_rotation(folder: Path) -> None:
     )
 
     def until(count: float) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while sum(each.count for each in waiting(folder)) < count:
             assert time.monotonic() < deadline
             time.sleep(0.1)
 
     try:
-        time.sleep(2.0)  # until it is up
+        until_open(process.pid, log)
         with log.open("a") as file:
             file.write(line("/a") * 3 + line("/b")[:20])
             file.flush()

@@ -124,8 +124,7 @@ class Run:
         self.known[order.url] = verdict.validators
         crawl = self.engine.finish(order, fetched, verdict, self.now)
         if crawl.outcome in (Outcome.NEW, Outcome.CHANGED):
-            self.discovery.read(self.pages[order.url], fetched)
-            self.take_in(self.discovery.take())
+            self.take_in(self.discovery.read(self.pages[order.url], fetched))
 
 
 @cache
