@@ -18,10 +18,11 @@ from typing import Any, cast
 from afresh.errors import ConfigError
 from afresh.hours import Hours, hours
 from afresh.types import Importance
-from afresh.units import duration, importance, rate, show_duration, size
+from afresh.units import Budget, budget, duration, importance, rate, show_duration, size
 
 DEFAULT_PATH = Path("afresh.toml")
 MAX_KINDS = 8  # tables [[kind]]
+MAX_SQL = 100_000  # characters
 MAX_BAD_LINES = 10  # that are left out to find the store's path
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -59,6 +60,26 @@ def _count(value: Any) -> int:
 def _yes_or_no(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ConfigError(f"{value!r} is neither true nor false.", hint="Write true or false, without quotes.")
+    return value
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(each, str) and each and "/" not in each for each in value
+    ):
+        raise ConfigError(f"{value!r:.80} is not a list of names.", hint='Write it like [".*", "*.tmp"].')
+    return tuple(value)
+
+
+def _parameters(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+        raise ConfigError(f"{value!r:.80} is not a list of parameters.", hint='Write it like ["day=2026-11-17&n=5"].')
+    return tuple(value)
+
+
+def _sql(value: Any) -> str:
+    if not isinstance(value, str) or "\0" in value or len(value) > MAX_SQL:
+        raise ConfigError(f"{value!r:.80} is no query.", hint='Write it in quotes: "SELECT …".')
     return value
 
 
@@ -155,7 +176,7 @@ def _budget_hours(value: Any) -> tuple[tuple[Hours, float], ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(each, str) and "=" in each for each in value):
         raise ConfigError(f"{value!r} is not a list of hours and rates.", hint='Write it like ["22:00-06:00 = 10/s"].')
     pairs = (each.split("=", 1) for each in value)
-    return tuple((hours(when), rate(how_much.strip())) for when, how_much in pairs)
+    return tuple((hours(when), budget(how_much.strip())) for when, how_much in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +197,10 @@ class StoreSettings:
 class CrawlSettings:
     """How much is crawled."""
 
-    budget: float = _setting(
+    budget: Budget = _setting(
         "1/s",
-        rate,
-        "Crawls at a constant rate; no more are ordered in any second.",
+        budget,
+        "Crawls at a constant rate; no more are ordered in any second. Or what they cost: bytes, 5 MB/s.",
     )
     budget_hours: tuple[tuple[Hours, float], ...] = _setting(
         [], _budget_hours, 'Other budgets at other hours, UTC or with a zone: ["mon-fri 08:00-18:00 = 10/min"].'
@@ -222,6 +243,9 @@ class CrawlSettings:
     )
     sitemaps: bool = _setting(True, _yes_or_no, "The sitemaps that robots.txt names are read, as change hints.")
     feeds: bool = _setting(True, _yes_or_no, "The feeds that pages name are read, as change hints.")
+    penalty: float = _setting(
+        0.0, _number(0), "What a refresh that finds nothing new counts for besides, in units of the budget."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,6 +544,74 @@ class ReceiveSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class FilesSettings:
+    """Files and folders that were added: how often they are looked at, and what is kept of them."""
+
+    budget: Budget = _setting(
+        "100/s",
+        budget,
+        "Looks at files and folders a second; or what they cost: 5 MB/s, 0.1 s/s.",
+    )
+    penalty: float = _setting(
+        0.0, _number(0), "What a look that finds nothing new counts for besides, in units of the budget."
+    )
+    hash_every: float = _setting(
+        "7d",
+        duration,
+        "After this long a file is read even if size and times are the same: they can lie. 0s: never.",
+    )
+    max_size: int = _setting("16MiB", size, "Larger files count as failed.")
+    exclude: tuple[str, ...] = _setting(
+        [".*", "*~"], _names, "Names in folders that are left out, with * for anything."
+    )
+    timeout: float = _setting("30s", duration, "How long a mount may take to answer.")
+    notices: bool = _setting(
+        True, _yes_or_no, "Listen to the operating system's notices of changes, if the package watchfiles is there."
+    )
+
+
+def _definition_name(value: Any) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise ConfigError(f"{value!r:.80} is no name.", hint="Write letters, digits, - and _, at most 40.")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSettings:
+    """A database whose queries are kept. There may be any number. Each has a budget of its own.
+
+    A URL with a password is refused: "$SHOP_URL" is found in the environment, "@/run/secrets/shop" in a file.
+    """
+
+    name: str = _setting("", _or_nothing(_definition_name), "Its name, which queries and keys use.")
+    url: str = _setting("", _text, "Such as postgresql://reader@db/shop, sqlite:shop.db, $NAME or @FILE.")
+    budget: Budget = _setting("0.2 s/s", budget, "What refreshes may take of its time, or how many there may be: 10/s.")
+    penalty: float = _setting(
+        0.0, _number(0), "What a refresh that finds nothing new counts for besides, in units of the budget."
+    )
+    timeout: float = _setting("30s", duration, "A query that takes longer is ended.")
+    max_rows: int = _setting(100_000, _count, "A result with more rows counts as failed.")
+    max_size: int = _setting("16MiB", size, "A larger result counts as failed.")
+    connections: int = _setting(2, _count, "At most this many connections.")
+    notify: str = _setting("", _text, "PostgreSQL: the channel on which NOTIFY says what has changed. Empty: none.")
+    watch: bool = _setting(True, _yes_or_no, "Look every second whether counters of tables, or the file, have changed.")
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySettings:
+    """A query whose results are kept. There may be any number of these tables."""
+
+    name: str = _setting("", _or_nothing(_definition_name), "Its name, by which applications ask for it.")
+    database: str = _setting("", _or_nothing(_definition_name), "The name of its database.")
+    sql: str = _setting("", _sql, "One statement that only reads; parameters are written :name.")
+    keep: tuple[str, ...] = _setting(
+        [],
+        _parameters,
+        'Parameters to keep results for: ["day=2026-11-17&n=5"]. Others come when asked for.',
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All settings, one attribute a table."""
 
@@ -533,6 +625,9 @@ class Config:
     proxy: ProxySettings = field(default_factory=ProxySettings)
     receive: ReceiveSettings = field(default_factory=ReceiveSettings)
     serve: tuple[ServeSettings, ...] = ()
+    files: FilesSettings = field(default_factory=FilesSettings)
+    database: tuple[DatabaseSettings, ...] = ()
+    query: tuple[QuerySettings, ...] = ()
 
     @property
     def importance(self) -> dict[str, Importance]:
@@ -542,7 +637,7 @@ class Config:
 
 
 # The tables that may appear any number of times, [[site]] and its like; all others may appear once.
-MANY = ("site", "kind", "serve")
+MANY = ("site", "kind", "serve", "database", "query")
 TABLES: dict[str, type] = {
     each.name: cast(type, each.default_factory) for each in fields(Config) if each.name not in MANY
 }
@@ -567,7 +662,20 @@ def load(path: Path | None = None) -> Config:
     config = parse(text, where=str(path))
     store = replace(config.store, path=path.parent / config.store.path)
     receive = replace(config.receive, tokens=path.parent / config.receive.tokens)
-    return replace(config, store=store, receive=receive)
+    here = path.parent.absolute()
+    databases = tuple(replace(each, url=_beside(here, each.url)) for each in config.database)
+    return replace(config, store=store, receive=receive, database=databases)
+
+
+def _beside(folder: Path, url: str) -> str:
+    """The URL of a database, whose file is relative to a folder.
+
+    >>> _beside(Path("/etc"), "sqlite:shop.db"), _beside(Path("/etc"), "$SHOP_URL")
+    ('sqlite:/etc/shop.db', '$SHOP_URL')
+    """
+    if not url.startswith("sqlite:") or url.startswith(("sqlite:/", "sqlite::")):
+        return url
+    return f"sqlite:{folder / url.removeprefix('sqlite:')}"
 
 
 def store_named(path: Path | None = None) -> Path | None:
@@ -618,13 +726,27 @@ def parse(text: str, where: str = "the settings") -> Config:
             read[name] = _parse_kinds(values, where)
         elif name == "serve" and isinstance(values, list):
             read[name] = tuple(_parse_serve(each, where) for each in values)
+        elif name == "database" and isinstance(values, list):
+            read[name] = _parse_named(name, DatabaseSettings, values, ("name", "url"), where)
+        elif name == "query" and isinstance(values, list):
+            read[name] = _parse_named(name, QuerySettings, values, ("name", "database", "sql"), where)
         elif name in TABLES and isinstance(values, dict):
             read[name] = _parse_table(name, TABLES[name], values, where)
         else:
             raise _unknown_table(name, where)
     config = Config(**read)
     _check_order(config.politeness, where)
+    _check_units(config.crawl, where)
     return config
+
+
+def _check_units(crawl: CrawlSettings, where: str) -> None:
+    """Refuse budgets of other hours in another unit."""
+    for _, each in crawl.budget_hours:
+        if getattr(each, "unit", "calls") != crawl.budget.unit:
+            raise ConfigError(
+                f"crawl.budget_hours in {where} are in another unit than crawl.budget.", hint="Write all in one unit."
+            )
 
 
 def _check_order(polite: PolitenessSettings, where: str) -> None:
@@ -681,6 +803,22 @@ def _parse_serve(values: Any, where: str) -> object:
     return _parse_table("serve", ServeSettings, values, where)
 
 
+def _parse_named(name: str, table: type, tables: list[Any], required: tuple[str, ...], where: str) -> tuple[Any, ...]:
+    """Tables that have names, each its own, and cannot do without some settings."""
+    for each in tables:
+        missing = [key for key in required if not isinstance(each, dict) or not each.get(key)]
+        if missing:
+            raise ConfigError(
+                f"A [[{name}]] in {where} has no {missing[0]}.", hint=f'Write {missing[0]} = "…" below it.'
+            )
+    read = tuple(cast(Any, _parse_table(name, table, each, where)) for each in tables)
+    names = [each.name for each in read]
+    twice = next((each for each in names if names.count(each) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"Two [[{name}]] in {where} are called {twice}.", hint="Give each a name of its own.")
+    return read
+
+
 def _parse_table(name: str, table: type, values: dict[str, Any], where: str) -> object:
     known = {each.name: each for each in fields(table)}
     read: dict[str, Any] = {}
@@ -732,6 +870,18 @@ def template() -> str:
         '# host = "www.example.com"',
         '# origin = "http://10.0.0.5:8080"',
         "",
+        *(f"# {line}".rstrip() for line in cleandoc(DatabaseSettings.__doc__ or "").splitlines()),
+        "# [[database]]",
+        '# name = "shop"',
+        '# url = "$SHOP_URL"',
+        '# budget = "0.2 s/s"',
+        "",
+        *(f"# {line}".rstrip() for line in cleandoc(QuerySettings.__doc__ or "").splitlines()),
+        "# [[query]]",
+        '# name = "top_customers"',
+        '# database = "shop"',
+        '# sql = "SELECT customer, sum(amount) FROM orders WHERE day = :day GROUP BY customer"',
+        "",
     ]
     return "\n".join(lines)
 
@@ -752,6 +902,8 @@ def reference() -> str:
         ("[site]", SiteSettings),
         ("[kind]", KindSettings),
         ("[serve]", ServeSettings),
+        ("[database]", DatabaseSettings),
+        ("[query]", QuerySettings),
     ]:
         lines += [f"## [{table}]", "", cleandoc(settings.__doc__ or ""), "", "| setting | default | |", "|---|---|---|"]
         for each in fields(settings):

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import math
 import re
-from typing import Any
+from typing import Any, Self
 
 from afresh.errors import ConfigError
 from afresh.types import Importance
@@ -38,6 +38,8 @@ _NUMBER = r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*"
 _QUANTITY = re.compile(_NUMBER + r"([A-Za-z]*)\s*")
 _IMPORTANCE = re.compile(r"\s*([xX\u00d7]?)\s*([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9]+)\s*")
 MOST_IMPORTANT = 1e12  # requests per second, or times
+_SPENT = re.compile(_NUMBER + r"([A-Za-z]+)\s*(?:/|per\s)\s*([0-9]*)\s*([A-Za-z]+)\s*")
+MONEY = ("EUR", "USD", "GBP", "CHF")
 _RATE = re.compile(_NUMBER + r"(?:/|per\s)\s*([0-9]*)\s*([A-Za-z]+)\s*")
 
 
@@ -93,6 +95,75 @@ def rate(text: str | float) -> float:
     if match is None or seconds is None or span == 0:
         raise ConfigError(f"{text!r} is not a rate.", hint='Write it like "10/s", "600/min" or "5000/day".')
     return _finite(float(match[1]) / (span * seconds), str(text))
+
+
+class Budget(float):
+    """What may be spent a second: a number, and of what (`unit`): calls, seconds, bytes or money.
+
+    >>> budget("0.2 s/s"), budget("0.2 s/s").unit, budget("100/min").unit
+    (Budget(0.2, 'seconds'), 'seconds', 'calls')
+    """
+
+    unit: str
+
+    def __new__(cls, rate: float, unit: str = "calls") -> Self:
+        """So much a second."""
+        made = super().__new__(cls, rate)
+        made.unit = unit
+        return made
+
+    def __repr__(self) -> str:
+        return f"Budget({float(self)!r}, {self.unit!r})"
+
+
+def budget(text: str | float) -> Budget:
+    """A budget from text: "10/s" and "100/min" are calls, "0.2 s/s" time that the other side works, "5 MB/s" bytes.
+
+    >>> budget("5 MB/s"), budget("12 min/h"), budget("3 EUR/day") * 86400
+    (Budget(5000000.0, 'bytes'), Budget(0.2, 'seconds'), 3.0)
+    """
+    if isinstance(text, Budget):
+        return text
+    match = _SPENT.fullmatch(str(text))
+    if match is None:
+        return Budget(rate(text))
+    spent, span = _seconds_of(match[2]), _seconds_of(match[4])
+    count = {name.lower(): count for name, count in BYTES.items() if name}.get(match[2].lower())
+    per = float(match[3] or 1) * (span or 0.0)
+    if not per > 0:
+        raise ConfigError(f"{text!r} is not a budget.", hint='Write it like "10/s", "0.2 s/s" or "5 MB/s".')
+    if count is not None:
+        return Budget(_finite(float(match[1]) * count / per, str(text)), "bytes")
+    if match[2] in MONEY:
+        return Budget(_finite(float(match[1]) / per, str(text)), "money")
+    if spent is None:
+        raise ConfigError(f"{text!r} is not a budget.", hint='Write it like "10/s", "0.2 s/s" or "5 MB/s".')
+    return Budget(_finite(float(match[1]) * spent / per, str(text)), "seconds")
+
+
+def show_budget(given: float, unit: str = "") -> str:
+    """A budget for people.
+
+    >>> show_budget(budget("100/min")), show_budget(budget("200 ms/s")), show_budget(budget("5 MB/s"))
+    ('1.67/s', '0.2 s/s', '4.77 MiB/s')
+    """
+    unit = unit or getattr(given, "unit", "calls")
+    if unit == "seconds":
+        return f"{_short(given)} s/s"
+    if unit == "bytes":
+        return f"{show_size(given)}/s"
+    return show_rate(given) if unit == "calls" else f"{_short(given * SECONDS['d'])} a day"
+
+
+def show_cost(cost: float, unit: str) -> str:
+    """What something cost, for people.
+
+    >>> show_cost(0.012, "seconds"), show_cost(2048, "bytes"), show_cost(1.0, "calls")
+    ('12 ms', '2 KiB', '1 call')
+    """
+    if unit == "seconds":
+        return show_duration(cost)
+    return show_size(cost) if unit == "bytes" else f"{cost:.3g} {'call' if cost == 1 else unit}"
 
 
 def size(text: str | float) -> int:

@@ -202,7 +202,7 @@ def test_show_says_what_is_noise_and_since_when_and_how_pages_were_compared(afre
     assert "its numbers at <p class=clock>, of the page, since 2023-11-14" in shown
     assert "\x1b" not in shown
     assert "Maybe" not in shown
-    for words in ("the server says so", "same bytes", "only markup differs", "only noise differs", "too complex"):
+    for words in ("its source says so", "same bytes", "only markup differs", "only noise differs", "too complex"):
         assert words in shown
     facts = json.loads(afresh("show", URL, "--json").stdout)
     assert [each["of"] for each in facts["noise"]] == ["host", "page"]

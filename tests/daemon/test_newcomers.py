@@ -66,7 +66,7 @@ class Crawling:
                 self.engine.finish(decision, failed, Verdict(Outcome.FAILED, reason="refused"), self.now)
                 if decision.url not in self.failed:
                     self.failed.add(decision.url)
-                    self.keeper._let_in(self.keeper.newcomers.tried(decision.host), self.now)
+                    self.keeper._let_in(self.engine, self.keeper.newcomers.tried(decision.host), self.now)
                 continue
             self.asked.append((self.now, decision.host))
             if decision.host not in self.robots:
@@ -78,7 +78,7 @@ class Crawling:
             outcome = Outcome.UNCHANGED if self.still else Outcome.CHANGED
             self.engine.finish(decision, fetched, Verdict(outcome, validators=Validators(fingerprint=1)), self.now)
             if first:
-                self.keeper._let_in(self.keeper.newcomers.tried(decision.host), self.now)
+                self.keeper._let_in(self.engine, self.keeper.newcomers.tried(decision.host), self.now)
         return Counter(site_of(host) for _, host in self.asked[begin:])
 
     def longest_silence(self, hosts: list[str], since: float) -> float:

@@ -24,6 +24,7 @@ from afresh.cli import (
     pages,
     plan,
     play,
+    queries,
     replay,
     requests,
     run,
@@ -47,6 +48,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+of_queries = typer.Typer(
+    help="Database queries whose results are kept fresh.\n\n"
+    'Example: afresh query add newest --database sqlite:shop.db --sql "SELECT max(id) FROM orders"',
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+of_queries.command("add", short_help="Keep the results of a query.")(queries.add)
+of_queries.command("list", short_help="Queries: results, what a run takes, how often they change.")(queries.listed)
+of_queries.command("remove", short_help="Forget a query with its results.")(queries.remove)
+of_queries.command("suggest", short_help="Queries that a PostgreSQL is asked often.")(queries.suggest)
 app.command("init", short_help="Write a commented settings file.")(pages.init)
 app.command("add", short_help="Keep pages fresh from now on.")(pages.add)
 app.command("remove", short_help="Forget pages.")(control.remove)
@@ -66,6 +77,7 @@ app.command("check", short_help="Prove store and index whole; mend the index.")(
 app.command("hosts", short_help="Hosts: pages, rate, rest, failures; most failures first.")(hosts.hosts)
 app.command("senders", short_help="Who sends change hints, and what they are worth.")(senders.senders)
 app.command("kinds", short_help="Kinds of pages: how many, how often they change.")(kinds.kinds)
+app.add_typer(of_queries, name="query", short_help="Database queries whose results are kept.")
 app.command("changes", short_help="What was found new, changed or gone, as JSON lines.")(feeds.changes)
 app.command("export", short_help="Write all copies as WARC or JSON lines.")(feeds.export)
 app.command("backup", short_help="Copy the whole store, even while it is in use.")(upkeep.backup)

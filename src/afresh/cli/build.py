@@ -13,7 +13,8 @@ from afresh.cli.opening import site_rules
 from afresh.config import Config
 from afresh.daemon import Daemon, KindRule, Kinds
 from afresh.detect import Detector
-from afresh.engine import Engine, Names
+from afresh.engine import Costs, Engine, Engines, Names
+from afresh.engine.costs import TYPICAL
 from afresh.errors import ConfigError
 from afresh.estimate import Activity, Learner
 from afresh.estimate.activity import slice_width
@@ -22,23 +23,36 @@ from afresh.estimate.requests import Memory
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Addresses, AddressLimits, HostPatterns, Lanes, Politeness, Retries, SiteRule, SiteRules
 from afresh.frontier.links import wanted
+from afresh.hours import Hours
 from afresh.mirror.costs import COSTS, Cost
 from afresh.mirror.scheduler import ByCosts
 from afresh.schedule import Plain, Rule, Scheduler, Schedules
 from afresh.schedule.peer_rules import RULES
 from afresh.schedule.peers import ByInterval, RefreshProbabilities
 from afresh.schedule.wheel.policies import POLICIES
-from afresh.sources import Source, Web
+from afresh.sources import Source, Sources, Web
+from afresh.sources.files import ROOTS, Files
+from afresh.sources.files import Limits as FileLimits
+from afresh.sources.files.source import PURSE as FILES
+from afresh.sources.sql import Database, Definitions, Query, Sql
 from afresh.sources.web import Discovery, Permits
 from afresh.sources.web.source import Hears
-from afresh.store import Store
+from afresh.store import Sqlite, Store
+from afresh.units import Budget, budget, show_budget
 
+SHORTEST = 0.5  # seconds between two looks at a file, or two runs of a query, for which nobody says otherwise
+FEW = 1000  # things that a new purse is taken to have
+MOST_SECONDS = 300.0  # that a look or a query may take, before its order is taken back
 MOST_BY_RULE = 200_000  # pages that a rule of somebody else's looks at for every crawl
 
 
-def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
-    """An engine with the settings' budget and politeness, for this many pages, or more that are yet to be found."""
-    budget = config.crawl.budget
+def engine_for(config: Config, pages: int, *, to_come: int = 0, lanes: Lanes | None = None) -> Engine:
+    """The engine for what `crawl.budget` pays: for this many pages, or more that are yet to be found."""
+    costs, budget = costs_for(config.crawl.budget, config.crawl.penalty), in_crawls(config.crawl.budget)
+    if costs is not None and config.crawl.policy not in ("value", *POLICIES):
+        raise ConfigError(
+            f"The policy {config.crawl.policy} knows no costs.", hint='Give crawl.budget in crawls, such as "1/s".'
+        )
     return Engine(
         scheduler=scheduler_for(config, max(pages, to_come)),
         estimator=Learner(
@@ -50,19 +64,71 @@ def engine_for(config: Config, pages: int, *, to_come: int = 0) -> Engine:
         rules=rules_for(config),
         # The width follows what is found.
         activity=Activity(width=slice_width(typical_rate(budget, pages))),
-        lanes=Lanes(politeness_of(config)),
+        lanes=Lanes(politeness_of(config)) if lanes is None else lanes,
         names=Names(token_bytes(16)),  # whoever writes links must not be able to choose addresses that collide
+        costs=costs,
     )
+
+
+def engines_for(config: Config, store: Sqlite, first: Engine, sources: Sources, definitions: Definitions) -> Engines:
+    """An engine for each purse: that of the settings' `[crawl]`, and others once the first thing of theirs is there."""
+    known = {host: pages for host, pages, _ in store.pages_by_host()}
+
+    def make(purse: str) -> Engine | None:
+        found = purse_of(config, purse, definitions)
+        if found is None:
+            return None
+        budget, penalty = found
+        pages = sum(count for lane, count in known.items() if lane == purse or (purse == FILES and lane[:5] == "file:"))
+        costs, crawls = costs_for(budget, penalty), in_crawls(budget)
+        typical = typical_rate(crawls, max(pages, FEW))
+        lease = MOST_SECONDS + 60
+        return Engine(
+            scheduler=Scheduler.live(
+                budget=crawls, lease=lease, sweep=config.crawl.sweep, counted=budget.unit == "calls"
+            ),
+            estimator=Learner(
+                typical_rate=typical, requests=Memory(config.crawl.request_memory, config.crawl.burst_memory)
+            ),
+            retries=Retries(gone=config.crawl.gone_retry),
+            # Files of a folder may change together; of queries, the tables that they read say that.
+            activity=Activity(width=slice_width(typical)) if purse == FILES else None,
+            lanes=first.lanes,
+            names=Names(token_bytes(16)),
+            costs=costs,
+            purse=purse,
+            shortest=SHORTEST,
+        )
+
+    return Engines(first, make, sources.purse)
+
+
+def purse_of(config: Config, purse: str, definitions: Definitions) -> tuple[Budget, float] | None:
+    """(budget, penalty) of a purse besides `crawl`; None if there is no such purse."""
+    if purse == FILES:
+        return config.files.budget, config.files.penalty
+    database = definitions.databases.get(purse.removeprefix("sql:")) if purse.startswith("sql:") else None
+    return None if database is None else (budget(database.budget), database.penalty)
+
+
+def costs_for(given: Budget, penalty: float) -> Costs | None:
+    """What learns costs; None where every refresh costs one of the budget."""
+    return Costs(given.unit, penalty=penalty) if given.unit != "calls" or penalty else None
+
+
+def in_crawls(given: Budget) -> float:
+    """A budget as the schedule has it: in crawls of a typical cost."""
+    return float(given) / TYPICAL[given.unit]
 
 
 def scheduler_for(config: Config, pages: int) -> Schedules:
     """What spends the budget, by the policy that the settings name."""
-    name, budget, sweep = config.crawl.policy, config.crawl.budget, config.crawl.sweep
-    lease = config.fetch.timeout + 60
+    name, budget, sweep = config.crawl.policy, in_crawls(config.crawl.budget), config.crawl.sweep
+    lease, counted = config.fetch.timeout + 60, config.crawl.budget.unit == "calls"
     if name == "value":
-        return Scheduler.live(budget=budget, lease=lease, sweep=sweep)
+        return Scheduler.live(budget=budget, lease=lease, sweep=sweep, counted=counted)
     if name in POLICIES:
-        return Scheduler(budget=budget, policy=name, lease=lease, sweep=sweep)
+        return Scheduler(budget=budget, policy=name, lease=lease, sweep=sweep, counted=counted)
     if name == "mirror":
         return ByCosts(
             budget=budget,
@@ -112,7 +178,7 @@ def politeness_of(config: Config) -> Politeness:
     )
 
 
-async def take_up(config: Config, daemon: Daemon) -> None:
+async def take_up(config: Config, daemon: Daemon, definitions: Definitions) -> None:
     """Let a running daemon continue with other settings: budgets, rules of sites, politeness, how much at once
     and in the store.
 
@@ -120,11 +186,22 @@ async def take_up(config: Config, daemon: Daemon) -> None:
     """
     engine, crawl = daemon.engine, config.crawl
     engine.lanes.politeness = politeness_of(config)
-    engine.importance = config.importance
-    engine.retries = Retries(gone=config.crawl.gone_retry)
+    for part in engine.parts:
+        part.importance = config.importance
+        part.retries = Retries(gone=config.crawl.gone_retry)
     daemon.concurrency, daemon.grace = crawl.concurrency, crawl.grace
     daemon.store.max_bytes = config.store.max_bytes
-    await daemon.control.set(rules=rules_for(config), budget=crawl.budget, budget_hours=crawl.budget_hours)
+    for part in engine.parts[1:]:
+        if (found := purse_of(config, part.purse, definitions)) is not None and part.has_unit(found[0].unit):
+            part.scheduler.budget = in_crawls(found[0])
+    if engine.first.has_unit(crawl.budget.unit):
+        hours = budget_hours(config)
+        await daemon.control.set(rules=rules_for(config), budget=in_crawls(crawl.budget), budget_hours=hours)
+
+
+def budget_hours(config: Config) -> list[tuple[Hours, float]]:
+    """The budgets of other hours, as the schedule has them."""
+    return [(hours, in_crawls(cast(Budget, each))) for hours, each in config.crawl.budget_hours]
 
 
 def rules_for(config: Config) -> SiteRules:
@@ -217,10 +294,43 @@ def permits_for(config: Config, store: Store) -> Permits | None:
     return Permits("afresh", recall=store.get, names=store.names) if config.politeness.robots else None
 
 
+def definitions_for(config: Config, store: Store) -> Definitions:
+    """The databases and queries that the settings name, and those that others have told the store of.
+
+    ConfigError says what is wrong with one of the settings'.
+    """
+    databases = [
+        Database(
+            each.name,
+            each.url,
+            timeout=each.timeout,
+            max_rows=each.max_rows,
+            max_bytes=each.max_size,
+            connections=each.connections,
+            notify=each.notify,
+            watch=each.watch,
+            budget=show_budget(each.budget) if each.budget.unit != "calls" else f"{float(each.budget)!r}/s",
+            penalty=each.penalty,
+            settled=True,
+        )
+        for each in config.database
+    ]
+    queries = [Query(each.name, each.database, each.sql, settled=True) for each in config.query]
+    known = Definitions(databases, queries)
+    known.recall(store)
+    return known
+
+
 def sources_for(
-    config: Config, store: Store, lanes: Lanes, clock: Callable[[], float], discovery: Discovery | None = None
+    config: Config,
+    store: Store,
+    lanes: Lanes,
+    clock: Callable[[], float],
+    discovery: Discovery | None = None,
+    definitions: Definitions | None = None,
 ) -> list[Source]:
-    """What there is to keep copies of, by the settings."""
+    """What there is to keep copies of, by the settings. To add a kind of thing, add its source here, and the budget of
+    its purse to `purse_of`."""
     web = Web(
         fetcher_for(config, clock),
         permits=permits_for(config, store),
@@ -236,7 +346,14 @@ def sources_for(
         ),
         clock=clock,
     )
-    return [web]
+    files = Files(
+        limits=FileLimits(config.files.timeout, config.files.max_size),
+        exclude=config.files.exclude,
+        hash_every=config.files.hash_every,
+        notices=config.files.notices,
+        roots=[name.removeprefix(ROOTS) for name, _ in store.names(ROOTS)],
+    )
+    return [web, files, Sql(definitions or Definitions(), recall=store.get)]
 
 
 def addresses_for(config: Config, lanes: Lanes) -> Addresses:

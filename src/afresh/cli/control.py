@@ -16,6 +16,7 @@ from afresh.units import show_count
 if TYPE_CHECKING:
     from afresh.store.messages import Pauses
 
+MAX_COUNTED = 100_000  # pages of a tree
 UrlFile = Annotated[Path | None, typer.Option("--file", "-f", help="A file of URLs, one a line; - for standard input.")]
 OneHost = Annotated[str | None, typer.Option("--host", help="All pages of this host.")]
 Urls = Annotated[list[str] | None, typer.Argument(help="Pages that are kept.")]
@@ -35,10 +36,12 @@ def remove(
     """Forget pages, with their copies and their history; works while `afresh run` is running.
 
     A page that a crawl discovered may be found again: leave its host out with crawl.never, or its path with --exclude.
+    With a folder that was added with --recursive, all that is in it goes.
 
     Example: afresh remove https://example.com/old
     """
     from afresh.cli.opening import open_store, settings
+    from afresh.store.messages import TREES, of_definitions
 
     if host is None and not urls and file is None and not sitemap:
         raise InputError("There is nothing to remove.", hint="Give URLs, --host with a host, or --file with a file.")
@@ -46,7 +49,17 @@ def remove(
         if sitemap:
             _leave(kept, sitemap, json)
         elif host is None:
-            _for_pages(kept, "remove", _known(kept, urls, file), "removed", json)
+            known = _known(kept, urls, file)
+            trees = [url for url in known[0] if kept.get(TREES + url) is not None]
+            if not trees:
+                _for_pages(kept, "remove", known, "removed", json)
+                return
+            within = {state.page.url for url in trees for state in kept.states_under(url, MAX_COUNTED)} | set(known[0])
+            hand_over(kept, of_definitions({TREES + url: None for url in trees}, now()))  # with all that is in them
+            handed = _hand(kept, "remove", known[0])
+            more = " and more" if len(within) >= MAX_COUNTED else ""
+            facts = {"removed": len(within), "not_kept": len(known[1])}
+            _tell(facts, f"{show_count(len(within), 'page')}{more} removed{_but(known[1])}.", handed, json)
         else:
             name, pages = _host(kept, host)
             handed = _hand(kept, "remove-host", [name])
@@ -258,11 +271,11 @@ def _but(strange: list[str]) -> str:
 
 def _known(kept: Sqlite, urls: list[str] | None, file: Path | None) -> tuple[list[str], list[str]]:
     """Addresses of pages that are kept, and the others; InputError if none is."""
+    from afresh.cli.keys import key_of
     from afresh.cli.pages import lines_of
-    from afresh.frontier import canonical
 
     lines: Iterable[str] = [*(urls or []), *(line.split()[0] for _, line in (lines_of(file) if file else ()))]
-    found = list(dict.fromkeys(canonical(line) for line in lines))
+    found = list(dict.fromkeys(key_of(line)[0] for line in lines))
     known = [url for url in found if kept.state(url) is not None]
     strange = [url for url in found if kept.state(url) is None]
     if not known:

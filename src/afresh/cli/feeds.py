@@ -66,6 +66,7 @@ def export(
     """Write all copies to a file for other programs.
 
     In a WARC file every copy is a response record, and every later check that found it unchanged a revisit record.
+    Files and results of queries are resource records.
     The last copy of a page that is gone is followed by a response record of its 404 or 410; in JSON lines `gone` says
     since when. With --current such copies are left out.
 

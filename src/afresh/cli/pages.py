@@ -1,5 +1,6 @@
 """Commands that say what to keep: init and add."""
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, errors, labelled, now, plain
 from afresh.errors import ConfigError, InputError
 from afresh.hours import hours as hours_in
-from afresh.store.messages import FOLLOWED, of_definitions, of_pages
+from afresh.store.messages import FOLLOWED, TREES, of_definitions, of_pages
 from afresh.types import Page
 from afresh.units import importance as importance_in
 from afresh.units import show_count, show_duration, show_importance, with_unit
@@ -58,6 +59,9 @@ def add(
     shortest: Annotated[str | None, typer.Option(help='Crawl each at most once in this time, such as "10min".')] = None,
     longest: Annotated[str | None, typer.Option(help='Crawl each at least once in this time, such as "1d".')] = None,
     hours: Annotated[str | None, typer.Option(help='Crawl them within these hours, such as "08:00-18:00".')] = None,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="With a folder: keep all that is in it, now and later.")
+    ] = False,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip bad lines instead of stopping.")] = False,
     config: ConfigFile = None,
     store: StoreFile = None,
@@ -67,6 +71,8 @@ def add(
 
     For pages that are already known, it sets the given options: importance, intervals, hours. A running `afresh run`
     acts on them within a second.
+
+    A path of a file, or with --recursive of a folder, is kept as well: /srv/docs, ./notes.txt, file:///srv/docs.
 
     Nothing is added unless every line can be used. With --skip-bad, bad lines are left out.
 
@@ -85,7 +91,7 @@ def add(
     if file is not None:
         lines += lines_of(file)
     read = settings(config, store)
-    pages, bad = _read(lines, wanted, read.crawl.never)
+    pages, bad = _read(lines, wanted, read.crawl.never, recursive=recursive)
     if bad and not skip_bad:
         more = f" ({show_count(len(bad) - 1, 'more bad line')})" if len(bad) > 1 else ""
         first = bad[0]
@@ -94,8 +100,9 @@ def add(
         new = sum(kept.state(page.url) is None for page in pages)
         if new:
             require_room(kept)
-        definitions = of_definitions({FOLLOWED + url: "{}" for url in followed}, now())
-        handed = hand_over(kept, [*of_pages(pages, now()), *definitions])
+        trees = {TREES + page.url: "{}" for page in pages if page.url.startswith("file:") and page.url.endswith("/")}
+        trees |= {FOLLOWED + url: "{}" for url in followed}
+        handed = hand_over(kept, [*of_definitions(dict(trees), now()), *of_pages(pages, now())])
     counts = {
         "new": new,
         "known": len(pages) - new,
@@ -173,7 +180,7 @@ def lines_of(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _read(
-    lines: list[tuple[str, str]], wanted: dict[str, Any], never: Iterable[str]
+    lines: list[tuple[str, str]], wanted: dict[str, Any], never: Iterable[str], *, recursive: bool = False
 ) -> tuple[list[Page], list[InputError]]:
     """Pages from lines of text, and what is wrong with the others."""
     from afresh.cli.opening import require_wanted
@@ -184,7 +191,7 @@ def _read(
     bad: list[InputError] = []
     for where, line in lines:
         try:
-            page = _page(line, wanted)
+            page = _page(line, wanted, recursive=recursive)
             require_wanted(page.host, unwanted)
             pages[page.url] = page
         except InputError as error:
@@ -192,16 +199,37 @@ def _read(
     return list(pages.values()), bad
 
 
-def _page(line: str, wanted: dict[str, Any]) -> Page:
-    from afresh.frontier import canonical, canonical_or_none, host_of
+def _page(line: str, wanted: dict[str, Any], *, recursive: bool = False) -> Page:
+    from afresh.cli.keys import file_key, is_path, key_of
+    from afresh.frontier import canonical_or_none
 
+    if is_path(line):
+        key, lane = file_key(line)
+        if key.endswith("/") and not recursive:
+            raise InputError(f"{line[:300]} is a folder.", hint="Give --recursive to keep all that is in it.")
+        if not Path(os.fsdecode(path_of_key(key))).exists():
+            raise InputError(f"There is no file {line[:300]}.", hint="Check its name.")
+        return Page(key, lane, added=now(), **wanted)
+    if recursive:
+        raise InputError(f"{line[:300]} is no path.", hint="--recursive is for folders; for a site: afresh crawl URL")
     address, *rest = line.split() or [""]
-    if canonical_or_none(address) is None:  # what stands behind it may be no importance, but part of a mistake
+    if line.strip() and canonical_or_none(address) is None and Path(line.strip()).exists():
+        hint = f"A path begins with a slash or a dot: ./{line.strip()[:200]}"
+        raise InputError(f"{line.strip()[:200]!r} is a path, and is not written as one.", hint=hint)
+    if not line.startswith("sql:") and canonical_or_none(address) is None:
+        # What stands behind it may be no importance, but part of a mistake.
         address, rest = line.strip(), []
-    url = canonical(address)
+    url, lane = key_of(address)
     if rest:
         try:
             wanted = wanted | {"importance": importance_in(" ".join(rest))}
         except ConfigError as error:
             raise InputError(error.message, hint=f"Write a URL, a blank, and its importance. {error.hint}") from None
-    return Page(url, host_of(url), added=now(), **wanted)
+    return Page(url, lane, added=now(), **wanted)
+
+
+def path_of_key(key: str) -> bytes:
+    """The path of a file's key."""
+    from afresh.sources.files import path_of
+
+    return path_of(key)[0]

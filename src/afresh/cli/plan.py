@@ -171,6 +171,8 @@ def _from_store(config: Path | None, store: Path | None) -> _Pages:
         budget = understood("budget", lambda: float(last)) if last is not None else read.crawl.budget
         pages, waiting = kept.totals().pages, kept.totals().inbox_entries
         beliefs = _beliefs_now(kept, read) if pages <= MANY else _beliefs_kept(kept)
+        # Files and queries have budgets of their own: this is about that of the crawl.
+        beliefs = {url: each for url, each in beliefs.items() if not url.startswith(("file:", "sql:"))}
         found = [(each.request_rate, each.change_rate, each.recall, each.false_rate) for each in beliefs.values()]
         numbers: dict[str, int] = {}
         host = [numbers.setdefault(host_of(url), len(numbers)) for url in beliefs]

@@ -49,7 +49,7 @@ class Beside:
 
     def keeps_host(self, host: str) -> bool:
         """Whether pages of a host are kept."""
-        return len(self._daemon.engine.slots_of_host(host)) > 0
+        return len(self._daemon.engine.first.slots_of_host(host)) > 0
 
     def wants(self, url: str) -> bool:
         """Whether a page is kept, and was not signalled since its last crawl."""

@@ -21,13 +21,15 @@ from afresh.config import Config, parse
 from afresh.errors import AfreshError, ConfigError, InputError
 from afresh.store.base import EVERYTHING
 from afresh.types import Outcome
-from afresh.units import duration, rate, show_count, show_rate, show_size
+from afresh.units import budget as read_budget
+from afresh.units import duration, show_budget, show_count, show_rate, show_size
 
 if TYPE_CHECKING:
     from afresh.cli.faults import Faults
     from afresh.cli.log import Log
     from afresh.daemon import Daemon
     from afresh.frontier import Allowance
+    from afresh.sources.sql import Definitions
     from afresh.sources.web import Discovery
     from afresh.sources.web.url_trace import UrlTrace
     from afresh.store import Sqlite
@@ -71,7 +73,7 @@ def with_budget(config: Config, budget: str | None) -> Config:
     """The settings; a budget from the command line replaces theirs at all hours."""
     if budget is None:
         return config
-    return replace(config, crawl=replace(config.crawl, budget=rate(budget), budget_hours=()))
+    return replace(config, crawl=replace(config.crawl, budget=read_budget(budget), budget_hours=()))
 
 
 def with_receive(config: Config, receive: str | None) -> Config:
@@ -211,14 +213,20 @@ def _keep_fresh(
     again: Callable[[], Config] | None,
     faults: "Faults",
 ) -> None:
+    from afresh.cli.queries import hand_in
+
+    hand_in(config, kept)
     totals = kept.totals()
     if not totals.pages:
         raise InputError("There are no pages to keep fresh.", hint="Add some: afresh add https://example.com/")
     from afresh.cli.build import (
+        budget_hours,
         compile_all,
         cost_for,
+        definitions_for,
         detector_for,
         engine_for,
+        engines_for,
         kinds_for,
         sources_for,
     )
@@ -244,13 +252,14 @@ def _keep_fresh(
         index = index_for(config)
         kept.accompany(index)
         rebuild(kept, index, anew=False)  # what was written without it
-    engine = engine_for(config, totals.pages, to_come=to_come(discovery, totals.copies))
+    first = engine_for(config, totals.pages, to_come=to_come(discovery, totals.copies))
+    definitions = definitions_for(config, kept)
 
     async def go() -> int:
         clock = SteadyClock()
-        sources = Sources(sources_for(config, kept, engine.lanes, clock, discovery))
+        sources = Sources(sources_for(config, kept, first.lanes, clock, discovery, definitions))
         daemon = Daemon(
-            engine=engine,
+            engine=engines_for(config, kept, first, sources, definitions),
             sources=sources,
             store=kept,
             detector=detector,
@@ -261,13 +270,13 @@ def _keep_fresh(
             grace=config.crawl.grace,
             max_unwritten=config.crawl.max_unwritten,
             socket=socket_path(kept.path),
-            budget_hours=config.crawl.budget_hours,
+            budget_hours=budget_hours(config),
             cost=cost,
             listeners=[progress.hear],
         )
         daemon.control.budget_by = progress.budget_by
         progress.stop = daemon.stop
-        progress.in_force = lambda: daemon.engine.scheduler.budget  # at other hours another one
+        progress.in_force = lambda: daemon.engine.first.budget  # at other hours another one
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, daemon.stop)
@@ -278,7 +287,7 @@ def _keep_fresh(
             hangup.add(log.reopen)
             progress.quiet = log.target == STANDARD_OUTPUT
         if again is not None:
-            hangup.add(lambda: _read_again(again, daemon, progress, faults))
+            hangup.add(lambda: _read_again(again, daemon, progress, faults, definitions))
         hangup.listen(loop)
         if limit is not None:
             loop.call_later(limit, daemon.stop)
@@ -300,7 +309,13 @@ def _keep_fresh(
     progress.close(asyncio.run(go()))
 
 
-def _read_again(again: Callable[[], Config], daemon: "Daemon", progress: "Progress", faults: "Faults") -> None:
+def _read_again(
+    again: Callable[[], Config],
+    daemon: "Daemon",
+    progress: "Progress",
+    faults: "Faults",
+    definitions: "Definitions",
+) -> None:
     """Continue with the settings as they are now, or with the old ones if the new ones cannot be used."""
     from afresh.cli.build import take_up
 
@@ -310,7 +325,7 @@ def _read_again(again: Callable[[], Config], daemon: "Daemon", progress: "Progre
         faults.say(f"The settings stay as they are: {error.message} {error.hint}".rstrip(), refused=True)
         return
     progress.config = config
-    progress.taking_up = asyncio.get_running_loop().create_task(take_up(config, daemon))
+    progress.taking_up = asyncio.get_running_loop().create_task(take_up(config, daemon, definitions))
     faults.say(
         "The settings were read again. [store] but for max_bytes, [fetch], keep, drop, policy, cost and probes hold "
         "from the next start on. Options of the command line come before them."
@@ -460,7 +475,7 @@ class Progress:
         rate_now = f", now {show_rate(len(self.recent) / min(10.0, self._lasted()))}" if now else ""
         counts = self.outcomes
         failed = counts["failed"] + counts["busy"] + counts["refused"]
-        budget, crawls = show_rate(self.budget), show_count(counts.total(), "crawl")
+        budget, crawls = show_budget(self.budget, self.config.crawl.budget.unit), show_count(counts.total(), "crawl")
         found = [
             f"{show_count(pages, 'page')}, budget {budget}{rate_now}, {self.under_way} under way, {crawls}",
             f"{failed:,} failed, " + ", ".join(f"{counts[name]:,} {name}" for name in FOUND),

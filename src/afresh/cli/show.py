@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -25,11 +26,14 @@ from afresh.store.messages import WATCHED
 from afresh.store.socket_file import ask
 from afresh.store.understood import number_kept, understood
 from afresh.types import STORE_FULL, Copy, Crawl, Outcome
-from afresh.units import show_count, show_duration, show_importance, show_rate, show_size
+from afresh.units import show_cost, show_count, show_duration, show_importance, show_rate, show_size
 
+ON_REQUEST = (
+    "it changes faster than it is asked for: it is run for who asks, and refreshed ahead only while the budget has room"
+)
 # The words of a page's history, for people.
 _REASONS = {
-    "not_modified": "the server says so",
+    "not_modified": "its source says so",
     "same_bytes": "same bytes",
     "same_text": "only markup differs",
     "noise": "only noise differs",
@@ -51,10 +55,10 @@ def show(
 
     Example: afresh show https://example.com/
     """
+    from afresh.cli.keys import key_of
     from afresh.cli.opening import open_store, settings
-    from afresh.frontier import canonical
 
-    address, read = canonical(url), settings(config, store)
+    address, read = key_of(url)[0], settings(config, store)
     with open_store(read, create=False) as kept:
         state, crawls = kept.state(address), kept.history(address, LOOKED_AT)  # of about the same moment
         if state is None:
@@ -88,10 +92,11 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
     from afresh.cli.allowed import allowed
     from afresh.cli.stated import stated_by_runner, stated_of
     from afresh.frontier import Retries, in_trouble
+    from afresh.sources.sql.cache import runs_on_request
 
     retries, url = Retries(gone=config.crawl.gone_retry), state.page.url
     copy, said = kept.copy(url), _asked(config, url)
-    price = (said or {}).get("price") or number_kept(kept, "price")
+    price = (said or {}).get("price") or number_kept(kept, price_of(url))
     stated = stated_by_runner(said) or stated_of(kept, state, price or 0.0, when, config.importance)
     if stated.first_crawls is None:
         first_crawls, waiting = _first_crawls(kept, state)
@@ -174,12 +179,32 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
     first = when + facts["first_crawls"] / budget if budget and said is None else None
     held = [until for until in (facts["host_ready"], facts.get("put_off"), first) if until and until > when]
     facts["due"] = max([facts["due"], *held])
+    facts["unit"] = unit_of(url, kept, config)
+    facts["costs"] = [state.cost_same, state.cost_new]
+    facts["on_request"] = url.startswith("sql:") and runs_on_request(stated.beliefs)
     facts["refresh"] = None
     if state.urgent if said is None else said["urgent"]:
         facts["refresh"] = waits_for(facts)
         facts["due"] = facts["host_ready"] or when
     facts["why"] = why(facts, when)
     return facts
+
+
+def price_of(url: str) -> str:
+    """Under which name the store has what a crawl of this page has to gain."""
+    if url.startswith("sql:"):
+        return f"price {url.partition('/')[0]}"
+    return "price files" if url.startswith("file:") else "price"
+
+
+def unit_of(url: str, kept: Store, config: Config) -> str:
+    """The unit of the budget that pays for a page."""
+    from afresh.cli.build import definitions_for, purse_of
+
+    if url.startswith("file:"):
+        return config.files.budget.unit
+    found = purse_of(config, url.partition("/")[0], definitions_for(config, kept)) if url.startswith("sql:") else None
+    return config.crawl.budget.unit if found is None else found[0].unit
 
 
 def _kept_rate(kept: Store, config: Config, url: str) -> dict[str, float] | None:
@@ -335,6 +360,18 @@ def _print_gain(facts: dict[str, Any]) -> None:
             console.print(labelled(name, line))
 
 
+def _costs(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a refresh costs where that differs, and whether one ahead of requests is worth anything."""
+    same, new = facts["costs"]
+    unit = facts["unit"]
+    parts = [f"{show_cost(same, unit)} if nothing is new"] if same is not None else []
+    parts += [f"{show_cost(new, unit)} if something is"] if new is not None else []
+    if parts and unit != "calls":
+        yield "cost", f"a refresh takes {', '.join(parts)}"
+    if facts["on_request"]:
+        yield "on request", ON_REQUEST
+
+
 def _print(facts: dict[str, Any]) -> None:
     when = now()
     console.print(plain(facts["url"], 2100))
@@ -355,6 +392,8 @@ def _print(facts: dict[str, Any]) -> None:
         etag, last_modified = plain(copy["etag"], 80) or "none", plain(copy["last_modified"], 40) or "none"
         console.print(labelled("validators", f"ETag {etag}, Last-Modified {last_modified}"))
     _print_gain(facts)
+    for label, line in _costs(facts):
+        console.print(labelled(label, line))
     if wanted := told(facts["wishes"]):
         console.print(labelled("wanted", plain(wanted, 300)))
     console.print(labelled("due", _due(facts, when)))

@@ -22,7 +22,7 @@ from afresh.store.messages import Pauses
 from afresh.store.socket_file import ask
 from afresh.store.understood import number_kept
 from afresh.types import Outcome
-from afresh.units import show_count, show_rate, show_size
+from afresh.units import show_budget, show_count, show_size
 
 COMPILING = "compiling"  # the named value that says since when a runner compiles
 
@@ -78,6 +78,8 @@ def _print(facts: dict[str, Any], *, known: bool) -> None:
         by = price_lines(facts) if facts["learning"] is None else learning_lines(facts["learning"])
         for line in (*by, *(held_lines(facts["held_without_copy"]) if facts["running"] else ())):
             console.print(line)
+    for line in purse_lines(facts):
+        console.print(line)
     for line in (*steered_lines(facts), *freshness_lines(facts)):
         console.print(line)
     if facts["calibration"] is not None:
@@ -100,13 +102,22 @@ def _budget_lines(facts: dict[str, Any], *, known: bool) -> Iterator[str]:
     sweeps = known and facts["learning"] is None
     sweep = f", {100 * facts['sweep']:.3g} % of it for the copies left alone longest" if sweeps else ""
     if facts["running"]:
-        yield f"budget       {show_rate(facts['budget'])}{sweep}"
+        yield f"budget       {show_budget(facts['budget'], facts['budget_unit'])}{sweep}"
         if by := facts["budget_by"]:
             yield f"{INDENT}set by {by}: the budget and hours of the settings do not hold"
         return
-    yield f"budget       {show_rate(facts['next_budget'])}{sweep}"
+    yield f"budget       {show_budget(facts['next_budget'], facts['budget_unit'])}{sweep}"
     if facts["budget"] != facts["next_budget"]:
-        yield f"{INDENT}by the settings, for the next run; the last run had {show_rate(facts['budget'])}"
+        last = show_budget(facts["budget"], facts["budget_unit"])
+        yield f"{INDENT}by the settings, for the next run; the last run had {last}"
+
+
+def purse_lines(facts: dict[str, Any]) -> Iterator[str]:
+    """The budgets of files and databases, each with what it pays for."""
+    for each in facts["purses"]:
+        fresh = f", {100 * each['freshness']:.1f} % fresh" if each["freshness"] is not None else ""
+        of = f"{show_budget(each['budget'], each['unit'])} for {show_count(each['pages'], 'item')}{fresh}"
+        yield labelled(plain(each["purse"].removeprefix("sql:"), 12), f"{of}, price {each['price']:.4g}", 13)
 
 
 def _print_failures(facts: dict[str, Any]) -> None:
@@ -158,6 +169,8 @@ def _status(kept: Store, when: float, config: Config, said: dict[str, Any], paus
         "compiling": number_kept(kept, COMPILING) if runs and not said else None,
         "last_alive": alive or None,  # 0 once it was stopped in order
         "budget": budget,
+        "budget_unit": config.crawl.budget.unit,
+        "purses": [each for each in said.get("purses") or [] if each["purse"] != "crawl"],
         "budget_by": said.get("budget_by", ""),
         "next_budget": (following := _budget_at(config, when)),
         "sweep": config.crawl.sweep,

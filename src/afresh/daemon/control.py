@@ -6,7 +6,7 @@ The schedule knows pages that are paused and hosts that have a budget; this know
 import asyncio
 from collections.abc import Callable, Sequence
 
-from afresh.engine import Engine
+from afresh.engine import AnyEngine, Engine
 from afresh.frontier import SiteRules
 from afresh.hours import Hours, hours
 from afresh.store import Store, understood
@@ -28,7 +28,7 @@ class Control:
     def __init__(
         self,
         *,
-        engine: Engine,
+        engine: AnyEngine,
         store: Store,
         clock: Callable[[], float],
         budget_hours: BudgetHours = (),
@@ -37,7 +37,7 @@ class Control:
         self.store = store
         self.clock = clock
         self.budget_hours = budget_hours
-        self.budget = engine.scheduler.budget  # outside of those hours
+        self.budget = engine.first.scheduler.budget  # outside of those hours
         self.budget_by = ""  # what sets it, if not the settings
         self.pauses = Pauses()
         self.paused_pages: set[str] = set()  # by their own URLs
@@ -54,11 +54,11 @@ class Control:
     @property
     def cares(self) -> bool:
         """Whether anything is wanted of whole sites, so that every page that comes in must be told of (`entered`)."""
-        return bool(self.engine.rules or self.pauses.hosts)
+        return bool(self.engine.first.rules or self.pauses.hosts)
 
     def entered(self, page: Page) -> None:
         """A page is with the engine now, or something else is said of it."""
-        rules = self.engine.rules
+        rules = self.engine.first.rules
         page = rules.applied(page)
         if rules.have_budgets and page.host not in self._budgets:
             self._set_budget(page.host, rules.budget(page.host))
@@ -79,14 +79,15 @@ class Control:
         if not changed:
             return
         own = self.paused_pages.union(*(urls for _, urls in self._hours.values()))
-        ruled = {self.engine.names.slot(url): url for url in own}
-        for host in changed:
-            hold = host in pauses.hosts
-            for slot in self.engine.slots_of_host(host).tolist():
-                if slot in ruled:
-                    self._settle(self.engine.page(ruled[slot]))
-                else:
-                    self._hold(slot, hold)
+        for part in self.engine.parts:
+            ruled = {part.names.slot(url): url for url in own if url in part}
+            for host in changed:
+                hold = host in pauses.hosts
+                for slot in part.slots_of_host(host).tolist():
+                    if slot in ruled:
+                        self._settle(part.page(ruled[slot]))
+                    else:
+                        self._hold(part, slot, hold)
 
     async def set(self, *, rules: SiteRules, budget: float, budget_hours: BudgetHours) -> None:
         """Other settings hold from now on."""
@@ -94,9 +95,10 @@ class Control:
         self._next = 0.0
         self._set_rate(budget)
         self.tick(self.clock())
-        if rules.rules == self.engine.rules.rules:
+        if rules.rules == self.engine.first.rules.rules:
             return
-        self.engine.obey(rules, self.clock())
+        for part in self.engine.parts:
+            part.obey(rules, self.clock())
         for host in list(self._budgets):
             self._set_budget(host, rules.budget(host))
         for nth, page in enumerate(self.engine.pages()):
@@ -126,7 +128,7 @@ class Control:
 
     def budgets(self) -> list[dict[str, object]]:
         """Hosts that have a budget of their own, and what a crawl of them has to gain; then paths, and who waits."""
-        engine = self.engine
+        engine = self.engine.first
         hosts: list[dict[str, object]] = [
             {
                 "host": host,
@@ -139,8 +141,9 @@ class Control:
         return [*hosts, *({**each, "price": None} for each in engine.purses.summary(engine.rules.rules))]
 
     def _set_rate(self, budget: float) -> None:
-        if budget != self.engine.scheduler.budget:
-            self.engine.scheduler.budget = budget
+        scheduler = self.engine.first.scheduler
+        if budget != scheduler.budget:
+            scheduler.budget = budget
 
     def _set_budget(self, host: str, budget: float | None) -> None:
         if budget is not None:
@@ -155,13 +158,14 @@ class Control:
 
     def _settle(self, page: Page) -> None:
         hold = page.paused or page.host in self.pauses.hosts or not self._are_open(page.hours)
-        self._hold(self.engine.names.slot(page.url), hold)
+        part = self.engine.part_of(page.url)
+        self._hold(part, part.names.slot(page.url), hold)
 
-    def _hold(self, slot: int, hold: bool) -> None:
-        if hold and not self.engine.is_held(slot):
-            self.engine.hold(slot)
-        elif not hold and self.engine.is_held(slot):
-            self.engine.let_go(slot, self.clock())
+    def _hold(self, part: Engine, slot: int, hold: bool) -> None:
+        if hold and not part.is_held(slot):
+            part.hold(slot)
+        elif not hold and part.is_held(slot):
+            part.let_go(slot, self.clock())
 
     def _are_open(self, text: str) -> bool:
         return not text or self._hours[text][0].are_open(self.clock())

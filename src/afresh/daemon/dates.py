@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from afresh.engine import Engine
+from afresh.engine import AnyEngine
 from afresh.estimate.dates import DateTrust
 from afresh.estimate.lifetimes import Lifetimes
 from afresh.signals.moments import moment
@@ -54,20 +54,20 @@ class Dates:
         self._judges: dict[str, list[tuple[str, float, int]]] = {}  # what lifetimes a thing was given, and by whom
         self._since_swept = 0
 
-    def begin(self, engine: Engine, get: Callable[[str], str | None]) -> None:
+    def begin(self, engine: AnyEngine, get: Callable[[str], str | None]) -> None:
         """Go on from what was kept."""
         self.trust = DateTrust.from_text(get(KEPT))
         self.lifetimes = Lifetimes.from_text(get(KEPT_LIFETIMES))
-        engine.recall_first_said(json.loads(get(KEPT) or "{}").get("first", []))
+        engine.first.recall_first_said(json.loads(get(KEPT) or "{}").get("first", []))
 
-    def promised(self, engine: Engine, url: str, lifetime: float) -> None:
+    def promised(self, engine: AnyEngine, url: str, lifetime: float) -> None:
         """Somebody else has said how long a thing lasts, as a rule; for its first crawl, and to be graded."""
         if (source := self.sources.of(url)) is not None:
             self._remember(engine, url, ELSEWHERE + source.lane(url), lifetime)
 
     def hear(
         self,
-        engine: Engine,
+        engine: AnyEngine,
         before: PageState,
         fetched: Fetched,
         verdict: Verdict,
@@ -119,7 +119,7 @@ class Dates:
         return found
 
     def _hear_lifetimes(
-        self, engine: Engine, before: PageState, fetched: Fetched, verdict: Verdict, now: float
+        self, engine: AnyEngine, before: PageState, fetched: Fetched, verdict: Verdict, now: float
     ) -> None:
         url, host = before.page.url, before.page.host
         named = self.sources.lifetime(fetched)
@@ -144,7 +144,7 @@ class Dates:
         else:
             del self._judges[url]
 
-    def _remember(self, engine: Engine, url: str, host: str, lifetime: float) -> None:
+    def _remember(self, engine: AnyEngine, url: str, host: str, lifetime: float) -> None:
         if len(self._judges) >= MAX_JUDGES and url not in self._judges:
             self._since_swept += 1
             if self._since_swept < MAX_JUDGES:
@@ -158,9 +158,9 @@ class Dates:
         if all(whose != host for whose, _, _ in said):
             said.append((host, lifetime, 0))
 
-    def values(self, engine: Engine) -> dict[str, str]:
+    def values(self, engine: AnyEngine) -> dict[str, str]:
         """What is worth keeping."""
-        dates = {**json.loads(self.trust.to_text()), "first": engine.worth_of_first_said()}
+        dates = {**json.loads(self.trust.to_text()), "first": engine.first.worth_of_first_said()}
         return {KEPT: json.dumps(dates), KEPT_LIFETIMES: self.lifetimes.to_text()}
 
 

@@ -5,7 +5,7 @@ from math import expm1
 
 from afresh.daemon.keeping import Keeper
 from afresh.daemon.pressure import Pressure
-from afresh.engine import Engine
+from afresh.engine import AnyEngine
 from afresh.frontier import Lanes
 from afresh.sources import Listed
 from afresh.types import Page, Signal
@@ -20,12 +20,12 @@ class Desk:
     def __init__(
         self,
         *,
-        engine: Engine,
+        engine: AnyEngine,
         keeper: Keeper,
         pressure: Pressure,
         clock: Callable[[], float],
         tell: Callable[[Listed], None],
-        promised: Callable[[Engine, str, float], None],
+        promised: Callable[[AnyEngine, str, float], None],
     ) -> None:
         self._engine, self._keeper, self._pressure = engine, keeper, pressure
         self._clock, self._tell, self._promised = clock, tell, promised
@@ -75,12 +75,12 @@ class Desk:
     @property
     def price(self) -> float:
         """The price of a crawl."""
-        return self._engine.scheduler.price
+        return self._engine.first.scheduler.price
 
     @property
     def budget(self) -> float:
         """As it is at this hour."""
-        return self._engine.scheduler.budget
+        return self._engine.first.scheduler.budget
 
     @property
     def takes_more(self) -> bool:

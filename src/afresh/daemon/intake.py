@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from afresh.daemon.keeping import Keeper
-from afresh.engine import Engine
+from afresh.engine import AnyEngine
 from afresh.store import Entry, Store
 from afresh.store.handed import result_in
 from afresh.store.messages import EVIDENCE, HANDED, SEARCHED, Edit, edit_of, evidence, queries_in
@@ -32,7 +32,7 @@ class Intake:
         self,
         *,
         store: Store,
-        engine: Engine,
+        engine: AnyEngine,
         keeper: Keeper,
         clock: Callable[[], float],
         carried_out: Callable[[Edit], None] = lambda _: None,

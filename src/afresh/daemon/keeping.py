@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
@@ -14,18 +14,19 @@ from afresh.daemon.control import Control
 from afresh.daemon.newcomers import EARLY_SHARE, LIKELY_FRESH, Newcomers
 from afresh.daemon.pressure import Pressure
 from afresh.daemon.room import Room
-from afresh.engine import Arrivals, Engine
+from afresh.engine import AnyEngine, Arrivals, Engine, Engines
 from afresh.errors import BodyDamaged, StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
 from afresh.estimate.senders import SENDERS
 from afresh.sources import Sources
-from afresh.sources.base import kept_meta
-from afresh.store import PageColumns, PageState, Record, Store
+from afresh.sources.base import PURSE, kept_meta
+from afresh.store import PageColumns, PageState, Record, Store, understood
 from afresh.types import Answer, Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
 
 _log = logging.getLogger("afresh.store")
 
 Integers = NDArray[np.int64]
+Places = list[tuple[Engine, int]]  # of pages: the engine's part that each belongs to, and its slot there
 
 BATCH = 256  # crawls that are written without waiting for more
 ROOM_TO_GROW = 100  # one in so many pages may still come, before memory is copied
@@ -40,6 +41,11 @@ MAX_UNWRITTEN = 256 << 20  # bytes of bodies, if nothing else is said
 RECENT = 16_384  # durable states that are remembered, of about a kilobyte each
 
 
+def price_name(part: Engine) -> str:
+    """Under this name the store keeps the price of a purse."""
+    return "price" if part.purse == PURSE else f"price {part.purse}"
+
+
 class Keeper:
     """Knows the newest state of every page, durable or not, and makes it durable.
 
@@ -51,7 +57,7 @@ class Keeper:
         self,
         *,
         store: Store,
-        engine: Engine,
+        engine: AnyEngine,
         clock: Callable[[], float],
         sources: Sources | None = None,
         never: Container[str] = (),
@@ -70,8 +76,12 @@ class Keeper:
         self.pressure = pressure or Pressure(MAX_UNWRITTEN)
         self.room = Room(store)
         self.control = control or Control(engine=engine, store=store, clock=clock)
-        self.newcomers = Newcomers(engine)
-        engine.names.read = self._read
+        self._newcomers: dict[str, Newcomers] = {}  # by the purse
+        for part in engine.parts:
+            self._begin_with(part)
+        if isinstance(engine, Engines):
+            engine.made = self._begin_with
+        self._turn = 0  # of the purses, which is asked first
         self._unwritten: list[Record] = []
         self._found: list[Page] = []  # pages that are not durable yet
         self._newest: dict[str, PageState] = {}  # states that are not durable yet
@@ -88,6 +98,29 @@ class Keeper:
         self._alive = 0.0  # when a sign of life was last written
         self._rates_kept = self._learned_kept = 0.0  # when what is learned of whole sites was
         self._activity_kept = 0  # crawls that had taught which pages change together by then
+
+    def _begin_with(self, part: Engine) -> None:
+        """A part of the engine is there: it goes on where it was before a restart."""
+        self._newcomers[part.purse] = Newcomers(part)
+        part.names.read = self._read
+        name = price_name(part)
+        if (price := self.store.get(name)) is not None:
+            typical = 1.0 if part.costs is None else part.costs.typical
+            part.scheduler.resume_price(understood(name, lambda: float(price)) * typical)
+
+    @property
+    def newcomers(self) -> Newcomers:
+        """Those of the purse that needs no name."""
+        return self._newcomers[self.engine.first.purse]
+
+    def newcomers_of(self, url: str) -> Newcomers:
+        """Those among which a page waits."""
+        return self._newcomers[self.engine.part_of(url).purse]
+
+    @property
+    def waiting(self) -> int:
+        """How many pages wait for a first crawl."""
+        return self.engine.waiting
 
     @property
     def full(self) -> bool:
@@ -163,62 +196,101 @@ class Keeper:
 
     def _enter(
         self, arrivals: Arrivals, now: float, *, crawls: Sequence[int], special: Mapping[int, PageState]
-    ) -> Integers:
-        """Hand pages to the engine, which puts them in play when it settles; those that must wait are queued."""
-        slots = self.engine.add_many(arrivals, now, settle=False)
-        new = np.flatnonzero(slots >= 0)
+    ) -> Places:
+        """Hand pages to the engine, which puts them in play when it settles; those that must wait are queued.
+
+        The engine's part and the slot of each, −1 if it is kept already.
+        """
         tried = np.array(crawls, np.bool_) if len(crawls) else np.zeros(len(arrivals), np.bool_)
+        places: Places = [(self.engine.first, -1)] * len(arrivals)
+        for part, own in self._by_part(arrivals):
+            some = arrivals if len(own) == len(arrivals) else arrivals.some(own)
+            self.engine.reaches(part, dict.fromkeys(some.hosts))
+            slots = self._enter_part(part, some, now, tried=tried[own])
+            for nth, slot in zip(own.tolist(), slots.tolist(), strict=True):
+                places[nth] = part, slot
+        for nth in range(len(arrivals)) if self.control.cares else sorted(special):
+            if places[nth][1] >= 0:
+                self.control.entered(arrivals.page(nth))
+        for nth, state in special.items():
+            if places[nth][1] >= 0 and state.urgent:
+                self.enter(state.page.url)
+                self.engine.crawl_now(state.page.url, now)
+        return places
+
+    def _by_part(self, arrivals: Arrivals) -> Iterator[tuple[Engine, Integers]]:
+        """Each part of the engine with the places of its pages."""
+        if not isinstance(self.engine, Engines):
+            yield self.engine, np.arange(len(arrivals))
+            return
+        parts = [self.engine.part_of(url) for url in arrivals.urls]
+        for part in self.engine.parts:
+            own = np.array([nth for nth, each in enumerate(parts) if each is part], np.int64)
+            if len(own):
+                yield part, own
+
+    def _enter_part(self, part: Engine, arrivals: Arrivals, now: float, *, tried: NDArray[np.bool_]) -> Integers:
+        slots = part.add_many(arrivals, now, settle=False)
+        new = np.flatnonzero(slots >= 0)
         copied = ~np.isnan(arrivals.floats_of("current"))
         said = arrivals.floats_of("importance", math.inf), arrivals.floats_of("times", math.inf)
         free = np.isnan(said[0]) & np.isnan(said[1])
         by_host: dict[str, list[int]] = {}
         for nth in new.tolist():
             by_host.setdefault(arrivals.hosts[nth], []).append(nth)
+        newcomers = self._newcomers[part.purse]
         for host, places in by_host.items():
             at = np.array(places)
-            waits = self.newcomers.offer(host, slots[at], new=~tried[at], copied=copied[at], free=free[at])
+            waits = newcomers.offer(host, slots[at], new=~tried[at], copied=copied[at], free=free[at])
             if len(waits):
-                self.engine.wait_many(waits)
-        for nth in new.tolist() if self.control.cares else sorted(special):
-            if slots[nth] >= 0:
-                self.control.entered(arrivals.page(nth))
-        for nth, state in special.items():
-            if slots[nth] >= 0 and state.urgent:
-                self.enter(state.page.url)
-                self.engine.crawl_now(state.page.url, now)
+                part.wait_many(waits)
         return slots
 
-    def _let_in(self, slot: int | None, now: float) -> None:
+    @staticmethod
+    def _let_in(part: Engine, slot: int | None, now: float) -> None:
         if slot is not None:
-            self.engine.let_in(slot, now)
+            part.let_in(slot, now)
 
     def next(self, now: float) -> Order | Wait:
-        """What the engine wants crawled now; pages that wait go in when it is their turn, or nothing else is due."""
-        decision = self.engine.next(now)
+        """What is to be crawled now, of each purse in turn; pages that wait go in when it is their turn, or nothing
+        else is due."""
+        parts, waits = self.engine.parts, []
+        for nth in range(len(parts)):
+            turn = (self._turn + nth) % len(parts)
+            decision = self._next(parts[turn], now)
+            if not isinstance(decision, Wait):
+                self._turn = turn + 1
+                return decision
+            waits.append(decision)
+        return min(waits, key=lambda wait: wait.until)
+
+    def _next(self, part: Engine, now: float) -> Order | Wait:
+        """The same of one purse."""
+        decision, newcomers = part.next(now), self._newcomers[part.purse]
         for _ in range(MOST_LET_IN):
             if not isinstance(decision, Wait) or decision.reason == "budget":
                 break
-            if (slot := self.newcomers.take()) is None:
+            if (slot := newcomers.take()) is None:
                 return decision
-            self._let_in(slot, now)
-            decision = self.engine.next(now)
-        if not isinstance(decision, Wait) and self.newcomers.wait_for_orders:
-            for slot in self.newcomers.ordered(early=self._is_early(decision, now)):
-                self._let_in(slot, now)
+            self._let_in(part, slot, now)
+            decision = part.next(now)
+        if not isinstance(decision, Wait) and newcomers.wait_for_orders:
+            for slot in newcomers.ordered(early=self._is_early(part, decision, now)):
+                self._let_in(part, slot, now)
         return decision
 
-    def _is_early(self, order: Order, now: float) -> bool | None:
+    def _is_early(self, part: Engine, order: Order, now: float) -> bool | None:
         """Whether the copy that an order refreshes is younger than a round over all takes, or most likely current.
 
         None: there is none.
         """
-        current = self.engine.current(order.url)
+        current = part.current(order.url)
         if current is None:
             return None
-        in_play = len(self.engine) - self.engine.waiting
-        if (now - current) * self.engine.scheduler.budget < EARLY_SHARE * in_play:
+        in_play = len(part) - part.waiting
+        if (now - current) * part.scheduler.budget < EARLY_SHARE * in_play:
             return True
-        return self.engine.fresh_probability(order.url, now) > LIKELY_FRESH
+        return part.fresh_probability(order.url, now) > LIKELY_FRESH
 
     def keep(self, before: PageState, crawl: Crawl, fetched: Fetched, verdict: Verdict, noise: str = "") -> None:
         """Queue what a crawl leaves behind; its body counts as held until it is durable."""
@@ -235,6 +307,7 @@ class Keeper:
                 self._copies[url] = copy
                 self.pressure.hold(len(copy.body))
                 self.room.waiting += len(copy.body)
+        cost_same, cost_new = self.engine.costs_of(url)
         after = PageState(
             self._page(before),
             self.engine.beliefs(url, self.clock()),
@@ -247,13 +320,14 @@ class Keeper:
             failures=self.engine.failures(url),
             learned=self.engine.learned(url),
             noise=noise,
-            cost_same=before.cost_same,
-            cost_new=before.cost_new,
+            cost_same=before.cost_same if cost_same is None else cost_same,
+            cost_new=before.cost_new if cost_new is None else cost_new,
             urgent=self._is_urgent(before) and self.engine.comes_again(crawl),
         )
         self._newest[url] = after
         if not before.crawls:
-            self._let_in(self.newcomers.tried(before.page.host), self.clock())
+            part = self.engine.part_of(url)
+            self._let_in(part, self._newcomers[part.purse].tried(before.page.host), self.clock())
         self._unwritten.append(Record(crawl, after, copy, self.engine.lanes.state(after.page.host)))
 
     def _page(self, before: PageState) -> Page:
@@ -269,10 +343,11 @@ class Keeper:
 
     def enter(self, url: str) -> bool:
         """Whether a page is with the engine; one that waits for its turn goes in now."""
-        slot = self.engine.names.slot(url)
-        if slot >= 0 and self.engine.is_waiting(slot):
-            self.newcomers.entered(self.engine.host_of(url))
-            self._let_in(slot, self.clock())
+        part = self.engine.part_of(url)
+        slot = part.names.slot(url)
+        if slot >= 0 and part.is_waiting(slot):
+            self._newcomers[part.purse].entered(part.host_of(url))
+            self._let_in(part, slot, self.clock())
         return slot >= 0
 
     def heard(self, urls: Iterable[str], entry: int) -> None:
@@ -317,11 +392,13 @@ class Keeper:
         """Forget a page and all that is not durable of it; its fetch may be under way."""
         self.control.left(url)
         if url in self.engine:
-            host, waited = self.engine.host_of(url), self.engine.is_waiting(self.engine.names.slot(url))
-            self.engine.remove(url)
+            part = self.engine.part_of(url)
+            host, waited = part.host_of(url), part.is_waiting(part.names.slot(url))
+            part.remove(url)
             state = self._newest.get(url) or self._recent.get(url) or self.store.state(url)
             if state is not None and not state.crawls and not waited:
-                self._let_in(self.newcomers.tried(host), self.clock())  # its place among the pages of its host is free
+                # Its place among the pages of its host is free.
+                self._let_in(part, self._newcomers[part.purse].tried(host), self.clock())
         elif self.store.state(url) is not None:
             self._left_out -= 1
         for states in (self._newest, self._recent):
@@ -344,9 +421,10 @@ class Keeper:
             # Before the crawls that found them: once those are durable, their links are not read again.
             numbers = await asyncio.to_thread(self._add, [page.url for page in found], found)
             for page, number in zip(found, numbers, strict=True):
-                slot = self.engine.names.slot(page.url)
+                names = self.engine.part_of(page.url).names
+                slot = names.slot(page.url)
                 if number and slot >= 0:
-                    self.engine.names.stored(slot, page.url, number)
+                    names.stored(slot, page.url, number)
                     self._note_number(number, page.url)
                 self._forget(page.url, crawls=0)
         if batch or taken:
@@ -370,13 +448,13 @@ class Keeper:
         return self.store.numbers(urls)
 
     def _signs(self, now: float) -> dict[str, str]:
-        values = {"budget": repr(self.engine.scheduler.budget), "alive": repr(now)}
+        first = self.engine.first
+        values = {"budget": repr(first.budget), "alive": repr(now)}
         values |= self.overview()
-        if self.engine.scheduler.price > 0:
-            values["price"] = repr(self.engine.scheduler.price)
+        values |= {price_name(part): repr(part.price) for part in self.engine.parts if part.price > 0}
         if self.engine.calibration.statements:
             values["calibration"] = self.engine.calibration.to_text()
-        by_costs, apart = self.engine.by_costs, KEEP_LEARNED * max(1.0, len(self.engine) / MANY_RATES)
+        by_costs, apart = first.by_costs, KEEP_LEARNED * max(1.0, len(self.engine) / MANY_RATES)
         if by_costs is not None and (now == 0.0 or now - self._rates_kept >= apart):
             self._rates_kept = now
             values[LEARNED_RATES] = by_costs.to_text()
@@ -384,7 +462,7 @@ class Keeper:
             self._learned_kept = now
             if self.engine.senders.learned:
                 values[SENDERS] = self.engine.senders.to_text()
-            activity = self.engine.activity
+            activity = first.activity
             if activity is not None and activity.learned > self._activity_kept:
                 values["activity"], self._activity_kept = activity_to_text(activity), activity.learned
         return values
@@ -404,22 +482,27 @@ class Keeper:
 
     async def take_in(self) -> int:
         """Hand pages that others added to the store to the engine, some at a time; how many there were."""
-        known = len(self.engine) + self.engine.names.alike + self._left_out - len(self._found)
+        known = len(self.engine) + self._alike_now + self._left_out - len(self._found)
         pages = self.store.totals().pages
         if pages <= known:
             return 0
         if pages - known > TAKE_IN:
-            self.engine.reserve(pages + pages // ROOM_TO_GROW)
+            self.engine.first.reserve(pages + pages // ROOM_TO_GROW)  # most are usually of that purse
         count = 0
         while len(some := await asyncio.to_thread(self.store.columns, after=self._last_page, limit=TAKE_IN)):
             count += await self._take_in(some)
             self._last_page = some.numbers[-1]
-        if self.engine.names.alike > self._alike:
-            self._alike = self.engine.names.alike
+        if self._alike_now > self._alike:
+            self._alike = self._alike_now
             _log.warning("%d pages are left out: their fingerprints are those of others.", self._alike)
         for _ in self.engine.settle(self.clock()):
             await asyncio.sleep(0)  # others have a turn
         return count
+
+    @property
+    def _alike_now(self) -> int:
+        """Pages that are left out because their fingerprints are others'."""
+        return sum(part.names.alike for part in self.engine.parts)
 
     async def _take_in(self, some: PageColumns) -> int:
         kept = some if not self.never else self._without_those_never_crawled(some)
@@ -434,15 +517,18 @@ class Keeper:
             importance=kept.importance,
             times=kept.times,
             popularity=kept.popularity,
+            cost_same=kept.cost_same,
+            cost_new=kept.cost_new,
             pages={nth: state.page for nth, state in kept.special.items()},
         )
         failing = [nth for nth, failures in enumerate(kept.failures) if failures]
         last = await asyncio.to_thread(self._last_crawls, [kept.urls[nth] for nth in failing])
         now = self.clock()
-        slots = self._enter(arrivals, now, crawls=kept.crawls, special=kept.special)
+        places = self._enter(arrivals, now, crawls=kept.crawls, special=kept.special)
         for nth, crawl in zip(failing, last, strict=True):
-            if slots[nth] >= 0 and crawl is not None:  # one that failed before a restart stays put off
-                self.engine.failed_before(int(slots[nth]), crawl, kept.failures[nth], now)
+            part, slot = places[nth]
+            if slot >= 0 and crawl is not None:  # one that failed before a restart stays put off
+                part.failed_before(slot, crawl, kept.failures[nth], now)
         for finder in self.sources.finders:
             own = (
                 kept.urls
@@ -450,7 +536,7 @@ class Keeper:
                 else [url for url in kept.urls if self.sources.finder(url) is finder]
             )
             finder.know(list(own))
-        return int((slots >= 0).sum())
+        return sum(slot >= 0 for _, slot in places)
 
     def _last_crawls(self, urls: Iterable[str]) -> list[Crawl | None]:
         return [next(iter(self.store.history(url, 1)), None) for url in urls]

@@ -29,7 +29,7 @@ from afresh.daemon.questions import questions
 from afresh.daemon.reader import Read, Reader
 from afresh.daemon.shedding import REST_SECONDS, Shedding
 from afresh.detect import Detector
-from afresh.engine import Engine
+from afresh.engine import AnyEngine
 from afresh.estimate import Calibration, Senders
 from afresh.estimate.activity_kept import from_text as activity_from_text
 from afresh.fetch import Fetcher
@@ -67,7 +67,7 @@ class Daemon:
     def __init__(
         self,
         *,
-        engine: Engine,
+        engine: AnyEngine,
         store: Store,
         sources: Sources | Source | Sequence[Source] | None = None,
         fetcher: Fetcher | None = None,
@@ -122,7 +122,7 @@ class Daemon:
             detector or Detector(), copy=self._keeper.copy, recall=store.get, sources=self.sources, kinds=kinds
         )
         self._costing = None
-        if engine.by_costs is not None:
+        if engine.first.by_costs is not None:
             self._costing = Costing(cost, sources=self.sources, copy=self._keeper.copy, importance=self._importance)
         self.overview = Overview(engine=engine, sources=self.sources, clock=self.clock)
         # What can be asked over the socket, by name: a caller may put in others before `run`.
@@ -155,7 +155,7 @@ class Daemon:
 
     def _worth_keeping(self) -> dict[str, str]:
         """What is learned of all pages together, by the names under which the store holds it."""
-        of_kinds = {} if self._kinds is None else self._kinds.values(self.engine)
+        of_kinds = {} if self._kinds is None else self._kinds.values(self.engine.first)
         return {**self.overview.values(), **self._dates.values(self.engine), **of_kinds, **self._foretold.values()}
 
     @property
@@ -174,7 +174,7 @@ class Daemon:
     def _carried_out(self, edit: Edit) -> None:
         """A wish is durable."""
         if (since := edit.values.get(WATCHED)) is not None:
-            self.engine.estimator.requests_since(float(since))
+            self.engine.requests_since(float(since))
         if PAUSED in edit.values:
             self.control.paused(understood(PAUSED, lambda: Pauses.from_text(edit.values[PAUSED])))
         for name, text in edit.values.items():
@@ -205,7 +205,7 @@ class Daemon:
             sys.setswitchinterval(before)
 
     def _recall_learned_rates(self) -> None:
-        by_costs, rates = self.engine.by_costs, self.store.get(LEARNED_RATES)
+        by_costs, rates = self.engine.first.by_costs, self.store.get(LEARNED_RATES)
         if by_costs is None or rates is None:
             return
         if not understood(LEARNED_RATES, lambda: by_costs.recall(rates)):
@@ -216,23 +216,22 @@ class Daemon:
         get = self.store.get
         self.engine.calibration = understood("calibration", lambda: Calibration.from_text(get("calibration")))
         self.engine.senders = understood("senders", lambda: Senders.recalled(get))
-        if self.engine.activity is not None and not len(self.engine):
-            width = self.engine.activity.width
-            self.engine.activity = understood(
+        first = self.engine.first
+        if first.activity is not None and not len(first):
+            width = first.activity.width
+            first.activity = understood(
                 "activity", lambda: activity_from_text(get("activity"), width=width, now=self.clock())
             )
         self._recall_learned_rates()
-        if (price := get("price")) is not None:
-            self.engine.scheduler.resume_price(understood("price", lambda: float(price)))
         await self.sources.begin(self._desk)
         if (since := get(WATCHED)) is not None:
-            self.engine.estimator.requests_since(understood(WATCHED, lambda: float(since)))
+            self.engine.requests_since(understood(WATCHED, lambda: float(since)))
         self.control.begin()
         understood("requests_foretold", lambda: self._foretold.begin(get))
         understood("dates", lambda: self._dates.begin(self.engine, get))
         if self._kinds is not None:
             kinds = self._kinds
-            understood("kinds", lambda: kinds.begin(self.engine, get))
+            understood("kinds", lambda: kinds.begin(self.engine.first, get))
         await asyncio.to_thread(site_of, "example.org")  # reads the list of public suffixes, which takes a while
         await self._keeper.take_in()
         if self._answers is not None:
@@ -405,7 +404,7 @@ class Daemon:
                 return
             if verdict.outcome in (Outcome.NEW, Outcome.CHANGED) and not self._keeper.room.for_bodies:
                 verdict = Verdict(Outcome.REFUSED, reason=STORE_FULL)
-            rest = rest_after(fetched, read.links) if self._keeper.newcomers.compete else 0.0
+            rest = rest_after(fetched, read.links) if self._keeper.newcomers_of(order.url).compete else 0.0
             self._finish(order, before, fetched, verdict, read, rest)
         finally:
             self._pressure.release(len(fetched.body))
@@ -429,12 +428,12 @@ class Daemon:
         """
         finder = self.sources.finder(page.url)
         if finder is not None and read.links is not None and read.met is not None:
-            self._foretold.linked(self.engine, read.links, self.clock())
+            self._foretold.linked(self.engine.part_of(page.url), read.links, self.clock())
             for nth, some in enumerate(finder.follow(page, fetched, read.links, read.met)):
                 if nth:
                     await asyncio.sleep(0)  # others have a turn
                 self._keeper.welcome(some)
-                self._foretold.found(self.engine, page, read.links, some, self.clock())
+                self._foretold.found(self.engine.part_of(page.url), page, read.links, some, self.clock())
         source = self.sources.of(page.url)
         if source is None or not self._keeper.room.for_new_pages:
             return
@@ -487,7 +486,7 @@ class Daemon:
             self._kinds.crawled(self.engine.kind(order.url), fetched)
         if verdict.outcome.refreshed:
             self._dates.hear(self.engine, before, fetched, verdict, self.clock(), read.written)
-            self._foretold.crawled(self.engine, order.url, read.kind, self.clock())
+            self._foretold.crawled(self.engine.part_of(order.url), order.url, read.kind, self.clock())
         self._keeper.keep(before, crawl, fetched, verdict, read.noise)
         if self._keeper.full:
             self._write_now.set()

@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from afresh.engine import Engine, Stated
+from afresh.engine import AnyEngine, Stated
+from afresh.engine.statements import together
 from afresh.frontier import Allowance
 from afresh.sources import Sources
 
@@ -22,11 +23,12 @@ class Overview:
     Invariant: what it states is of one moment, for all pages, and never older than a survey and the rest after it take.
     """
 
-    def __init__(self, *, engine: Engine, sources: Sources, clock: Callable[[], float]) -> None:
+    def __init__(self, *, engine: AnyEngine, sources: Sources, clock: Callable[[], float]) -> None:
         self.engine = engine
         self.sources = sources
         self.clock = clock
         self.stated: Stated | None = None
+        self._by_purse: dict[str, Stated] = {}
         self.allowance: Allowance | None = None
         self._took = 0.0  # seconds of a processor, for the last statements
 
@@ -43,13 +45,32 @@ class Overview:
 
     async def renew(self) -> None:
         """State everything anew."""
-        self.stated, surveyed = await asyncio.to_thread(_timed, self.engine.survey(self.clock()).carry_out)
+        surveys = {part.purse: part.survey(self.clock()) for part in self.engine.parts}
+        stated, surveyed = await asyncio.to_thread(
+            _timed, lambda: {name: survey.carry_out() for name, survey in surveys.items()}
+        )
+        self._by_purse = {name: each for name, each in stated.items() if each is not None}
+        self.stated = together([(self._by_purse[name], surveys[name].weight) for name in self._by_purse])
         self.allowance, reckoned = await asyncio.to_thread(_timed, self._allowed)
         self._took = surveyed + reckoned
 
     def _allowed(self) -> Allowance:
         lanes = self.engine.lanes
         return self.sources.allowed(lanes.rests(), lanes.others())
+
+    def purses(self) -> list[dict[str, object]]:
+        """Each purse with its budget, its price, and how fresh its copies are."""
+        return [
+            {
+                "purse": part.purse,
+                "unit": "calls" if part.costs is None else part.costs.unit,
+                "budget": part.budget,
+                "price": part.price,
+                "pages": len(part),
+                "freshness": None if (stated := self._by_purse.get(part.purse)) is None else stated.share,
+            }
+            for part in self.engine.parts
+        ]
 
     def values(self) -> dict[str, str]:
         """What is worth keeping, for commands that look at the store when nothing runs on it."""

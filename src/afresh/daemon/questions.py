@@ -10,13 +10,13 @@ from afresh.daemon.costing import Costing
 from afresh.daemon.keeping import Keeper
 from afresh.daemon.kinds import Kinds
 from afresh.daemon.overview import Overview
-from afresh.engine import Engine
+from afresh.engine import AnyEngine
 from afresh.errors import InputError
 
 
 def questions(
     *,
-    engine: Engine,
+    engine: AnyEngine,
     keeper: Keeper,
     overview: Overview,
     clock: Callable[[], float],
@@ -27,7 +27,7 @@ def questions(
 ) -> dict[str, Question]:
     """The questions by name; a caller may put in others, and better ones."""
 
-    by_costs = engine.by_costs
+    by_costs = engine.first.by_costs
 
     def woken(_: Mapping[str, Any]) -> dict[str, Any]:
         wake()
@@ -38,10 +38,11 @@ def questions(
         return {
             "time": clock(),
             "pages": len(engine),
-            "waiting": len(keeper.newcomers),
-            "budget": engine.scheduler.budget,
-            "price": engine.scheduler.price,
-            "budget_spare": getattr(engine.scheduler, "spare", False),
+            "waiting": keeper.waiting,
+            "budget": engine.first.budget,
+            "price": engine.first.price,
+            "budget_spare": getattr(engine.first.scheduler, "spare", False),
+            "purses": overview.purses(),
             "freshness": None if overview.stated is None else asdict(overview.stated),
             "allowance": None if overview.allowance is None else overview.allowance.to_text(),
             "budget_hours": [{"hours": hours.text, "budget": budget} for hours, budget in control.budget_hours],
@@ -62,13 +63,15 @@ def questions(
         return engine.senders.summary()
 
     def of_kinds(_: Mapping[str, Any]) -> dict[str, Any] | None:
-        return None if kinds is None else kinds.summary(engine)
+        return None if kinds is None else kinds.summary(engine.first)
 
     def page(arguments: Mapping[str, Any]) -> dict[str, Any]:
         url, now = str(arguments.get("url", "")), clock()
         if url not in engine:
             raise InputError(f"{url[:300]} is not among the pages that are crawled.", hint="Add it: afresh add URL")
         why, learned = engine.explain(url, now), engine.learned_rate(url)
+        part = engine.part_of(url)
+        unit = 1.0 if part.costs is None else part.costs.typical  # of the schedule, in that of the budget
         return {
             "time": now,
             "url": url,
@@ -80,12 +83,14 @@ def questions(
             "kinds": [] if kinds is None else kinds.said(engine.kind(url)),
             "signals": engine.signals(url),
             "failures": engine.failures(url),
-            "value": why.value,
-            "price": why.price,
+            "value": why.value / unit,
+            "price": why.price / unit,
             "due": why.due,
             "held_by": why.held_by,
             "first_crawls": why.first_crawls,
-            "waiting": len(keeper.newcomers),
+            "waiting": keeper.waiting,
+            "purse": part.purse,
+            "costs": engine.costs_of(url),
             "ahead": why.ahead,
             "turn": why.turn,
             "spare": why.spare,

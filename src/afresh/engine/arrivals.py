@@ -1,8 +1,8 @@
 """Pages that come in together, a column each: a store hands them over so, and no object is made for each of them."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ class Arrivals:
     importance: Sequence[float | None] = NOTHING  # requests a second, as the operator says, or
     times: Sequence[float | None] = NOTHING  # times what is learned
     popularity: Sequence[float | None] = NOTHING
+    cost_same: Sequence[float | None] = NOTHING  # of a refresh, as far as it was learned
+    cost_new: Sequence[float | None] = NOTHING
     # Those of which more is said (intervals, hours), by their place here.
     pages: Mapping[int, Page] = field(default_factory=dict)
 
@@ -50,6 +52,16 @@ class Arrivals:
 
     def __len__(self) -> int:
         return len(self.urls)
+
+    def some(self, places: NDArray[np.int64]) -> "Arrivals":
+        """Those at some places."""
+        each = places.tolist()
+        columns = {name: [column[nth] for nth in each] for name, column in self._columns() if len(column)}
+        pages = {at: self.pages[nth] for at, nth in enumerate(each) if nth in self.pages}
+        return Arrivals(**columns, pages=pages)
+
+    def _columns(self) -> "Iterator[tuple[str, Sequence[Any]]]":
+        return ((each.name, getattr(self, each.name)) for each in fields(self) if each.name != "pages")
 
     def check(self) -> None:
         """ConfigError if a column cannot be used: then none of the pages comes in."""

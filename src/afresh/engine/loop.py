@@ -9,21 +9,24 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
 from afresh.checks import MAX_MOMENT, later, moment, number, require, require_kinds, require_text
 from afresh.engine.arguments import check_crawl
 from afresh.engine.columns import GONE, MOST_FAILURES, OUTDATED
+from afresh.engine.costs import Costs
 from afresh.engine.hearts import CompiledHeart
 from afresh.engine.members import Members
 from afresh.engine.names import Names
 from afresh.estimate import Activity, Calibration, Estimator, Senders
 from afresh.estimate.base import bounded
 from afresh.frontier import Lane, Lanes, Retries, SiteRules, host_failed, retry_after
-from afresh.schedule import Explanation, Schedules
+from afresh.schedule import Explanation, KnowsPrices, Schedules
 from afresh.types import STORE_FULL, Crawl, Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
+DEAR_ENOUGH = 0.05  # a share by which an expected cost changes, before the page takes its place anew
 MOST_SENT_AWAY = 100  # pages whose paths have spent their budget, in one go
 
 
@@ -47,6 +50,9 @@ class Engine(Members):
         retries: Retries | None = None,
         rules: SiteRules | None = None,
         names: Names | None = None,
+        costs: Costs | None = None,
+        purse: str = "crawl",
+        shortest: float = 0.0,
     ) -> None:
         require(scheduler, "scheduler", ("next", "finish", "explain"), "Scheduler.live(budget=2.0) of afresh.schedule")
         require(estimator, "estimator", ("beliefs", "crawled", "learned"), "Learner() of afresh.estimate")
@@ -60,9 +66,47 @@ class Engine(Members):
             importance=importance,
             retries=retries,
             rules=rules,
+            costs=costs,
+            shortest=shortest,
         )
+        self.purse = purse  # the name of the budget that it spends
         self._now = -math.inf  # when it was last asked for an order
         self.calibration = Calibration()  # of what is said about copies, checked by every crawl
+
+    @property
+    def parts(self) -> "tuple[Engine, ...]":
+        """One for each purse; see `Engines`."""
+        return (self,)
+
+    @property
+    def first(self) -> "Engine":
+        """That of the purse which needs no name."""
+        return self
+
+    def part_of(self, url: str) -> "Engine":
+        """Whose page this is."""
+        return self
+
+    def reaches(self, part: "Engine", lanes: Iterable[str]) -> None:
+        """Pages of these lanes come to a part."""
+
+    def requests_since(self, moment: float) -> None:
+        """Requests are counted since then."""
+        self.estimator.requests_since(moment)
+
+    @property
+    def budget(self) -> float:
+        """What may be spent a second, in the budget's own unit."""
+        return self.scheduler.budget * (1.0 if self.costs is None else self.costs.typical)
+
+    def has_unit(self, unit: str) -> bool:
+        """Whether the budget is in this unit, so that it can be another one from now on."""
+        return unit == ("calls" if self.costs is None else self.costs.unit)
+
+    @property
+    def price(self) -> float:
+        """What one of that unit has to gain."""
+        return self.scheduler.price / (1.0 if self.costs is None else self.costs.typical)
 
     def crawl_now(self, url: str, now: float) -> None:
         """Crawl a page before all others, as soon as the budget and its host allow it."""
@@ -179,6 +223,7 @@ class Engine(Members):
             return _record(order, fetched, verdict)
         slot, outcome = order.slot, verdict.outcome
         crawl = self._recorded(order, fetched, verdict)
+        reckon = self.costs is not None and self._spent(slot, fetched, verdict, now, ordered=True)
         if self.by_costs is not None:
             self.by_costs.saw(slot, verdict.cost, fetched.started, probe=order.probe)
         if self._without_room or verdict.reason == STORE_FULL:
@@ -187,7 +232,27 @@ class Engine(Members):
             self._not_refreshed(order, lane, fetched, crawl, now, rest)
             return crawl
         self._refreshed(slot, crawl, fetched, now, self._rest(lane, False, fetched, crawl, now, rest))
+        if reckon:
+            cast(KnowsPrices, self.scheduler).reckon(slot, now)
         return crawl
+
+    def _spent(self, slot: int, fetched: Fetched, verdict: Verdict, now: float, *, ordered: bool) -> bool:
+        """Learn what a fetch has cost, and let those after it make up for what was not expected; whether the page's
+        expected cost is another now."""
+        costs, scheduler = cast(Costs, self.costs), cast(KnowsPrices, self.scheduler)
+        before = scheduler.cost_of(slot)
+        if verdict.outcome.refreshed:
+            cost = costs.learn(slot, fetched.cost, new=verdict.outcome is not Outcome.UNCHANGED)
+        else:
+            cost = costs.spent(fetched.cost)
+        scheduler.settle(cost / costs.typical - (before if ordered else 0.0), now)
+        after = costs.reckoned(slot)
+        scheduler.set_costs(slot, after)
+        return abs(after - before) > DEAR_ENOUGH * before
+
+    def costs_of(self, url: str) -> tuple[float | None, float | None]:
+        """What a refresh of a page costs if it finds the same, and if not, in the budget's unit; None: unknown."""
+        return (None, None) if self.costs is None else self.costs.of(self._slot(url))
 
     def receive(self, fetched: Fetched, verdict: Verdict, now: float) -> Crawl | None:
         """Learn from content that came without an order, because somebody who was waiting got it; the record of it.
@@ -204,6 +269,8 @@ class Engine(Members):
             self.heart.order(slot)
         order = Order(slot, fetched.url, self._host(slot), now, signals=signals)
         crawl = self._recorded(order, fetched, verdict)
+        if self.costs is not None:  # it was paid for out of the same purse
+            self._spent(slot, fetched, verdict, now, ordered=False)
         self._refreshed(slot, crawl, fetched, now, 0.0)
         return crawl
 

@@ -7,10 +7,11 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.checks import moment, number, require_kinds, whole
+from afresh.checks import moment, number, require, require_kinds, whole
 from afresh.engine.arguments import check_page
 from afresh.engine.arrivals import Arrivals
 from afresh.engine.columns import GONE, HELD, NO_ROOM, OUT_OF_PLAY, OUTDATED, WAITING
+from afresh.engine.costs import Costs
 from afresh.engine.hearts import CompiledHeart, Entries
 from afresh.engine.names import Names
 from afresh.engine.statements import Statements
@@ -18,7 +19,7 @@ from afresh.estimate import Activity, Estimator, Senders, branches_of, kin_of
 from afresh.estimate.base import ForetellsRequests, HearsDates, LearnsKinds
 from afresh.estimate.dates import LEAST_TRUST
 from afresh.frontier import Lanes, Purses, Retries, SiteRules
-from afresh.schedule import Schedules
+from afresh.schedule import KnowsPrices, Schedules
 from afresh.types import STORE_FULL, Crawl, Importance, Order, Outcome, Page
 
 MAX_PACKED = (1 << 16) - 1  # the kinds of a page
@@ -48,7 +49,13 @@ class Members(Statements):
         importance: Mapping[str, Importance] | None,
         retries: Retries | None,
         rules: SiteRules | None,
+        costs: Costs | None,
+        shortest: float,
     ) -> None:
+        self.shortest = number("shortest", shortest)  # seconds between two crawls, where an operator says nothing
+        if costs is not None:
+            require(scheduler, "scheduler", ("set_costs", "reckon", "settle"), "Scheduler.live(budget=2.0)")
+        self.costs = costs  # None: a crawl costs one of the budget, whatever it brings
         super().__init__(scheduler=scheduler, estimator=estimator, activity=activity, senders=senders, names=names)
         self.importance = importance or {}  # of the pages of a host, unless they have one of their own
         self.rules = rules or SiteRules()  # what operators want of whole sites
@@ -109,6 +116,7 @@ class Members(Statements):
             age=float("inf") if current is None else max(now - current, 0.0),
         )
         self.names.enter(slot, page, number)
+        self._price(np.array([slot]))
         if self.by_costs is not None:
             self.by_costs.named(slot, page.url)
         branches = tuple[int, ...]()
@@ -130,6 +138,12 @@ class Members(Statements):
         self.heart.believe(slot, now)
         if last is not None:
             self.failed_before(slot, last, failures, now)
+
+    def _price(self, slots: Integers, same: Sequence[float | None] = (), new: Sequence[float | None] = ()) -> None:
+        """Pages come in: what a crawl of each is expected to cost."""
+        if self.costs is not None and isinstance(self.scheduler, KnowsPrices):
+            self.costs.enter(slots, same, new)
+            self.scheduler.set_costs(slots, np.array([self.costs.reckoned(slot) for slot in slots.tolist()]))
 
     def _recall(self, slot: int, host: str, signals: int) -> None:
         """Signals that were heard before a restart; nobody knows any more who sent them."""
@@ -174,6 +188,9 @@ class Members(Statements):
         slots[:] = -1
         if len(new):
             slots[new] = self._enter(some, new, now)
+            if self.costs is not None:
+                known = (some.cost_same, some.cost_new)
+                self._price(slots[new], *([each[nth] for nth in new.tolist()] if each else () for each in known))
             self.names.enter_many(slots[new], marks[new], numbers[new])
             self._tell_each(some, new, slots[new], now)
             self._unsettled.append(slots[new])
@@ -246,7 +263,8 @@ class Members(Statements):
         if some.signals:
             for nth in np.flatnonzero(some.numbers_of("signals")[new]).tolist():
                 self._recall(int(slots[nth]), some.hosts[new[nth]], some.signals[new[nth]])
-        each = range(len(new)) if self.rules or self.importance or not some.numbers else ()
+        cares = self.rules or self.importance or self.shortest
+        each = range(len(new)) if cares or not some.numbers else ()
         said = set(each) or {int(np.searchsorted(new, nth)) for nth in some.pages if nth in new} if some.pages else each
         for nth in said:
             page, slot = some.page(int(new[nth])), int(slots[nth])
@@ -319,7 +337,7 @@ class Members(Statements):
 
     def _limit(self, slot: int, wanted: Page, now: float) -> None:
         """Tell the scheduler how often at least and at most, if that is anything new."""
-        limits = wanted.shortest or 0.0, wanted.longest or math.inf
+        limits = wanted.shortest or self.shortest, wanted.longest or math.inf
         if limits != self._limits.get(slot, NO_LIMITS):
             self._limits[slot] = limits
             self.scheduler.not_more_often_than(slot, limits[0], now)

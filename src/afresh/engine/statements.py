@@ -1,7 +1,7 @@
 """What the engine says of its pages and copies: what is believed, how fresh each copy is, and all of them together."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -63,6 +63,11 @@ class Survey:
     fresh: Callable[[], Floats]  # and how likely their copies are to be current; 0 where there is none
     rough: Callable[[], Rough] | None = None  # the same of all pages, roughly; None: all are looked at closely
 
+    @property
+    def weight(self) -> float:
+        """About how much all pages are wanted together."""
+        return float(self.weights.sum()) * self.pages / max(len(self.weights), 1)
+
     def carry_out(self) -> Stated | None:
         """The statement; None where there are no pages, or nobody wants any."""
         total = float(self.weights.sum())
@@ -74,6 +79,18 @@ class Survey:
             closer = float(self.weights @ (fresh - rough.some)) / total
             share = min(max(rough.fresh / rough.weight + closer, 0.0), 1.0)
         return Stated(share, self.time, self.pages, bool(self.weights.min() < self.weights.max()))
+
+
+def together(stated: Sequence[tuple[Stated, float]]) -> Stated | None:
+    """What is stated of several collections with these weights, of all of them."""
+    if len(stated) < 2:
+        return stated[0][0] if stated else None
+    total = sum(weight for _, weight in stated)
+    share = sum(each.share * weight for each, weight in stated) / total
+    pages = sum(each.pages for each, _ in stated)
+    per_page = {weight / each.pages for each, weight in stated}
+    by_requests = len(per_page) > 1 or any(each.by_requests for each, _ in stated)
+    return Stated(share, min(each.time for each, _ in stated), pages, by_requests)
 
 
 class Statements:

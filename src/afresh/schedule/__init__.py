@@ -7,7 +7,7 @@ specification of the faster way, `wheel`, for any number of pages. How urgent a 
 (`greedy`), or what others do (`peers`).
 """
 
-from afresh.schedule.base import CostsLearned, Explanation, LearnedRate, Pick, Schedules, SeesCosts
+from afresh.schedule.base import CostsLearned, Explanation, KnowsPrices, LearnedRate, Pick, Schedules, SeesCosts
 from afresh.schedule.greedy import Greedy
 from afresh.schedule.pace import Pace
 from afresh.schedule.peers import NutchAdaptive, Uniform
@@ -21,6 +21,7 @@ __all__ = [
     "CostsLearned",
     "Explanation",
     "Greedy",
+    "KnowsPrices",
     "LearnedRate",
     "NutchAdaptive",
     "Pace",

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from numpy.typing import ArrayLike
+
 from afresh.types import Wait
 
 
@@ -168,6 +170,23 @@ class Schedules(Protocol):
 
     def explain(self, slot: int, now: float, turn: float = ...) -> Explanation:
         """Value, price, due time, and what holds the page back; `turn` is how long one turn with its host takes."""
+
+
+@runtime_checkable
+class KnowsPrices(Protocol):
+    """What a scheduler can do besides where crawls do not all cost the same."""
+
+    def set_costs(self, slots: ArrayLike, costs: ArrayLike) -> None:
+        """What a crawl of each page is expected to cost from now on; of pages in play, `reckon` takes it up."""
+
+    def cost_of(self, slot: int) -> float:
+        """What a crawl of a page is expected to cost."""
+
+    def reckon(self, slot: int, now: float) -> None:
+        """A page whose cost was set takes its place anew."""
+
+    def settle(self, more: float, now: float) -> None:
+        """What was crawled has cost so much more than was expected, or so much less if it is below 0."""
 
 
 @runtime_checkable

@@ -10,6 +10,7 @@ from afresh.types import Wait
 MAX_BUDGET, MIN_BUDGET = 1e9, 1e-12  # crawls a second
 # Ticks missed by less than this (a timer that fires late) are caught up; longer gaps are lost, not saved up.
 CATCH_UP = 0.2
+MAX_DEBT_SECONDS = 600.0  # of the budget that may have been overspent, and is made up for
 
 
 class Pace:
@@ -23,9 +24,13 @@ class Pace:
     >>> pace.take(0.0)
     >>> pace.wait(0.1), pace.wait(0.5)
     (Wait(until=0.5, reason='budget'), None)
+
+    Where crawls are not `counted`, because the budget is of something else that each costs (seconds, bytes), the first
+    rule alone holds.
     """
 
-    def __init__(self, budget: float) -> None:
+    def __init__(self, budget: float, *, counted: bool = True) -> None:
+        self.counted = counted
         self._due = -inf
         self._taken: deque[float] = deque()
         self.budget = budget
@@ -50,7 +55,7 @@ class Pace:
         """The earliest moment at which a token can be taken."""
         if self._budget == 0:
             return inf
-        if len(self._taken) < self._window:
+        if not self.counted or len(self._taken) < self._window:
             return self._due
         return max(self._due, self._taken[0] + self._window / self._budget)
 
@@ -71,6 +76,12 @@ class Pace:
         self._taken.append(now)
         if len(self._taken) > self._window:
             self._taken.popleft()
+
+    def settle(self, more: float, now: float) -> None:
+        """What was taken has cost so much more than was reckoned, or so much less if it is below 0."""
+        if self._budget > 0 and (more > 0 or self._due > -inf):
+            begins = max(self._due, now) if more > 0 else self._due
+            self._due = min(begins + more / self._budget, max(self._due, now + MAX_DEBT_SECONDS))
 
     def give_back(self, cost: float = 1.0) -> None:
         """The token that was taken last was not spent: somebody else may have it."""

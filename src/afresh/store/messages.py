@@ -24,7 +24,8 @@ EVIDENCE = frozenset({"signals", "requests", SEARCHED})
 HANDED = frozenset({GOT})  # what a runner learns from, and what is kept without one as well
 QUERIES, DATABASES = "sql query ", "sql database "  # before the names of values that define one
 FOLLOWED = "web sitemap "  # before those that name sitemaps which an operator follows
-DEFINITIONS = (QUERIES, DATABASES, FOLLOWED)
+TREES = "files root "  # before the key of a folder: all that is in it is kept
+DEFINITIONS = (QUERIES, DATABASES, FOLLOWED, TREES)
 MAX_COUNT = 1e12  # requests in one line
 
 
@@ -238,6 +239,13 @@ def _defining(items: list[Any], store: Store) -> Edit:
             key = f"sql:{json.loads(kept)['database']}/{name.removeprefix(QUERIES)}"
             some = [*store.states_under(f"{key}?", MAX_EDIT), *_kept([key], store)]
             edit.removed += [state.page.url for state in some]
+        elif text is None and kept is not None and name.startswith(TREES):
+            key = name.removeprefix(TREES)
+            some = [*store.states_under(key, MAX_EDIT), *_kept([key], store)]
+            edit.removed += [state.page.url for state in some]
+            if len(some) >= MAX_EDIT:  # the rest goes the next time, for which the name is needed
+                edit.whole = False
+                del edit.values[name]
     return edit
 
 

@@ -17,7 +17,8 @@ _GONE = {404: "Not Found", 410: "Gone"}
 
 
 class WarcFile:
-    """Writes a response record for every copy, and a revisit record for every later check that found it unchanged.
+    """Writes a response record for every copy, and a revisit record for every later check that found it unchanged; of a
+    file or a query's result a resource record.
 
     The headers of the answer are those that are kept: content type and validators. A name that ends in .gz makes a
     file in which every record is compressed on its own, as readers of WARC files expect.
@@ -40,6 +41,11 @@ class WarcFile:
         """One copy, and the crawls (newest first) that confirmed it since it was fetched."""
         digest = "sha1:" + b32encode(hashlib.sha1(copy.body, usedforsecurity=False).digest()).decode()
         common = {"WARC-Target-URI": copy.url, "WARC-Payload-Digest": digest}
+        if not _is_web(copy.url):
+            # No answer of a server: a record of the content as it is, and the checks are in the store's history.
+            kind = copy.content_type or "application/octet-stream"
+            self._record(WarcRecordType.resource, copy.fetched, common | {"Content-Type": kind}, copy.body)
+            return
         response = common | {"Content-Type": "application/http; msgtype=response"}
         self._record(WarcRecordType.response, copy.fetched, response, _answer(copy) + copy.body)
         for crawl in reversed([each for each in history if _confirms(each, copy)]):
@@ -52,6 +58,8 @@ class WarcFile:
 
     def write_gone(self, url: str, status: int, since: float) -> None:
         """The page's server says since this moment that it is not there; what else it answered is not kept."""
+        if not _is_web(url):
+            return
         headers = {"WARC-Target-URI": url, "Content-Type": "application/http; msgtype=response"}
         answer = f"HTTP/1.1 {status} {_GONE.get(status, '')}\r\n\r\n".encode()
         self._record(WarcRecordType.response, since, headers | {"WARC-Truncated": "unspecified"}, answer)
@@ -64,6 +72,10 @@ class WarcFile:
             record.headers[name] = value
         record.set_bytes_content(content)
         record.write(self._writer)
+
+
+def _is_web(url: str) -> bool:
+    return url.startswith(("http:", "https:"))
 
 
 def _confirms(crawl: Crawl, copy: Copy) -> bool:

@@ -86,6 +86,7 @@ class Scheduler(Machine):
         delay: float | None = None,
         floor: float = 0.0,
         sweep: float = 0.0,
+        counted: bool = True,
     ) -> None:
         super().__init__()
         if lease is not None:
@@ -96,7 +97,7 @@ class Scheduler(Machine):
         control = self.state.control[0]
         control["policy"], control["terms"] = policy_numbers(policy)
         self.policy = policy
-        self._pace = Pace(budget)
+        self._pace = Pace(budget, counted=counted)
         control["budget"] = budget
         control["exact"] = exact or exact_up_to > 0
         control["most_exact"] = MAX_PAGES if exact else exact_up_to
@@ -113,9 +114,12 @@ class Scheduler(Machine):
         self._in_play = self._solved_for = 0  # pages that are not paused, now and when the price was found for them
 
     @classmethod
-    def live(cls, *, budget: float, lease: float = 120.0, sweep: float = 0.0) -> Self:
-        """For a crawl that may grow: exact while it is small, and the same machine when it is large."""
-        return cls(budget=budget, lease=lease, sweep=sweep, exact_up_to=EXACT_UP_TO)
+    def live(cls, *, budget: float, lease: float = 120.0, sweep: float = 0.0, counted: bool = True) -> Self:
+        """For a crawl that may grow: exact while it is small, and the same machine when it is large.
+
+        Without `counted` the budget is of what crawls cost, and says nothing of how many there may be in a second.
+        """
+        return cls(budget=budget, lease=lease, sweep=sweep, exact_up_to=EXACT_UP_TO, counted=counted)
 
     def __len__(self) -> int:
         return int(self.state.control[0]["pages"])
@@ -461,6 +465,25 @@ class Scheduler(Machine):
         """What a crawl of the page would gain now, per cost."""
         self._known(slot)
         return float(value_of(self.state.core, slot, moment("now", now)))
+
+    # --- what crawls cost ---
+
+    def set_costs(self, slots: ArrayLike, costs: ArrayLike) -> None:
+        """What a crawl of each page is expected to cost from now on; of pages in play, `reckon` takes it up."""
+        self.state.pages["cost"][self._known(slots)] = _believed("cost", costs)
+
+    def cost_of(self, slot: int) -> float:
+        """What a crawl of a page is expected to cost, to seven digits."""
+        return float(self.state.pages["cost"][slot])
+
+    def reckon(self, slot: int, now: float) -> None:
+        """A page whose cost was set takes its place anew."""
+        self._begin(now)
+        events.replace(self.state.core, slot, now)
+
+    def settle(self, more: float, now: float) -> None:
+        """What was crawled has cost so much more than was expected, or so much less if it is below 0."""
+        self._pace.settle(more, now)
 
     # --- what an operator may want ---
 

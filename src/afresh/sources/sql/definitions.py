@@ -20,6 +20,7 @@ from afresh.sources.sql.statement import Statement
 from afresh.sources.sql.values import from_query, to_query
 from afresh.store.messages import DATABASES, QUERIES
 from afresh.types import Blame
+from afresh.units import budget
 
 SCHEME = "sql:"
 NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -41,10 +42,13 @@ class Database:
     connections: int = 2
     notify: str = ""  # the channel on which PostgreSQL says which table or key has changed
     watch: bool = True  # whether the tables' own counters are looked at
+    budget: str = "0.2 s/s"  # for refreshes: of the database's time, or queries, "10/s"
+    penalty: float = 0.0  # what a refresh that finds nothing new counts for besides, in units of the budget
     settled: bool = False  # the settings say so, so that only they can change it
 
     def __post_init__(self) -> None:
         _check_name("database", self.name)
+        budget(self.budget)
         if self.url[:1] not in ("$", "@") and passwords_in(self.url):
             raise ConfigError(
                 f"The URL of the database {self.name} holds a password.",

@@ -1,0 +1,96 @@
+"""What refreshes cost, in the unit of a budget: learned for each page, apart for those that find the same and the rest.
+
+The schedule reckons in crawls of a typical cost. So a budget of seconds of a database, or of bytes, is spent on what
+gains most for its cost; and what a crawl has cost beside what was expected is made up for by those after it.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.checks import number
+from afresh.types import Spent
+
+# What a refresh is taken to cost while nobody knows, and the unit that the schedule reckons in.
+TYPICAL = {"calls": 1.0, "seconds": 0.02, "bytes": 20_000.0, "money": 0.001}
+CHEAPEST = 0.05  # of the typical cost: asking costs something, whatever comes of it
+NEWEST = 0.25  # what the last refresh counts for in the average of its page
+OF_ALL = 0.02  # and in that of all pages
+
+Floats = NDArray[np.float64]
+
+
+class Costs:
+    """Knows what a refresh of each page costs.
+
+    `penalty`: what a refresh that finds nothing new counts for besides, in the same unit.
+
+    >>> costs = Costs("seconds")
+    >>> costs.learn(0, Spent(seconds=0.1), new=True), costs.learn(0, Spent(seconds=0.002), new=False)
+    (0.1, 0.002)
+    >>> costs.of(0), 0.002 < costs.expected(0) < 0.1
+    ((0.002, 0.1), True)
+    """
+
+    def __init__(self, unit: str = "calls", *, penalty: float = 0.0) -> None:
+        self.unit = unit
+        self.typical = TYPICAL[unit]
+        self.penalty = number("penalty", penalty)
+        self._pages = np.full((0, 3), math.nan)  # cost of finding the same, of finding something new; share of the new
+        self._all = [math.nan, math.nan, 0.5]
+
+    def spent(self, spent: Spent) -> float:
+        """What something has cost, in our unit."""
+        return max(float(getattr(spent, self.unit)), CHEAPEST * self.typical)
+
+    def enter(self, slots: NDArray[np.int64], same: Sequence[float | None], new: Sequence[float | None]) -> None:
+        """Pages come in, with what was known of their costs before a restart."""
+        self._reach(int(slots.max(initial=-1)))
+        self._pages[slots] = math.nan
+        for column, given in enumerate((same, new)):
+            if len(given):
+                known = np.array(given, np.float64)
+                self._pages[slots, column] = known
+                if math.isnan(self._all[column]) and (known >= 0).any():
+                    self._all[column] = float(np.nanmean(known))
+
+    def learn(self, slot: int, spent: Spent, *, new: bool) -> float:
+        """A refresh of a page has cost this, and found something new or not; in our unit."""
+        self._reach(slot)
+        cost, page = self.spent(spent), self._pages[slot]
+        for averages, weight in ((page, NEWEST), (self._all, OF_ALL)):
+            before = float(averages[int(new)])
+            averages[int(new)] = cost if math.isnan(before) else before + weight * (cost - before)
+            share = self._all[2] if math.isnan(averages[2]) else float(averages[2])
+            averages[2] = share + weight * (new - share)
+        return cost
+
+    def of(self, slot: int) -> tuple[float | None, float | None]:
+        """(cost of finding the same, of finding something new) of a page; None: not known."""
+        self._reach(slot)
+        same, new, _ = self._pages[slot].tolist()
+        return None if math.isnan(same) else same, None if math.isnan(new) else new
+
+    def expected(self, slot: int) -> float:
+        """What the next refresh of a page is expected to cost, the penalty included."""
+        self._reach(slot)
+        same, new, share = self._pages[slot].tolist()
+        typical = next((each for each in (self._all[1], self._all[0]) if not math.isnan(each)), self.typical)
+        if math.isnan(new):
+            new = same if not math.isnan(same) else typical
+        if math.isnan(same):
+            same = new
+        share = self._all[2] if math.isnan(share) else share
+        return float(share * new + (1.0 - share) * (same + self.penalty))
+
+    def reckoned(self, slot: int) -> float:
+        """The same in the schedule's unit: refreshes of the typical cost."""
+        return max(self.expected(slot) / self.typical, CHEAPEST)
+
+    def _reach(self, slot: int) -> None:
+        if slot >= len(self._pages):
+            after = np.full((max(slot + 1, 64, len(self._pages) * 5 // 4), 3), math.nan)
+            after[: len(self._pages)] = self._pages
+            self._pages = after

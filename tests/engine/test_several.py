@@ -1,0 +1,145 @@
+"""Purses side by side: each spends its own budget; and budgets of what refreshes cost, which is learned."""
+
+import numpy as np
+import pytest
+
+from afresh.engine import Costs, Engine, Engines
+from afresh.engine.ahead import compile_ahead
+from afresh.estimate import Learner
+from afresh.frontier import Lanes, Politeness
+from afresh.schedule import Scheduler
+from afresh.types import Answer, Fetched, Order, Outcome, Page, Request, Signal, Spent, Validators, Verdict, Wait
+
+NO_REST = Politeness(factor=0.0, shortest_gap=0.0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled() -> None:
+    compile_ahead()
+
+
+def engine(budget: float, purse: str = "crawl", *, costs: Costs | None = None, lanes: Lanes | None = None) -> Engine:
+    crawls = budget if costs is None else budget / costs.typical
+    return Engine(
+        scheduler=Scheduler.live(budget=crawls, counted=costs is None),
+        estimator=Learner(typical_rate=0.01),
+        lanes=lanes or Lanes(NO_REST),
+        costs=costs,
+        purse=purse,
+    )
+
+
+def carried_out(engine: Engine | Engines, order: Order, now: float, took: float, *, changed: bool = True) -> None:
+    first = engine.current(order.url) is None
+    outcome = Outcome.NEW if first else Outcome.CHANGED if changed else Outcome.UNCHANGED
+    answer = Answer.NEW if first or changed else Answer.SAME
+    fetched = Fetched(order.url, now, took, answer=answer, spent=Spent(took, 1000))
+    engine.finish(order, fetched, Verdict(outcome, validators=Validators(fingerprint=1)), now + took)
+
+
+def spend(
+    parts: list[Engine], engine: Engine | Engines, seconds: float, cost: dict[str, float]
+) -> dict[str, list[float]]:
+    """What each thing has cost, at each of its refreshes."""
+    now, spent = 1000.0, dict[str, list[float]]()
+    while now < 1000.0 + seconds:
+        decisions = [part.next(now) for part in parts]
+        orders = [each for each in decisions if not isinstance(each, Wait)]
+        for order in orders:
+            carried_out(engine, order, now, cost[order.url])
+            spent.setdefault(order.url, []).append(cost[order.url])
+        now += max((cost[order.url] for order in orders), default=0.0) + 1e-3
+    return spent
+
+
+def test_a_budget_of_seconds_is_met_whatever_each_costs() -> None:
+    """Twenty queries of 2 to 200 ms: a fifth of the time is spent, and cheap ones are refreshed more often."""
+    urls = [f"sql:shop/q?n={nth}" for nth in range(20)]
+    cost = {url: float(each) for url, each in zip(urls, np.geomspace(0.002, 0.2, 20), strict=True)}
+    one = engine(0.2, costs=Costs("seconds"))
+    one.add_many([Page(url, "sql:shop") for url in urls], 1000.0)
+    spent = spend([one], one, 200.0, cost)
+    total = sum(sum(each) for each in spent.values())
+    assert total == pytest.approx(0.2 * 200.0, rel=0.05)
+    times = [len(spent[url]) for url in urls]
+    assert min(times) >= 2  # the dearest ones, too
+    assert sum(times[:10]) > 2 * sum(times[10:])
+    assert one.costs_of(urls[3])[1] == pytest.approx(cost[urls[3]])
+    assert one.budget == pytest.approx(0.2)
+
+
+def test_same_and_new_are_learned_apart_and_nothing_found_may_count() -> None:
+    costs, dear = Costs("bytes"), Costs("bytes", penalty=50_000.0)
+    for each in (costs, dear):
+        for nth in range(20):
+            new = nth % 4 == 0
+            each.learn(7, Spent(bytes=40_000 if new else 1_000), new=new)
+    assert costs.of(7) == (1_000.0, 40_000.0)
+    assert 5_000 < costs.expected(7) < 20_000
+    assert dear.expected(7) - costs.expected(7) == pytest.approx(50_000.0, rel=0.35)
+    before = costs.expected(7)
+    again = Costs("bytes")
+    again.enter(np.array([3]), [1_000.0], [40_000.0])
+    assert again.of(3) == (1_000.0, 40_000.0)
+    assert before < again.expected(3) < 40_000.0  # how often something is new is not known any more
+    assert again.expected(99) > 0  # of which nothing is known: like the others
+
+
+def test_what_others_ran_is_paid_out_of_the_same_purse() -> None:
+    one = engine(0.2, costs=Costs("seconds"))
+    one.add_many([Page("sql:shop/a", "sql:shop"), Page("sql:shop/b", "sql:shop")], 1000.0)
+    for now in (1001.0, 1002.0):
+        order = one.next(now)
+        assert isinstance(order, Order)
+        carried_out(one, order, now, 0.002)
+    got = Fetched("sql:shop/a", 1003.0, 2.0, answer=Answer.NEW, spent=Spent(2.0, 10))
+    verdict = Verdict(Outcome.CHANGED, validators=Validators(fingerprint=2))
+    assert one.receive(got, verdict, 1005.0) is not None
+    waits = one.next(1006.0)
+    assert isinstance(waits, Wait)
+    assert waits.until == pytest.approx(1005.0 + 2.0 / 0.2, abs=1.0)
+
+
+def test_each_purse_spends_its_own_and_shares_the_rest() -> None:
+    lanes = Lanes(NO_REST)
+    made: list[str] = []
+
+    def make(purse: str) -> Engine | None:
+        made.append(purse)
+        return engine(5.0, purse, lanes=lanes) if purse == "files" else None
+
+    def purse_of(url: str) -> str:
+        return {"file": "files", "odd": "unknown"}.get(url.partition(":")[0], "crawl")
+
+    both = Engines(engine(2.0, lanes=lanes), make, purse_of)
+    pages = [Page(f"https://a.example/{nth}", "a.example") for nth in range(30)]
+    files = [Page(f"file:///{nth}", "file:/") for nth in range(30)]
+    for page in [*pages, *files, Page("odd:1", "odd")]:
+        part = both.part_of(page.url)
+        both.reaches(part, [page.host])
+        part.add_many([page], 1000.0)
+    assert made == ["files", "unknown"]
+    assert [len(part) for part in both.parts] == [31, 30]
+    assert len(both) == 61
+    assert all(page.url in both for page in pages + files)
+    cost = dict.fromkeys((page.url for page in [*pages, *files, Page("odd:1", "odd")]), 0.001)
+    spent = spend(list(both.parts), both, 20.0, cost)
+    counts = {
+        kind: sum(len(times) for url, times in spent.items() if url.startswith(kind)) for kind in ("https", "file")
+    }
+    assert counts["https"] == pytest.approx(40, abs=5)
+    assert counts["file"] == pytest.approx(100, abs=3)
+    # One page is in one part, and what is said of it goes there.
+    assert both.observe(Signal(files[0].url, 1021.0, "watch"), 1021.0)
+    assert both.signals(files[0].url) == 1
+    assert both.observe_many([Request(files[0].url, 1021.0), Request(pages[0].url, 1021.0)], 1022.0) == 2
+    assert both.parts[1].senders is both.parts[0].senders
+    # The rest of a lane is told to the schedule whose lane it is.
+    both.lanes.rest_until("file:/", 1100.0)
+    now = 1023.0
+    waits = both.parts[1].next(now)
+    assert isinstance(waits, Wait)
+    assert waits.until >= 1100.0
+    both.remove(files[0].url)
+    assert files[0].url not in both
+    assert len(both) == 60
