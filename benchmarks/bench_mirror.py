@@ -3,6 +3,7 @@
 python benchmarks/bench_mirror.py
 """
 
+import sys
 import time
 from collections.abc import Callable
 
@@ -169,9 +170,9 @@ def _bench_live_update(scheduler: ByCosts, rng: np.random.Generator, pages: int,
 
 
 if __name__ == "__main__":
-    random = np.random.default_rng(1)
-    bench_step_against_slsqp(random)
-    bench_a_million_arms(random)
-    bench_trials()
-    bench_updates_at_scale(random)
-    bench_live_decisions(random)
+    random, wanted = np.random.default_rng(1), set(sys.argv[1:])
+    for bench in (bench_step_against_slsqp, bench_a_million_arms, bench_updates_at_scale, bench_live_decisions):
+        if not wanted or bench.__name__ in wanted:
+            bench(random)
+    if not wanted or "bench_trials" in wanted:
+        bench_trials()

@@ -1,5 +1,6 @@
 """`policy = "mirror"` without a network: rates, probes, what spoils a sample, politeness, and restarts."""
 
+import base64
 import math
 
 import numpy as np
@@ -165,10 +166,46 @@ def test_a_restart_goes_on_with_the_rates() -> None:
         slot = after.add(request_rate=1.0, change_rate=0.1, host=page, now=1000.0, age=1.0)
         after.named(slot, f"http://e.org/{page}")
         assert after.timetable.rows[slot]["rate"] == pytest.approx(before[page], rel=1e-6)
+        for name in ("sum", "count"):  # samples of an update that is yet to come
+            assert after.timetable.rows[slot][name] == pytest.approx(run.scheduler.timetable.rows[page][name])
+    assert after._samples == run.scheduler._samples > 0
+    assert after.costs_learned().updates == run.scheduler.costs_learned().updates > 0
     assert after._cost / after._refreshes == pytest.approx(run.scheduler._cost / run.scheduler._refreshes)
     new = after.add(request_rate=1.0, change_rate=0.1, now=1000.0)
     after.named(new, "http://e.org/new")
     assert after.timetable.rows[new]["rate"] == 1.0
+
+
+def test_what_the_first_version_wrote_is_understood() -> None:
+    rows = np.array([(7, 2.0, -1.0, 0.5, np.nan)], [("mark", "<u8"), *((name, "<f4") for name in "abcd")])
+    head, kept = read_learned(f"age {base64.b64encode(np.array([3.0, 6.0]).tobytes() + rows.tobytes()).decode()}")
+    assert head == (3.0, 6.0, 0.0, 0.0)
+    assert (kept["mark"][0], kept["rate"][0], kept["slope"][0], kept["count"][0]) == (7, 2.0, -1.0, 0)
+
+
+def test_a_lie_about_one_page_stops_nobody_elses_learning() -> None:
+    weight = np.array([8.0, 4.0, 1.0, 0.0])
+    run = Run(made(4, eta=0.1, epsilon=0.2), weight, np.ones(4))
+    run.go(0.0, 100.0)
+    mean = run.scheduler.costs_learned().mean
+    run.scheduler.saw(3, 1e15, 100.0, probe=False)
+    assert run.scheduler.costs_learned().mean < 40.0 * mean  # of 330 costs, one counts for 10,000 times the mean
+    run.go(101.0, 3000.0)
+    rates = run.learned()
+    assert rates[0] > rates[1] > rates[2] > rates[3]
+
+
+@pytest.mark.parametrize("costs", [[1e15] * 9, [1e-300] * 9, [0.0] * 9, [0.0, 1e15, 1e-300] * 3])
+def test_no_costs_break_an_update(costs: list[float]) -> None:
+    scheduler = made(3, epsilon=1.0, update_every=1.0)
+    for nth, cost in enumerate(costs):
+        now = 1.0 + nth
+        scheduler.timetable.rows[nth % 3]["whole"], scheduler.timetable.rows[nth % 3]["phase"] = True, 0.5
+        scheduler.saw(nth % 3, costs[nth - 1], now, probe=True)
+        scheduler.saw(nth % 3, cost, now, probe=False)
+    rates = scheduler.timetable.rows["rate"][:3]
+    assert rates.sum() == pytest.approx(3.0)
+    assert np.isfinite(rates).all()
 
 
 @pytest.mark.parametrize("text", ["x", "AAAA", "!!", ""])
