@@ -41,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
     "config": NOUNS,
     "testing": NOUNS | PURE | EDGES | {"sources", "engine", "sim"},
     "demo": NOUNS | PURE | EDGES | {"sources", "engine", "daemon", "sim"},
-    "lab": NOUNS | PURE | {"signals", "engine", "sim", "index"},
+    "lab": NOUNS | PURE | {"signals", "engine", "sim", "serve", "index"},
     "cli": NOUNS | PURE | EDGES | {"sources", "engine", "daemon", "sim", "serve", "cluster", "config", "demo", "lab"},
     "__main__": {"cli"},
 }

@@ -6,6 +6,7 @@ import time
 from math import log
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from afresh.serve.proxy import belief
@@ -25,6 +26,7 @@ def aged(proxy: Serving, seconds: float) -> None:
         entry.born -= seconds
         entry.confirmed -= seconds
         entry.good_until -= seconds
+        entry.said_at = 0
 
 
 async def _lifetimes() -> None:
@@ -70,12 +72,31 @@ def test_how_far_lifetimes_can_be_trusted_is_learned_for_each_host() -> None:
     factors = [trust.factor(host) for host in ("lies.example", "new.example", "shy.example")]
     assert factors[0] > 10 > factors[1] == 1 > 0.1 > factors[2]
     # At the end of a lifetime that is to be believed, every second copy is fresh.
-    beliefs = Beliefs(change_rate=log(2) / 60)
-    assert beliefs.freshness(60.0, 0) == pytest.approx(0.5)
-    assert belief.good_for(beliefs, 0, 0.5) == pytest.approx(60.0)
-    told = belief.from_lifetime(60.0, 1.0)
+    told = belief.at_first(trust.host("new.example"), 60.0, None)
     for threshold in (0.9, 0.5, 0.1):
-        assert told.freshness(belief.good_for(told, 0, threshold), 0) == pytest.approx(threshold)
+        assert told.freshness(told.good_for(threshold)) == pytest.approx(threshold, abs=3e-3)
+    assert told.good_for(0.5) == pytest.approx(60.0, rel=1e-2)
+    # Where the runner crawls a page, what that has shown counts until it foretells worse than the rest.
+    assert told.good_for(0.5, request_rate=1.0) < 30.0  # what many ask for is asked about sooner
+    crawled = told.told(trust.host("new.example"), Beliefs(change_rate=log(2) / 3600))
+    assert crawled.good_for(0.5) == pytest.approx(3600.0, rel=1e-2)
+
+
+def test_the_view_that_foretells_best_decides() -> None:
+    """Pages that change at a steady rate, and pages that stay the longer the longer they have stayed."""
+    steady, staying = belief.Trust().host("steady.example"), belief.Trust().host("staying.example")
+    rng = np.random.default_rng(0)
+    for host, changes in ((steady, rng.exponential(600.0, 3000)), (staying, 60.0 * rng.pareto(0.5, 3000))):
+        moments, now, version = np.cumsum(changes), 0.0, 0
+        outlook = belief.at_first(host, 600.0, None)
+        for _ in range(400):
+            elapsed = min(outlook.good_for(0.5), 1e6)
+            now += elapsed
+            found = int(np.searchsorted(moments, now))
+            outlook.foretold(host, elapsed, changed=found != version)
+            outlook, version = outlook.after(host, elapsed, changed=found != version, silent=None), found
+    assert max(steady.foretold[:3]) == steady.foretold[0]
+    assert max(staying.foretold[:3]) != staying.foretold[0]
 
 
 async def _served_stale() -> None:

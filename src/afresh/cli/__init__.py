@@ -20,6 +20,7 @@ from afresh.cli import (
     lab,
     lab_kinds,
     lab_prefetch,
+    lab_serve,
     lab_urlcache,
     pages,
     plan,
@@ -101,6 +102,7 @@ experiments.command("urlcache", short_help="Misses of URL caches.")(lab_urlcache
 experiments.command("prefetch", short_help="How well the next page of readers is foretold, on a log.")(
     lab_prefetch.prefetch
 )
+experiments.command("serve", short_help="Other caches' rules and ours, at equal fetches.")(lab_serve.serve)
 experiments.command("report", short_help="One HTML page of all results.")(lab.report)
 of_kinds = typer.Typer(
     help="The model that tells kinds of pages.\n\nExample: afresh lab kinds test pages.jsonl.xz",

@@ -302,7 +302,7 @@ class Asking:
         ]
         made = entries.make(entry.url, entry.status, lines, undone, entry.terms, time())
         return replace(
-            made, born=entry.born, good_until=entry.good_until, beliefs=entry.beliefs, confirmed=entry.confirmed
+            made, born=entry.born, good_until=entry.good_until, outlook=entry.outlook, confirmed=entry.confirmed
         )
 
 

@@ -1,11 +1,19 @@
 """Own policy: a copy is handed out while it is probably fresh, whatever lifetime its origin named.
 
-What crawls have shown of a page is what counts. A page without history has its origin's word: a page with the
-lifetime L is taken to change at k·ln 2/L, so that at the end of a lifetime that is to be believed (k = 1) half of such
-copies are still fresh. How far a host's lifetimes can be trusted, k, is learned from what became of its copies.
+Several views of a page are held at once: that it changes at a steady rate; that it does, with a short memory; that what
+changed long ago will stay for long (the chance of a change is as one over the time since the last); and what the
+runner's crawls have shown, where it crawls the page. Which of them foretells best is learned for each host, and their
+mixture decides.
+
+A page without history has its origin's word. One with the lifetime L is taken to change at k·ln 2/L, so that at the end
+of a lifetime that is to be believed (k = 1) half of such copies are still fresh; k is learned for each host from the
+first question about each of its copies. A Last-Modified says for how long the page was silent, as long as the host's
+dates are found to move when pages change, and only then.
 """
 
-from math import exp, expm1, inf, log
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import exp, expm1, inf, log, log1p
 
 from afresh.types import Beliefs
 
@@ -13,13 +21,45 @@ UNKNOWN_LIFETIME = 600.0  # of a page whose origin says nothing
 SHORTEST_LIFETIME = 1.0
 LONGEST_LIFETIME = 30 * 86400.0
 PRIOR_SHAPE = 2.0  # how surely a page's rate is known from its lifetime alone: as from two observations
+MEMORIES = (20.0, 2.0)  # changes and confirmations that the two steady views remember
+VIEWS = len(MEMORIES) + 2
+CRAWLS_FIRST = 3.0  # log score that the view from crawls has beforehand
+FORGETTING = 0.995  # of how well the views foretold, at each question
+LEAST_SAID = 1e-3  # no view is ever surer than that
 MOST_HOSTS = 10_000
-_GRID = tuple(4.0 ** (step / 4.0) for step in range(-16, 17))  # k from 1/256 to 256
-_WIDTH = 2.0  # of the prior of log₄ k
+FOREVER = 4e9  # seconds
+SHORTEST_SECONDS = 1e-3
+_GRID = tuple(4.0 ** (step / 4.0) for step in range(-40, 25))  # k
+_LOGS = tuple(map(log, _GRID))
+_WIDTH = 4.0  # of the prior of log₄ k
+
+
+@dataclass(slots=True)
+class Host:
+    """What is known of a host: how its lifetimes, its dates and our views of its pages have fared."""
+
+    factors: list[float]  # log posterior of k
+    factor: float = 1.0
+    foretold: tuple[float, ...] = (*(0.0,) * (VIEWS - 1), CRAWLS_FIRST)  # log scores of the views
+    right: float = 2.0  # how often its dates moved as its pages did
+    wrong: float = 0.5
+
+    @property
+    def dated(self) -> bool:
+        """Whether its dates are to be believed."""
+        return self.right > 2.0 * self.wrong
+
+    def weights(self, *, crawled: bool, alone: bool) -> tuple[float, ...]:
+        """How much each view counts, together 1; `crawled`: there is one from crawls; `alone`: we know nothing else."""
+        some = self.foretold if crawled else self.foretold[:-1]
+        top = max(some)
+        found = [0.0 if crawled and alone and nth < VIEWS - 1 else exp(score - top) for nth, score in enumerate(some)]
+        total = sum(found) or 1.0
+        return tuple(each / total for each in (*found, *(0.0,) * (VIEWS - len(found))))
 
 
 class Trust:
-    """How far lifetimes of hosts can be trusted: a posterior of k on a grid for each.
+    """What is known of hosts.
 
     >>> trust = Trust()
     >>> for _ in range(50):
@@ -29,30 +69,159 @@ class Trust:
     """
 
     def __init__(self) -> None:
-        self._hosts: dict[str, list[float]] = {}
-        self._factors: dict[str, float] = {}
+        self._hosts: dict[str, Host] = {}
 
-    def factor(self, host: str) -> float:
-        """k, by what has been seen of a host; 1 where nothing has."""
-        return self._factors.get(host, 1.0)
-
-    def saw(self, host: str, lifetime: float, elapsed: float, *, changed: bool) -> None:
-        """A copy was asked about after so many seconds."""
-        logs = self._hosts.pop(host, None)
-        if logs is None:
-            logs = [-(((step - 16) / (4.0 * _WIDTH)) ** 2) / 2 for step in range(len(_GRID))]
+    def host(self, name: str) -> Host:
+        """What is known of a host, to be added to; the one not asked about for longest is forgotten first."""
+        found = self._hosts.pop(name, None)
+        if found is None:
             if len(self._hosts) >= MOST_HOSTS:
-                oldest = next(iter(self._hosts))
-                del self._hosts[oldest], self._factors[oldest]
+                del self._hosts[next(iter(self._hosts))]
+            found = Host([-((each / log(4.0) / _WIDTH) ** 2) / 2 for each in _LOGS])
+        self._hosts[name] = found
+        return found
+
+    def factor(self, name: str) -> float:
+        """k, by what has been seen of a host; 1 where nothing has."""
+        found = self._hosts.get(name)
+        return 1.0 if found is None else found.factor
+
+    def saw(self, name: str, lifetime: float, elapsed: float, *, changed: bool) -> None:
+        """A copy of which only its lifetime was known was asked about after so many seconds."""
+        host = self.host(name)
         exposure = log(2.0) * max(elapsed, 1e-3) / bounded(lifetime)
-        for place, k in enumerate(_GRID):
-            logs[place] += log(max(-expm1(-k * exposure), 1e-12)) if changed else -k * exposure
+        logs = [
+            each + (log(max(-expm1(-k * exposure), 1e-12)) if changed else -k * exposure)
+            for k, each in zip(_GRID, host.factors, strict=True)
+        ]
         top = max(logs)
-        logs = [each - top for each in logs]
-        weights = [exp(each) for each in logs]
-        self._hosts[host] = logs
+        host.factors = [each - top for each in logs]
+        weights = [exp(each) for each in host.factors]
         # The mean of log k: one host's k is between its smallest and its largest, not near the largest.
-        self._factors[host] = exp(sum(w * log(k) for w, k in zip(weights, _GRID, strict=True)) / sum(weights))
+        host.factor = exp(sum(w * each for w, each in zip(weights, _LOGS, strict=True)) / sum(weights))
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What the views say of one page. The chance of no change in x seconds is (1 + x/time)^-shape for the steady ones,
+    and silent/(silent + x) for the next.
+    """
+
+    shapes: tuple[float, ...]
+    times: tuple[float, ...]
+    silent: float  # seconds without a change, when it was last confirmed
+    weights: tuple[float, ...]
+    checks: int = 0
+    crawled: Beliefs | None = None  # what the runner believes, where it crawls the page
+
+    def views(self, elapsed: float) -> tuple[float, ...]:
+        """The chance of no change in so many seconds, by each view."""
+        steady = [(1.0 + elapsed / time) ** -shape for shape, time in zip(self.shapes, self.times, strict=True)]
+        by_crawls = 1.0 if self.crawled is None else self.crawled.freshness(elapsed, 0)
+        return (*steady, self.silent / (self.silent + elapsed), by_crawls)
+
+    def freshness(self, elapsed: float, signals: int = 0) -> float:
+        """How probably a copy that was confirmed so many seconds ago is fresh; the runner knows what signals mean."""
+        mixed = sum(weight * each for weight, each in zip(self.weights, self.views(elapsed), strict=True))
+        if signals and self.crawled is not None:
+            mixed *= exp(-self.crawled.signal_weight * signals)
+        return mixed
+
+    def area(self, elapsed: float) -> float:
+        """The integral of the freshness over so many seconds: how long of them it is fresh on average."""
+        steady = [_area(shape, time, elapsed) for shape, time in zip(self.shapes, self.times, strict=True)]
+        by_crawls = elapsed
+        if self.crawled is not None and self.crawled.silent_rate > 0:
+            shape, rate = self.crawled.shape, self.crawled.silent_rate
+            by_crawls = -expm1(-rate * elapsed) / rate if shape == inf else _area(shape, shape / rate, elapsed)
+        areas = (*steady, self.silent * log1p(elapsed / self.silent), by_crawls)
+        return sum(weight * each for weight, each in zip(self.weights, areas, strict=True))
+
+    def good_for(self, threshold: float, signals: int = 0, request_rate: float = 0.0) -> float:
+        """For how many seconds it is handed out: until asking gains as much as a fetch must, 1 - threshold.
+
+        A reader gains 1 - p by it, and those who come after the crawl value of the page, which is small where few come.
+        So nothing is handed out that is fresh with less than the threshold; what many ask for is asked about sooner.
+        """
+        if threshold <= 0:
+            return inf
+        told = exp(-self.crawled.signal_weight * signals) if signals and self.crawled is not None else 1.0
+
+        def kept(elapsed: float) -> float:
+            fresh = self.freshness(elapsed)
+            return told * (fresh - request_rate * (self.area(elapsed) - elapsed * fresh))
+
+        return _falls_below(kept, threshold, self.silent)
+
+    def after(self, host: Host, elapsed: float, *, changed: bool, silent: float | None) -> "Outlook":
+        """What is said once somebody has looked again after so many seconds.
+
+        `silent`: for how long the page has been as it is now, where a date that is believed says so.
+        """
+        shapes, times = [], []
+        for shape, time, memory in zip(self.shapes, self.times, MEMORIES, strict=True):
+            if not changed:
+                after = shape, time + elapsed
+            elif silent is not None:
+                after = shape + 1.0, time + silent
+            else:
+                after = _some_change(shape, time, elapsed)
+            fading = min(memory / after[0], 1.0)
+            shapes.append(after[0] * fading)
+            times.append(after[1] * fading)
+        known = silent if silent is not None else elapsed / 2 if changed else self.silent + elapsed
+        weights = host.weights(crawled=self.crawled is not None, alone=False)
+        return Outlook(tuple(shapes), tuple(times), max(known, 1.0), weights, self.checks + 1, self.crawled)
+
+    def told(self, host: Host, crawled: Beliefs | None) -> "Outlook":
+        """The same, with what the runner believes by now."""
+        weights = host.weights(crawled=crawled is not None, alone=not self.checks)
+        return Outlook(self.shapes, self.times, self.silent, weights, self.checks, crawled)
+
+    def foretold(self, host: Host, elapsed: float, *, changed: bool) -> None:
+        """Score the views by what was found after so many seconds."""
+        likely = [min(max(each, LEAST_SAID), 1.0 - LEAST_SAID) for each in self.views(elapsed)]
+        if self.crawled is None:
+            likely[-1] = self.freshness(elapsed)  # who says nothing gains and loses nothing beside the others
+            likely[-1] = min(max(likely[-1], LEAST_SAID), 1.0 - LEAST_SAID)
+        host.foretold = tuple(
+            score * FORGETTING + log(1.0 - each if changed else each)
+            for score, each in zip(host.foretold, likely, strict=True)
+        )
+
+
+def _some_change(shape: float, time: float, elapsed: float) -> tuple[float, float]:
+    """Shape and time after at least one change in `elapsed` seconds: mean and variance of the rate are kept exactly."""
+    longer = log1p(elapsed / time)
+    some = -expm1(-shape * longer)
+    mean = shape / time * -expm1(-(shape + 1.0) * longer) / some
+    square = shape * (shape + 1.0) / time**2 * -expm1(-(shape + 2.0) * longer) / some
+    variance = max(square - mean * mean, 1e-3 * mean * mean)
+    return mean * mean / variance, mean / variance
+
+
+def _area(shape: float, time: float, elapsed: float) -> float:
+    """The integral of (1 + x/time)^-shape."""
+    if abs(shape - 1.0) < 1e-6:
+        return time * log1p(elapsed / time)
+    return time / (shape - 1.0) * -expm1((1.0 - shape) * log1p(elapsed / time))
+
+
+def _falls_below(falling: Callable[[float], float], threshold: float, near: float) -> float:
+    """Where a falling function goes below the threshold, to a part in two hundred; it is looked for near a place."""
+    low = high = near
+    while falling(high) > threshold:
+        low, high = high, 2.0 * high
+        if high > FOREVER:
+            return inf
+    while low == high or falling(low) <= threshold:
+        low, high = low / 2.0, low
+        if high < SHORTEST_SECONDS:
+            return 0.0
+    for _ in range(7):
+        middle = (low + high) / 2
+        low, high = (middle, high) if falling(middle) > threshold else (low, middle)
+    return low
 
 
 def bounded(lifetime: float) -> float:
@@ -60,25 +229,19 @@ def bounded(lifetime: float) -> float:
     return min(max(lifetime, SHORTEST_LIFETIME), LONGEST_LIFETIME)
 
 
-def from_lifetime(lifetime: float, factor: float) -> Beliefs:
-    """What is believed of a page that has no history."""
-    return Beliefs(0.0, change_rate=factor * log(2.0) / bounded(lifetime), shape=PRIOR_SHAPE)
+def at_first(host: Host, lifetime: float | None, silent: float | None) -> Outlook:
+    """What is said of a page without history: by its origin's lifetime, and by how long it was silent, if that is told.
 
-
-def good_for(beliefs: Beliefs, signals: int, threshold: float) -> float:
-    """For how many seconds after it was confirmed a copy is fresh with this probability at least.
-
-    >>> round(good_for(Beliefs(change_rate=0.01), 0, 0.5), 1), good_for(Beliefs(), 0, 0.5)
-    (69.3, inf)
+    >>> host = Trust().host("a.example")
+    >>> round(at_first(host, 60.0, None).good_for(0.5), -1), round(at_first(host, None, 300.0).good_for(0.5))
+    (60.0, 299)
     """
-    if threshold <= 0:
-        return inf
-    allowed = -log(threshold) - (beliefs.signal_weight * signals if signals else 0.0)
-    if allowed <= 0:
-        return 0.0
-    rate = beliefs.silent_rate
-    if rate <= 0:
-        return inf
-    if beliefs.shape < inf:
-        allowed = beliefs.shape * expm1(min(allowed / beliefs.shape, 700.0))
-    return allowed / rate
+    shape, time, known = 0.0, 0.0, 0.0
+    if lifetime is not None or silent is None:
+        known = bounded(UNKNOWN_LIFETIME if lifetime is None else lifetime) / host.factor
+        shape, time = PRIOR_SHAPE, known / (2.0 ** (1.0 / PRIOR_SHAPE) - 1.0)  # all views: half are fresh at its end
+    if silent is not None:
+        known = max(silent, 1.0)
+        shape, time = shape + 1.0, time + known
+    weights = host.weights(crawled=False, alone=False)
+    return Outlook((shape,) * len(MEMORIES), (time,) * len(MEMORIES), known, weights)

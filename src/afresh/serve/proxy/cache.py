@@ -8,7 +8,6 @@ from afresh.serve.proxy.vary import Selector, selected
 
 MOST_VARIANTS = 16  # of one address: who can choose a request's fields must not fill the memory with one page
 SAMPLE = 16  # entries that are compared when one has to go
-HITS_REMEMBERED = 3600.0  # seconds after which hits begin to count less
 COUNTED_FROM = 60.0  # seconds that an entry is taken to have been here before: one hit at once is no rate yet
 RETRY_ALONE = 60.0  # seconds for which an address that could not be shared is fetched for each reader at once
 MOST_ALONE = 10_000
@@ -147,14 +146,10 @@ def worth(entry: Entry, now: float) -> float:
 
     That is what the engine maximises when it refreshes copies; what it has learned of the page's requests counts too.
     """
-    elapsed = max(now - entry.hits_since, 0.0)
-    if elapsed > HITS_REMEMBERED:  # what is long ago counts half
-        entry.hits, entry.hits_since = entry.hits / 2, entry.hits_since + elapsed / 2
-        elapsed /= 2
-    rate = entry.hits / (elapsed + COUNTED_FROM)
-    if entry.beliefs is not None:
-        rate = max(rate, entry.beliefs.request_rate if entry.from_store else 0.0)
-        return rate * entry.beliefs.freshness(max(now - entry.confirmed, 0.0), entry.signals)
+    rate = entry.hits / (entry.counted(now) + COUNTED_FROM)
+    if entry.outlook is not None:
+        rate = max(rate, entry.beliefs.request_rate if entry.beliefs is not None else 0.0)
+        return rate * entry.outlook.freshness(max(now - entry.confirmed, 0.0), entry.signals)
     if now < entry.good_until:
         return rate
     return 0.5 * rate if entry.etag or entry.modified else 0.1 * rate

@@ -4,11 +4,14 @@ import sys
 from dataclasses import dataclass
 
 from afresh.serve.proxy import dates
+from afresh.serve.proxy.belief import Outlook
 from afresh.serve.proxy.fields import Lines, Named, end_to_end, joined, name_of, packed
 from afresh.serve.proxy.rules import Terms
 from afresh.types import Beliefs
 
 ENTRY_BYTES = 1500  # what an entry takes besides its head and body
+HITS_REMEMBERED = 3600.0  # seconds after which hits begin to count less, if there are some
+HITS_ENOUGH = 16.0
 PHRASES = {
     200: "OK",
     201: "Created",
@@ -78,19 +81,34 @@ class Entry:
     coding: str = ""  # what the body is coded with
     names: tuple[str, ...] = ()  # the request's fields that select it
     selector: tuple[str, ...] = ()
-    beliefs: Beliefs | None = None  # own policy: what is believed of the page
+    beliefs: Beliefs | None = None  # what the runner believes of the page
+    outlook: Outlook | None = None  # own policy: what is believed by that and by all else
     confirmed: float = 0.0  # when it was last known to be current
-    signals: int = 0
+    signals: int = 0  # of the store, since it was last known to be current
+    signals_before: int = 0  # of the store's, those of before
     look_again: float = 0.0  # when the store is asked again whether it knows more
-    from_store: bool = False
     refreshing: bool = False  # somebody asks behind the readers' backs
     hits: float = 0.0  # of late, for what it is worth
     hits_since: float = 0.0
+    said: bytes = b""  # how probably it is fresh, as it was said in the second
+    said_at: int = 0
 
     @property
     def size(self) -> int:
         """About how many bytes of memory it takes."""
         return ENTRY_BYTES + len(self.body) + 3 * len(self.head)
+
+    def counted(self, now: float) -> float:
+        """For how many seconds its hits have been counted; those of long ago count half."""
+        elapsed = max(now - self.hits_since, 0.0)
+        if elapsed > HITS_REMEMBERED and self.hits > HITS_ENOUGH:
+            self.hits, self.hits_since, elapsed = self.hits / 2, self.hits_since + elapsed / 2, elapsed / 2
+        return elapsed
+
+    def asked_for(self) -> float:
+        """Requests a second, when it was last confirmed; the first one, which brought it here, says nothing yet."""
+        elapsed = self.counted(self.confirmed)
+        return max(self.hits - 1.0, 0.0) / elapsed if elapsed > 1.0 else 0.0
 
     def age(self, now: float) -> float:
         """Seconds since the origin made or confirmed it."""
@@ -161,8 +179,8 @@ def refreshed(entry: Entry, lines: Lines, terms: Terms, now: float) -> Entry:
     kept = [line for line in entry.lines if name_of(line[0]) not in replaced] + newer
     made = make(entry.url, entry.status, kept, entry.body, terms, now, selected_by=(entry.names, entry.selector))
     made.hits, made.hits_since = entry.hits, entry.hits_since
-    made.beliefs, made.signals = entry.beliefs, entry.signals
-    made.from_store, made.look_again = entry.from_store, entry.look_again
+    made.beliefs, made.outlook, made.signals = entry.beliefs, entry.outlook, entry.signals
+    made.look_again = entry.look_again
     return made
 
 

@@ -5,19 +5,16 @@ from collections.abc import Callable
 from math import inf
 from typing import Protocol
 
-from afresh.serve.proxy import belief
+from afresh.serve.proxy import belief, dates
 from afresh.serve.proxy.cache import Cache
 from afresh.serve.proxy.entry import Entry
 from afresh.serve.proxy.fields import Named
 from afresh.serve.proxy.routes import Site
 from afresh.serve.proxy.rules import Terms
-from afresh.types import Beliefs
 
 KEPT = frozenset({200, 203, 301, 308, 404, 410})
 LOOK_EVERY = 2.0  # seconds after which a hit makes us ask the store whether it knows more
 MOST_LOOKS = 64  # at once
-LONGEST_MEMORY = 20.0  # changes and confirmations that count at most, so that what changes its ways is noticed
-FOREVER = 4e9
 
 
 class Kept(Protocol):
@@ -60,9 +57,9 @@ class Policy:
 
     def fetched(self, older: Entry | None, made: Entry, site: Site, now: float) -> None:
         """A whole answer came: what is believed of the page now."""
-        host = _host_of(made.url)
-        made.beliefs = belief.from_lifetime(_lifetime(made.terms), self.trust.factor(host))
-        if older is not None:
+        if older is None or older.outlook is None:
+            made.outlook = self._at_first(made, now)
+        else:
             same = older.body == made.body and older.status == made.status
             self._observe(older, made, now, changed=not same)
             if not same:
@@ -70,41 +67,71 @@ class Policy:
         self.settle(made, site)
         if self._kept is not None:
             made.look_again = now + LOOK_EVERY
-        self._sites[host] = site
+        self._sites[_host_of(made.url)] = site
 
     def confirmed(self, older: Entry, made: Entry, site: Site, now: float) -> None:
         """The origin said that what we have still holds."""
         self._observe(older, made, now, changed=False)
-        made.signals = 0
         self.settle(made, site)
 
+    def crawled(self, older: Entry | None, made: Entry, site: Site) -> None:
+        """The runner has looked at a page: what it found, and what it believes by now (`made.beliefs`)."""
+        host = self.trust.host(_host_of(made.url))
+        if older is None or older.outlook is None:
+            made.outlook = self._at_first(made, made.confirmed)
+        elif made.confirmed > older.confirmed:
+            self._observe(older, made, made.confirmed, changed=older.body != made.body)
+        else:
+            made.outlook = older.outlook
+        if made.outlook is not None:
+            made.outlook = made.outlook.told(host, made.beliefs)
+        self.settle(made, site)
+
+    def _at_first(self, made: Entry, now: float) -> belief.Outlook:
+        host = self.trust.host(_host_of(made.url))
+        explicit = _lifetime(made.terms) if made.terms.explicit or made.terms.validate else None
+        return belief.at_first(host, explicit, _silent(made, now) if host.dated else None)
+
     def _observe(self, older: Entry, made: Entry, now: float, *, changed: bool) -> None:
-        """Learn of the page, and of how far its host's lifetimes can be trusted."""
-        elapsed = max(now - older.confirmed, 0.0)
-        self.trust.saw(_host_of(made.url), _lifetime(older.terms), elapsed, changed=changed)
-        known = older.beliefs
-        if known is None or older.from_store or known.shape == inf:
-            if known is not None:
-                made.beliefs = known
-            return
-        changes = known.shape + (1.0 if changed else 0.0)
-        seconds = known.shape / max(known.change_rate, 1e-9) + (elapsed / 2 if changed else elapsed)
-        rate = changes / seconds
-        made.beliefs = Beliefs(0.0, change_rate=rate, shape=min(changes, LONGEST_MEMORY))
+        """Learn of the page, and of how far its host's lifetimes and dates can be trusted."""
+        name = _host_of(made.url)
+        host = self.trust.host(name)
+        elapsed = max(now - older.confirmed, 1e-3)
+        silent = _silent(made, now)
+        if older.modified and silent is not None:
+            moved = older.modified != made.modified
+            host.right = belief.FORGETTING * host.right + (moved == changed)
+            host.wrong = belief.FORGETTING * host.wrong + (moved != changed)
+        known = older.outlook
+        if known is not None:
+            if not known.checks:
+                self.trust.saw(name, _lifetime(older.terms), elapsed, changed=changed)
+            known.foretold(host, elapsed, changed=changed)
+            # A date before the last look tells of no change since: then it is none.
+            told = silent if changed and host.dated and silent is not None and silent <= elapsed + 1.0 else None
+            made.outlook = known.after(host, elapsed, changed=changed, silent=told)
+            made.hits, made.hits_since = older.hits, older.hits_since
+            if made.beliefs is None:  # we looked, not the runner: for a reader
+                made.hits += 1.0
+                made.beliefs, made.signals = older.beliefs, 0
+                made.signals_before = older.signals_before + older.signals
 
     def settle(self, entry: Entry, site: Site) -> None:
         """Until when an entry is handed out without asking."""
-        if entry.beliefs is not None:
-            good = belief.good_for(entry.beliefs, entry.signals, site.threshold)
-            entry.good_until = min(entry.confirmed + good, FOREVER)
+        if entry.outlook is not None:
+            good = entry.outlook.good_for(site.threshold, entry.signals, entry.asked_for())
+            entry.good_until = min(entry.confirmed + good, belief.FOREVER)
 
     @staticmethod
     def said(entry: Entry, now: float) -> bytes:
         """How probably an entry is fresh, as a field."""
-        if entry.beliefs is None:
+        if entry.outlook is None:
             return b""
-        fresh = entry.beliefs.freshness(max(now - entry.confirmed, 0.0), entry.signals)
-        return b"X-Fresh-Probability: %.3f\r\n" % fresh
+        second = int(now)
+        if entry.said_at != second:
+            fresh = entry.outlook.freshness(max(now - entry.confirmed, 0.0), entry.signals)
+            entry.said_at, entry.said = second, b"X-Fresh-Probability: %.3f\r\n" % fresh
+        return entry.said
 
     async def from_store(self, url: str, site: Site, asked_with: Named) -> Entry | None:
         """What the store has of a page; it is in memory from then on."""
@@ -112,7 +139,7 @@ class Policy:
             return None
         entry = await self._kept.find(url, site, asked_with)
         if entry is not None:
-            self.settle(entry, site)
+            self.crawled(None, entry, site)
             self._cache.put(entry, entry.confirmed)
             self._sites[_host_of(url)] = site
         return entry
@@ -132,7 +159,7 @@ class Policy:
         found = await kept.newer(entry, site)
         if found is None:
             return
-        self.settle(found, site)
+        self.crawled(entry, found, site)
         if (
             found is not entry
             and self._cache.get(entry.url, dict(zip(entry.names, entry.selector, strict=True))) is entry
@@ -150,6 +177,12 @@ def _lifetime(terms: Terms) -> float:
     if terms.validate:
         return belief.SHORTEST_LIFETIME
     return terms.lifetime if terms.explicit or terms.lifetime else belief.UNKNOWN_LIFETIME
+
+
+def _silent(entry: Entry, now: float) -> float | None:
+    """For how many seconds a page has been as it is, by its Last-Modified; None: it does not say, or nonsense."""
+    modified = dates.moment(entry.modified) if entry.modified else None
+    return max(now - modified, 0.0) if modified is not None and modified <= now + 1.0 else None
 
 
 def _host_of(url: str) -> str:

@@ -97,6 +97,7 @@ class Shelf:
             return None
         made = entries.make(url, status, lines, copy.body, terms, self._clock(), selected_by=(names, selector))
         made.born = min(copy.checked, self._clock())
+        made.confirmed = state.checked or copy.checked
         return _believed(made, state)
 
     def close(self) -> None:
@@ -121,10 +122,11 @@ def _lines_of(copy: Copy) -> Lines:
 
 def _believed(entry: Entry, state: PageState) -> Entry:
     """The entry with what the store knows of its page."""
-    entry.from_store = True
-    entry.signals = state.signals
-    if state.checked is not None:
-        entry.confirmed = max(entry.confirmed if not entry.from_store else 0.0, state.checked)
+    checked = state.checked or 0.0
+    # Signals of before we ourselves looked say nothing any more; the store counts them until the next crawl.
+    entry.signals_before = 0 if checked > entry.confirmed else entry.signals_before
+    entry.signals = max(state.signals - entry.signals_before, 0)
+    entry.confirmed = max(entry.confirmed, checked)
     if state.beliefs is not None and state.crawls > 0:
         entry.beliefs = state.beliefs
     return entry
