@@ -436,6 +436,26 @@ def _stale(value: Any) -> bool:
     return bool(value == "serve")
 
 
+# What may do something when it is asked for, as paths often say.
+_WITH_EFFECTS: tuple[str, ...] = (
+    "*logout",
+    "*log-out",
+    "*signout",
+    "*sign-out",
+    "*unsubscribe",
+    "*delete",
+    "*remove",
+    "*/cart",
+    "*/vote",
+)
+
+
+def _globs(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) and each for each in value):
+        raise ConfigError(f"{value!r:.80} is not a list of patterns.", hint='Write ["/admin/*", "*logout"].')
+    return tuple(value)
+
+
 def _one_of(*words: str) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if value not in words:
@@ -493,6 +513,9 @@ class ProxySettings:
     trusted: tuple[IPv4Network | IPv6Network, ...] = _setting(
         "", _networks, "Networks of terminators in front, whose X-Forwarded-For is believed in the access log."
     )
+    prefetch_memory: int = _setting(
+        "32MiB", size, "What is learned of the paths of readers takes no more; for sites with `prefetch`."
+    )
     purge_tokens: str = _setting("", _text, "File (mode 0600) of tokens that PURGE takes, one a line. Empty: none.")
 
 
@@ -511,6 +534,20 @@ class ServeSettings:
         "wait",
         _stale,
         '"wait": below it readers wait for the origin; "serve": they get the old copy meanwhile.',
+    )
+    prefetch: bool = _setting(
+        False, _yes_or_no, "Fetch ahead what readers are likely to ask for next, in turns that `afresh run` lends."
+    )
+    cost_per_kb: float = _setting(
+        0.0,
+        _number(0),
+        "Only where 1,000 bytes save more than so many requests from waiting; rises with the fetches that readers "
+        "wait for.",
+    )
+    prefetch_except: tuple[str, ...] = _setting(
+        ["*?*", *_WITH_EFFECTS],
+        _globs,
+        "Never ahead of readers: paths (with their queries) in which one of these is found; * is anything.",
     )
 
 

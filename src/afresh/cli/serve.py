@@ -17,6 +17,7 @@ from afresh.cli.options import ConfigFile, StoreFile
 from afresh.cli.terminal import errors, plain
 from afresh.config import Config, ServeSettings, parse
 from afresh.errors import ConfigError, InputError, StoreError
+from afresh.units import show_count, show_size
 
 if TYPE_CHECKING:
     from afresh.cli.serving import Parts
@@ -116,11 +117,26 @@ def tokens(path: str) -> list[str]:
 
 def run_server(config: Config, kept: "Sqlite | None") -> None:
     """Serve until a stop signal."""
-    from afresh.cli.serving import parts_for
+    from afresh.cli.serving import fetches_ahead, parts_for
 
+    if fetches_ahead(config):
+        if kept is None:
+            errors.print("Nothing is fetched ahead of readers: that takes a store, and `afresh run` on it.")
+        else:
+            _compile_prefetching()
     parts = parts_for(config, kept, tokens(config.proxy.purge_tokens))
     with asyncio.Runner(loop_factory=fastest_loop()) as runner:
         runner.run(_serve(config, parts))
+
+
+def _compile_prefetching() -> None:
+    from afresh.cli.compiling import shown_compiling
+    from afresh.estimate.paths.readers import compile_ahead
+    from afresh.serve.proxy.segments import parts_of
+
+    with shown_compiling():
+        compile_ahead()
+        parts_of(b"<p>text", "http://localhost/", "text/html")
 
 
 def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -156,6 +172,13 @@ async def _serve(config: Config, parts: "Parts") -> None:
         f"{counts.passed:,} passed on; {counts.errors:,} errors.",
         soft_wrap=True,
     )
+    if parts.prefetching is not None:
+        ahead = parts.prefetching.counts
+        errors.print(
+            f"Fetched {show_count(ahead.fetched, 'answer')} ahead ({show_size(ahead.fetched_bytes)}), of which readers "
+            f"asked for {ahead.used:,} ({show_size(ahead.used_bytes)}); {ahead.called_off:,} called off.",
+            soft_wrap=True,
+        )
 
 
 def said_of(sites: tuple[ServeSettings, ...]) -> str:

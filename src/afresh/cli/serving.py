@@ -21,6 +21,7 @@ from afresh.serve.proxy.shelf import Shelf
 from afresh.serve.proxy.ways import digest
 
 if TYPE_CHECKING:
+    from afresh.serve.proxy.prefetching import Prefetching
     from afresh.store import Store
 
 
@@ -35,17 +36,22 @@ class Parts:
     evidence: Evidence | None
     shelf: Shelf | None
     log: AccessLog | None
+    prefetching: "Prefetching | None" = None
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Begin; where readers come to."""
         where = await self.server.start(host, port)
         if self.evidence is not None:
             self.evidence.start()
+        if self.prefetching is not None:
+            self.prefetching.start()
         return where
 
     async def stop(self, grace: float) -> None:
         """Answer what was asked, and let go of everything."""
         await self.server.stop(grace)
+        if self.prefetching is not None:
+            await self.prefetching.close()
         if self.evidence is not None:
             await self.evidence.close()
         await self.policy.close()
@@ -81,15 +87,39 @@ def parts_for(config: Config, store: "Store | None", tokens: list[str]) -> Parts
     if proxy.access_log:
         path = None if proxy.access_log == "-" else Path(proxy.access_log).expanduser()
         log = AccessLog(path, proxy.access_log_format, proxy.trusted)
+    reports = Reports(*(each for each in (evidence, log) if each is not None))
     service = Service(
         routes_for(config),
         cache,
         asking,
         policy,
-        Reports(*(each for each in (evidence, log) if each is not None)),
+        reports,
         allowed=Allowed(proxy.connect, purge=tuple(map(digest, tokens)), body=proxy.max_request),
     )
-    return Parts(Server(service, idle=proxy.idle), service, policy, origins, evidence, shelf, log)
+    prefetching = None
+    if store is not None and fetches_ahead(config):
+        prefetching = _prefetching(config, service)
+        reports.tell(prefetching)
+    return Parts(Server(service, idle=proxy.idle), service, policy, origins, evidence, shelf, log, prefetching)
+
+
+def fetches_ahead(config: Config) -> bool:
+    """Whether any site wants to be fetched ahead of its readers."""
+    return any(site.prefetch and not site.strict for site in config.serve)
+
+
+def _prefetching(config: Config, service: Service) -> "Prefetching":
+    # What learns is compiled code, which takes a while to load: only who wants it waits for it.
+    from afresh.estimate.paths import Paths
+    from afresh.serve.proxy.prefetching import Prefetching, Turns, Wish
+
+    wishes = [
+        Wish(_site(site), site.cost_per_kb, site.prefetch_except)
+        for site in config.serve
+        if site.prefetch and not site.strict
+    ]
+    paths = Paths(config.proxy.prefetch_memory)
+    return Prefetching(service, paths, wishes, Turns(config.store.path), trusted=config.proxy.trusted)
 
 
 def routes_for(config: Config) -> Routes:

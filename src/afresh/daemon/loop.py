@@ -28,6 +28,7 @@ from afresh.daemon.pressure import Pressure
 from afresh.daemon.questions import questions
 from afresh.daemon.reader import Read, Reader
 from afresh.daemon.shedding import REST_SECONDS, Shedding
+from afresh.daemon.turns import Turns
 from afresh.detect import Detector
 from afresh.engine import AnyEngine
 from afresh.estimate import Calibration, Senders
@@ -136,6 +137,8 @@ class Daemon:
             kinds=kinds,
             costing=self._costing,
         )
+        turns = Turns(engine=engine, sources=self.sources, control=self.control, never=never, clock=self.clock)
+        self.questions |= turns.questions()
         self._answers = Answers(socket, self.questions) if socket is not None else None
         self._desk = Desk(
             engine=engine,

@@ -83,6 +83,17 @@ class Pace:
             begins = max(self._due, now) if more > 0 else self._due
             self._due = min(begins + more / self._budget, max(self._due, now + MAX_DEBT_SECONDS))
 
+    def spend(self, now: float) -> float | None:
+        """Take a token for what somebody fetches beside our orders; in how many seconds it is due.
+
+        None if that is more than a step away: then others have spent before.
+        """
+        wait = self.ready_at() - now
+        if not self._budget or wait > 1.0 / self._budget:
+            return None
+        self.take(now)
+        return max(wait, 0.0)
+
     def give_back(self, cost: float = 1.0) -> None:
         """The token that was taken last was not spent: somebody else may have it."""
         self._due -= cost / self._budget

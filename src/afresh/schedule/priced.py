@@ -88,6 +88,10 @@ class PricedByPicks:
     def budget(self, budget: float) -> None:
         self._pace.budget = budget
 
+    def spend(self, now: float) -> float | None:
+        """Take a token for what somebody fetches beside our orders: see `Pace.spend`."""
+        return self._pace.spend(now)
+
     @property
     def price(self) -> float:
         """The value at which pages have lately been picked: what a crawl must be worth to be chosen."""

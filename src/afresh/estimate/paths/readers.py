@@ -76,8 +76,17 @@ class Paths:
         number, dwell = self._reader(f"{name} {reader}", now)
         mixing.move(self.tables, number, page, dwell)
         self._asked += 1
-        if not most:
+        return self._forecast(number, url, most) if most else []
+
+    def expect(self, reader: str, url: str, *, most: int) -> list[tuple[str, float]]:
+        """What comes next for a reader who is at a page still; nothing if that is over."""
+        known = self._readers.get(f"{site_of(url)} {reader}")
+        page = self._numbers.get(url)
+        if known is None or page is None or self.tables.trails[known[0], 0] != page:
             return []
+        return self._forecast(known[0], url, most)
+
+    def _forecast(self, number: int, url: str, most: int) -> list[tuple[str, float]]:
         most = min(most + 1, MOST_WANTED)  # the page itself may be among them
         found = self._named(mixing.forecast(self.tables, number, -1, self._chosen[:most], self._probable))
         return [each for each in found if each[0] != url][: most - 1]
@@ -176,3 +185,13 @@ def site_of(url: str) -> str:
     start = url.find("://") + 3 if "://" in url else 0
     end = url.find("/", start)
     return url if end < 0 else url[:end]
+
+
+def compile_ahead() -> None:
+    """Compile everything, before anybody waits for it."""
+    paths = Paths(SMALLEST)
+    paths.links("x:/", ["x:/a"], 0.0)
+    for url in ("x:/", "x:/a", "x:/"):
+        paths.request("reader", url, 0.0, most=1)
+    paths.knows_links("x:/")
+    paths.fade(1.0)

@@ -163,6 +163,10 @@ class Scheduler(Machine):
         """Whether there is more budget than hosts take: then a page need not gain the price to be picked."""
         return self._spare > 0.5
 
+    def spend(self, now: float) -> float | None:
+        """Take a token for what somebody fetches beside our orders: see `Pace.spend`."""
+        return self._pace.spend(now)
+
     @property
     def demand(self) -> float:
         """What all pages together would cost per second at the thresholds that are set: close to the budget."""

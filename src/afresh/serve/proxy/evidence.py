@@ -176,6 +176,10 @@ class Reports:
     def __init__(self, *listeners: Listener) -> None:
         self._listeners = listeners
 
+    def tell(self, listener: Listener) -> None:
+        """Let one more know."""
+        self._listeners = (*self._listeners, listener)
+
     def answered(self, connection: Connection, request: Request, url: str, status: int, size: int, how: str) -> None:
         """An answer is out."""
         for listener in self._listeners:

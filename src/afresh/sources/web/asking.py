@@ -43,6 +43,7 @@ class Asker:
         self.permits = permits
         self.addresses = addresses
         self.never = never  # hosts that are not asked anything; the fetcher would refuse them, too
+        self._lent: dict[str, str] = {}  # addresses whose turn other processes have, by host
 
     async def ask(self, url: str, known: Validators, *, most: int = 0) -> Fetched | Later:
         """The page, or when to try again; `most` bytes of it, where that is more than usual."""
@@ -101,6 +102,30 @@ class Asker:
         if follow and 300 <= got.status < 400 and got.location and not got.reason:
             return await self._journey(where, got)
         return got
+
+    async def lend(self, url: str) -> bool:
+        """Whether another process of ours may ask for a page now, in its host's turn; `lent` must follow if so.
+
+        Only where it is known what robots.txt says: it is not asked for the sake of that.
+        """
+        host = host_of(url)
+        if host in self.never or host in self._lent:
+            return False
+        if self.permits is not None:
+            await self.permits.load(url)
+            if self.permits.must_ask(url, self.clock()) or not self.permits.allowed(url, self.clock()):
+                return False
+        address = self.addresses.of(host) if self.addresses is not None else ""
+        if address and self.addresses is not None and not self.addresses.start(address, self.clock()):
+            return False
+        self._lent[host] = address
+        return True
+
+    def lent(self, url: str, took: float) -> None:
+        """The turn that was lent is over."""
+        address = self._lent.pop(host_of(url), "")
+        if address and self.addresses is not None:
+            self.addresses.finish(address, now=self.clock(), took=took)
 
     def _same(self, host: str) -> Callable[[str], bool]:
         """Whether a redirect may be followed without further ado: it stays on the host, and robots.txt permits it."""

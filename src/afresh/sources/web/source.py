@@ -125,6 +125,14 @@ class Web:
         got = await self._asker.visit(url, Validators(), follow=False)
         return None if isinstance(got, Later) else got
 
+    async def lend(self, key: str) -> bool:
+        """Whether another process of ours may ask for a page now, in its host's turn; `lent` must follow if so."""
+        return await self._asker.lend(key)
+
+    def lent(self, key: str, took: float) -> None:
+        """The turn that was lent is over."""
+        self._asker.lent(key, took)
+
     def dated(self, validators: Validators, now: float) -> float | None:
         """The moment of Last-Modified."""
         return date(validators.last_modified, now)

@@ -1,0 +1,133 @@
+"""Turns that are lent: another process of ours fetches something in its lane's turn, for a token of our budget.
+
+A serving cache that fetches ahead of its readers asks here. What it wants competes with our own orders at one price,
+and every rule that holds for an order holds for it: pauses, what is never asked, permission, one at a time, rests.
+"""
+
+import asyncio
+from collections.abc import Callable, Container, Mapping
+from typing import Any
+
+from afresh.daemon.answers import Question
+from afresh.daemon.control import Control
+from afresh.engine import Engine
+from afresh.errors import InputError
+from afresh.sources import Sources
+
+MAX_WANTED = 32  # things that are asked for at once
+LONGEST_WAIT = 1.0  # seconds for a lane to be free
+MAX_SECONDS = 60.0  # after which a lane is ours again, whatever became of it
+
+
+class Turns:
+    """Lends lanes out.
+
+    Invariants: a lane is lent to one at a time, and to nobody while an order of ours is in it; each turn costs a token;
+    after it the lane rests as after an order.
+    """
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        sources: Sources,
+        control: Control,
+        never: Container[str],
+        clock: Callable[[], float],
+    ) -> None:
+        self._engine, self._sources, self._control = engine, sources, control
+        self._never, self._clock = never, clock
+        self._out: dict[str, tuple[str, asyncio.TimerHandle]] = {}  # key and what takes it back, by lane
+        self.lent = 0  # turns, so far
+
+    def questions(self) -> dict[str, Question]:
+        """What others ask: for a turn, and that it is over."""
+        return {"turn": self.turn, "turn over": self.over}
+
+    async def turn(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The first of the things wanted (`[[key, worth], …]`) that may be fetched, `after` so many seconds.
+
+        Worth is in the unit of prices. `key` None: none may be fetched now.
+        """
+        price, lanes = self._engine.scheduler.price, self._engine.lanes
+        for key, worth in _wanted(arguments):
+            name = self._lane(key)
+            if name is None or worth <= max(price, lanes.price(name)) or not await self._is_free(name):
+                continue
+            lanes.lane(name).visited = True  # nobody else takes it while we ask
+            after = await self._after(name, key)
+            if after is not None:
+                self._lend(name, key, after)
+                return {"key": key, "after": after, "price": price}
+            lanes.lane(name).visited = False
+        return {"key": None, "after": 0.0, "price": price}
+
+    def over(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """A thing was fetched, or was not (`failed`; None: nothing was asked); it took so many seconds."""
+        key, took, failed = str(arguments.get("key", "")), arguments.get("took"), arguments.get("failed")
+        if not isinstance(took, int | float) or not 0 <= took < 1e6 or failed not in (True, False, None):
+            raise InputError("A turn that is over took some seconds, and failed or not.", hint="took, failed")
+        source = self._source(key)
+        lane = "" if source is None else source.lane(key)
+        if self._out.get(lane, ("",))[0] == key:
+            self._take_back(lane, float(took), failed)
+        return {}
+
+    def _source(self, key: str) -> Any:
+        return self._sources.of(key)
+
+    def _lane(self, key: str) -> str | None:
+        """The lane of a thing, if that may be asked for as far as we know."""
+        source, pauses = self._source(key), self._control.pauses
+        if not hasattr(source, "lend") or source.key(key) != key:
+            return None
+        name = source.lane(key)
+        if pauses.everything or name in pauses.hosts or name in self._never or key in self._control.paused_pages:
+            return None
+        return str(name)
+
+    async def _is_free(self, name: str) -> bool:
+        """Whether nobody is in a lane before long, and it is ready by then."""
+        end, lane = self._clock() + LONGEST_WAIT, self._engine.lanes.lane(name)
+        while not lane.is_free:  # soon over: not worth a queue
+            if name in self._out or self._clock() >= end:
+                return False
+            await asyncio.sleep(0.005)
+        return lane.ready <= end
+
+    async def _after(self, name: str, key: str) -> float | None:
+        """In how many seconds a thing may be fetched; None: its source does not permit it, or there is no token."""
+        source = self._source(key)
+        if not await source.lend(key):
+            return None
+        spend: Callable[[float], float | None] | None = getattr(self._engine.scheduler, "spend", None)
+        due = None if spend is None else spend(self._clock())
+        if due is None:
+            source.lent(key, 0.0)
+            return None
+        return max(due, self._engine.lanes.lane(name).ready - self._clock(), 0.0)
+
+    def _lend(self, name: str, key: str, after: float) -> None:
+        lanes = self._engine.lanes
+        lanes.rest_until(name, self._clock() + after + lanes.rest(name).seconds)
+        back = asyncio.get_running_loop().call_later(MAX_SECONDS, self._take_back, name, MAX_SECONDS, None)
+        self._out[name] = key, back
+        self.lent += 1
+
+    def _take_back(self, name: str, took: float, failed: bool | None) -> None:
+        key, back = self._out.pop(name)
+        back.cancel()
+        lanes = self._engine.lanes
+        lanes.lane(name).visited = False
+        lanes.answered(name, failed=failed, now=self._clock(), took=took, reason="fetched_ahead" if failed else "")
+        self._source(key).lent(key, took)
+
+
+def _wanted(arguments: Mapping[str, Any]) -> list[tuple[str, float]]:
+    wanted = arguments.get("wanted")
+    if not isinstance(wanted, list) or len(wanted) > MAX_WANTED:
+        raise InputError(f"What is wanted is a list of at most {MAX_WANTED} things.", hint='{"wanted": [[key, 0.5]]}')
+    try:
+        return [(str(key), float(worth)) for key, worth in wanted]
+    except (TypeError, ValueError):
+        raise InputError("What is wanted is a key and its worth.", hint='{"wanted": [[key, 0.5]]}') from None
