@@ -10,7 +10,7 @@ from typing import Any
 
 from afresh.daemon.answers import Question
 from afresh.daemon.control import Control
-from afresh.engine import Engine
+from afresh.engine import AnyEngine, Engines
 from afresh.errors import InputError
 from afresh.sources import Sources
 
@@ -29,13 +29,15 @@ class Turns:
     def __init__(
         self,
         *,
-        engine: Engine,
+        engine: AnyEngine,
         sources: Sources,
         control: Control,
         never: Container[str],
         clock: Callable[[], float],
     ) -> None:
-        self._engine, self._sources, self._control = engine, sources, control
+        # What is lent is of the web, whose purse needs no name.
+        self._engine = engine.first if isinstance(engine, Engines) else engine
+        self._sources, self._control = sources, control
         self._never, self._clock = never, clock
         self._out: dict[str, tuple[str, asyncio.TimerHandle]] = {}  # key and what takes it back, by lane
         self.lent = 0  # turns, so far
