@@ -11,8 +11,9 @@ ENOUGH_CRAWLS = 5  # of a page: then it rests on them
 
 def said_by(kept: Store, host: str, copy: Copy | None) -> list[dict[str, Any]]:
     """The dates and lifetimes that a copy came with, and how much each weighs on this host, from 0 to 1."""
-    from afresh.daemon.dates import IN_PAGE, KEPT, KEPT_LIFETIMES
+    from afresh.daemon.dates import IN_PAGE, KEPT
     from afresh.estimate.dates import DateTrust
+    from afresh.estimate.lifetimes import KEPT as KEPT_LIFETIMES
     from afresh.estimate.lifetimes import Lifetimes
     from afresh.fetch.headers import lifetime
     from afresh.kinds.dates import page_dates

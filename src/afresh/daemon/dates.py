@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 from afresh.engine import AnyEngine
 from afresh.estimate.dates import DateTrust
+from afresh.estimate.lifetimes import KEPT as KEPT_LIFETIMES
 from afresh.estimate.lifetimes import Lifetimes
 from afresh.signals.moments import moment
 from afresh.sources import Sources
 from afresh.store import PageState
 from afresh.types import Fetched, Outcome, Verdict
 
-KEPT, KEPT_LIFETIMES = "dates", "lifetimes"  # under these names the store holds how far they can be trusted
+KEPT = "dates"  # under this name the store holds how far they can be trusted
 JUST_NOW = 2.0  # seconds before the answer: a date of then says when it was sent
 DAY = 86400.0  # a date without time or zone may be off by so much
 OLDEST = 631152000.0  # 1990: a page that says it is older means something else

@@ -63,6 +63,7 @@ class Keeper:
         never: Container[str] = (),
         take: Callable[[], Mapping[str, str]] = dict,
         overview: Callable[[], Mapping[str, str]] = dict,
+        learned: Callable[[], Mapping[str, str]] = dict,
         pressure: Pressure | None = None,
         control: Control | None = None,
     ) -> None:
@@ -73,6 +74,7 @@ class Keeper:
         self.never = never  # hosts whose pages are not crawled any more
         self.take = take  # named values that somebody else wants to be kept
         self.overview = overview  # what is said of all pages, by name
+        self.learned = learned  # what is learned of whole sites, by name: kept now and then
         self.pressure = pressure or Pressure(MAX_UNWRITTEN)
         self.room = Room(store)
         self.control = control or Control(engine=engine, store=store, clock=clock)
@@ -460,6 +462,7 @@ class Keeper:
             values[LEARNED_RATES] = by_costs.to_text()
         if now == 0.0 or now - self._learned_kept >= KEEP_LEARNED:
             self._learned_kept = now
+            values |= self.learned()
             if self.engine.senders.learned:
                 values[SENDERS] = self.engine.senders.to_text()
             activity = first.activity

@@ -107,7 +107,8 @@ class Daemon:
             sources=self.sources,
             never=never,
             take=lambda: self._reader.take(),
-            overview=self._worth_keeping,
+            overview=lambda: self.overview.values(),
+            learned=self._learned,
             pressure=self._pressure,
             control=self.control,
         )
@@ -156,10 +157,10 @@ class Daemon:
         self._begun = 0  # fetches, in this pass of the event loop
         self._under_way: dict[asyncio.Task[None], Order] = {}
 
-    def _worth_keeping(self) -> dict[str, str]:
+    def _learned(self) -> dict[str, str]:
         """What is learned of all pages together, by the names under which the store holds it."""
         of_kinds = {} if self._kinds is None else self._kinds.values(self.engine.first)
-        return {**self.overview.values(), **self._dates.values(self.engine), **of_kinds, **self._foretold.values()}
+        return {**self._dates.values(self.engine), **of_kinds, **self._foretold.values()}
 
     @property
     def pages(self) -> int:

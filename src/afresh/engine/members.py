@@ -476,8 +476,7 @@ class Members(Statements):
         slot, now = self._slot(url), moment("now", now)
         since, elapsed, trust = number("since", since), number("elapsed", elapsed), number("trust", trust, most=1.0)
         if isinstance(self.estimator, HearsDates) and trust > LEAST_TRUST:
-            self.estimator.told_last_change(slot, since, elapsed, trust)
-            self.heart.believe(slot, now)
+            self.estimator.told_last_change(slot, since, elapsed, trust)  # the schedule hears of it in the page's turn
 
     def recall_first_said(self, scores: Sequence[float]) -> None:
         """What was worth to hear at first crawls before a restart."""

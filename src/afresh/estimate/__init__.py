@@ -8,18 +8,19 @@ priors shared by kin; `Learner` puts it behind the engine's interface. `activity
 done elsewhere, for comparison.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from afresh.estimate.activity import Activity
 from afresh.estimate.base import Estimator, typical_rate
 from afresh.estimate.calibration import Calibration, Reliability
-from afresh.estimate.grid import Grid
 from afresh.estimate.kin import branches_of, kin_of
 from afresh.estimate.likelihood import Fit, fit_change
-from afresh.estimate.senders import Senders
 
 if TYPE_CHECKING:
+    from afresh.estimate.grid import Grid
     from afresh.estimate.learner import Learner
+    from afresh.estimate.senders import Senders
 
 __all__ = [
     "Activity",
@@ -37,10 +38,11 @@ __all__ = [
 ]
 
 
+_COMPILED = {"Grid": "grid", "Learner": "learner", "Senders": "senders"}
+
+
 def __getattr__(name: str) -> Any:
     # Compiled code takes a while to load: only who learns with it should wait for it.
-    if name == "Learner":
-        from afresh.estimate.learner import Learner
-
-        return Learner
+    if name in _COMPILED:
+        return getattr(import_module(f"{__name__}.{_COMPILED[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

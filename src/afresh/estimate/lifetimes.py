@@ -13,6 +13,7 @@ import json
 import math
 from collections import OrderedDict
 
+KEPT = "lifetimes"  # under this name the store holds how far they can be trusted
 MAX_HOSTS = 4_096  # that are graded apart; the longest unused are forgotten first
 SHORTEST_LIFETIME, LONGEST_LIFETIME = 1.0, 10 * 365 * 86400.0  # seconds; what is named beyond says no more
 MEMORY = 0.98  # what a graded crawl leaves of what was counted before

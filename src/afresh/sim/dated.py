@@ -100,5 +100,4 @@ def later_date(heart: Heart, field: Field, dates: Dates, page: int, before: floa
     if changed and moved and within:
         trust = trust_in(own, dates.of_all)
         if trust > LEAST_TRUST:
-            tell_last_change(heart.table, page, now - date, now - before, trust)
-            does.believe(heart, page, now)
+            tell_last_change(heart.table, page, now - date, now - before, trust)  # the schedule hears of it in its turn
