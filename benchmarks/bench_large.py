@@ -182,12 +182,13 @@ def main() -> None:
             print(f"  crawled {per_second:.0f}/s of {arguments.budget}/s, {1e6 * each:.0f} µs of processor time each")
             if nth == 0:
                 urls = [page.url for page in pages_of(min(arguments.signals, arguments.pages), arguments.hosts, port)]
-                before = len(run.crawls)
+                before, used = len(run.crawls), run.cpu
                 posted, taken = post_signals(path, urls)
+                spent = run.cpu - used - each * (len(run.crawls) - before)
                 print(
                     f"  {len(urls):,} signals of another process: durable at {len(urls) / posted:,.0f}/s, all taken in"
                     f" after {taken:.1f} s ({len(urls) / taken:,.0f}/s), {(len(run.crawls) - before) / taken:.0f}"
-                    f" crawls/s meanwhile"
+                    f" crawls/s meanwhile; {1e6 * spent / len(urls):.0f} µs of processor time each, but for the crawls"
                 )
             print(f"  resident {run.resident / 1e6:,.0f} MB, {run.resident / arguments.pages:.0f} bytes a page in all")
             run.kill()

@@ -13,12 +13,12 @@ from afresh.engine import AnyEngine
 from afresh.store import Entry, Store
 from afresh.store.handed import result_in
 from afresh.store.messages import EVIDENCE, HANDED, SEARCHED, Edit, edit_of, evidence, queries_in
-from afresh.types import Fetched, Signal
+from afresh.types import Fetched
 
 _log = logging.getLogger("afresh.inbox")
 
 MAX_ENTRIES = 32  # taken in one go, before crawls are written again
-PIECE = 50  # observations between two chances for others
+PIECE = 200  # observations between two chances for others
 
 
 class Intake:
@@ -87,12 +87,16 @@ class Intake:
     async def _hear(self, entry: Entry) -> None:
         heard, senseless = await asyncio.to_thread(evidence, entry)
         self._complain(entry, senseless)
-        touched = set()
+        touched: set[str] = set()
         for first in range(0, len(heard), PIECE):
             piece = heard[first : first + PIECE]
-            news = [each for each in piece if self._is_news(each.url, each.time if isinstance(each, Signal) else None)]
-            self.engine.observe_many(news, self.clock())
-            touched |= {each.url for each in news}
+            for part, places in self.engine.by_part([each.url for each in piece]):
+                some = [piece[nth] for nth in places]
+                slots = part.slots([each.url for each in some])
+                self.keeper.enter_some(part, slots)
+                news = part.news(some, slots)
+                part.observe_many(some, self.clock(), news)
+                touched.update(each.url for each, slot in zip(some, news.tolist(), strict=True) if slot >= 0)
             await asyncio.sleep(0)
         self.keeper.heard(touched, entry.number)
 
@@ -100,13 +104,6 @@ class Intake:
     def _complain(entry: Entry, senseless: int) -> None:
         if senseless:
             _log.warning("%d of the items in entry %d of the inbox make no sense.", senseless, entry.number)
-
-    def _is_news(self, url: str, signalled: float | None) -> bool:
-        """Whether this concerns a page of ours; a signal from before the copy was fetched is about what it holds."""
-        if not self.keeper.enter(url):
-            return False
-        current = self.engine.current(url)
-        return signalled is None or (current is not None and signalled >= current)
 
     async def _carry_out(self, entry: Entry) -> None:
         while True:

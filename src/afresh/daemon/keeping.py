@@ -20,7 +20,7 @@ from afresh.estimate.activity_kept import to_text as activity_to_text
 from afresh.estimate.senders import SENDERS
 from afresh.sources import Sources
 from afresh.sources.base import PURSE, kept_meta
-from afresh.store import PageColumns, PageState, Record, Store, understood
+from afresh.store import Heard, PageColumns, PageState, Record, Store, understood
 from afresh.types import Answer, Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
 
 _log = logging.getLogger("afresh.store")
@@ -357,21 +357,22 @@ class Keeper:
         self._touched.update(urls)
         self._taken.append(entry)
 
-    def _heard(self) -> list[Record]:
-        """What was heard of pages, to be written."""
-        touched, self._touched = self._touched, set()
-        records = []
-        for url in touched:
-            if url in self.engine:
-                state = replace(
-                    self.state(url),
-                    beliefs=self.engine.beliefs(url, self.clock()),
-                    signals=self.engine.signals(url),
-                    learned=self.engine.learned(url),
-                )
-                self._newest[url] = state
-                records.append(Record(None, state))
-        return records
+    def enter_some(self, part: Engine, slots: Integers) -> None:
+        """Of these pages, those that wait for their turn go in now; −1: no page."""
+        for slot in part.waiting_among(slots).tolist():
+            if part.is_waiting(slot):
+                self._newcomers[part.purse].entered(part.host_at(slot))
+                self._let_in(part, slot, self.clock())
+
+    def _heard(self) -> list[Heard]:
+        """What was heard of pages, to be written; states that are remembered follow."""
+        touched, self._touched = list(self._touched), set()
+        heard = [Heard(*each) for each in self.engine.believed(touched, self.clock())]
+        for each in heard:
+            for states in (self._newest, self._recent):
+                if (state := states.get(each.url)) is not None:
+                    states[each.url] = replace(state, beliefs=each.beliefs, signals=each.signals, learned=each.learned)
+        return heard
 
     def said(self, pages: Iterable[Page], urgent: Iterable[str]) -> None:
         """An operator's wishes are durable: what is remembered of these pages follows, and the engine hears of it."""
@@ -430,12 +431,12 @@ class Keeper:
                     self._note_number(number, page.url)
                 self._forget(page.url, crawls=0)
         if batch or taken:
-            await asyncio.to_thread(self.store.write, [*batch, *heard], taken=taken)
+            await asyncio.to_thread(self.store.write, batch, taken=taken, heard=heard)
         values: dict[str, str | None] = {**self.take(), **self.sources.take()}
         if values or alive is not None or now - self._alive >= 1.0:
             await asyncio.to_thread(self.store.put, values | self._signs(now))
             self._alive = now
-        for record in [*batch, *heard]:
+        for record in batch:
             self._forget(record.state.page.url, record.state.crawls)
             if record.copy is not None:
                 self.pressure.release(len(record.copy.body))

@@ -162,15 +162,17 @@ class PlainHeart:
 
     def close(
         self, slot: int, started: float, now: float, *, learns: bool, changed: bool, found: bool, gap: float
-    ) -> None:
+    ) -> float:
         """A crawl has confirmed or replaced the copy: learn from it, and the page is in play again.
 
         `learns`: it was not the first one, which shows nothing. `found`: signals for what it found may yet come. The
-        host rests for `gap`.
+        host rests for `gap`. How likely the copy was to be current until then is what comes back.
         """
+        said = self.fresh_probability(slot, started)
         self.check(slot, started, now, learns=learns, changed=changed, found=found)
         self.scheduler.finish(slot, now, crawled=started, changed=changed, gap=gap)
         self.look_round(slot, now, changed=changed)
+        return said
 
     def order(self, slot: int) -> None:
         """An order is given."""
@@ -425,12 +427,13 @@ class CompiledHeart(PlainHeart):
 
     def close(
         self, slot: int, started: float, now: float, *, learns: bool, changed: bool, found: bool, gap: float
-    ) -> None:
+    ) -> float:
         """A crawl has confirmed or replaced the copy: learn from it, and the page is in play again."""
         self._wheel.may_go_again(slot, now)
-        self._by_address.close(self.at, slot, started, now, learns, changed, found, gap)
+        said = self._by_address.close(self.at, slot, started, now, learns, changed, found, gap)
         if learns and self.activity is not None:
             self.activity.learned += 1
+        return float(said)
 
     def fresh_probability(self, slot: int, now: float) -> float:
         """How likely the copy of a page is to be current; 0 where there is none."""

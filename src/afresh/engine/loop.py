@@ -7,7 +7,7 @@
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -18,7 +18,7 @@ from afresh.engine.arguments import check_crawl
 from afresh.engine.columns import GONE, MOST_FAILURES, OUTDATED
 from afresh.engine.costs import Costs
 from afresh.engine.hearts import CompiledHeart
-from afresh.engine.members import Members
+from afresh.engine.members import Integers, Members
 from afresh.engine.names import Names
 from afresh.estimate import Activity, Calibration, Estimator, Senders
 from afresh.estimate.base import bounded
@@ -83,6 +83,10 @@ class Engine(Members):
         """That of the purse which needs no name."""
         return self
 
+    def by_part(self, urls: Sequence[str]) -> "list[tuple[Engine, list[int]]]":
+        """Each engine that some of these pages belong to, and which of them."""
+        return [(self, list(range(len(urls))))]
+
     def part_of(self, url: str) -> "Engine":
         """Whose page this is."""
         return self
@@ -143,12 +147,30 @@ class Engine(Members):
             self.estimator.requested(slot, number("count", evidence.count), time)
         return True
 
-    def observe_many(self, evidence: Iterable[Signal | Request], now: float) -> int:
-        """Take in many hints and requests, in their order, that are all heard now; how many are of pages of ours."""
+    def news(self, evidence: Sequence[Signal | Request], slots: Integers) -> Integers:
+        """Which of these hints and requests, of the pages at these slots, are news: their slots, else −1.
+
+        A signal from before the copy was fetched is about what it holds.
+        """
+        known = np.flatnonzero(slots >= 0)
+        found = np.full(len(slots), -1)
+        current = self.heart.columns.pages["current"][slots[known]].tolist()
+        for nth, since in zip(known.tolist(), current, strict=True):
+            each = evidence[nth]
+            if not isinstance(each, Signal) or each.time >= since:
+                found[nth] = slots[nth]
+        return found
+
+    def observe_many(self, evidence: Iterable[Signal | Request], now: float, slots: Integers | None = None) -> int:
+        """Take in many hints and requests, in their order, that are all heard now; how many are of pages of ours.
+
+        `slots` as `news` gives them, else what was heard of pages of ours is all news.
+        """
         now, every = moment("now", now), list(evidence)
+        if slots is None:
+            slots = self.slots([each.url for each in every])
         if not isinstance(self.heart, CompiledHeart):
-            return sum(self.observe(each, now) for each in every)
-        slots = self.names.slots(self.names.marks([each.url for each in every]))
+            return sum(self.observe(each, now) for each, slot in zip(every, slots.tolist(), strict=True) if slot >= 0)
         rows: dict[tuple[int, str], tuple[int, int]] = {}
         signals: list[tuple[int, int, int, float]] = []
         requests: list[tuple[int, float, float]] = []
@@ -221,17 +243,17 @@ class Engine(Members):
         lane = self._lanes.lane(order.host)
         if not self._ends(order, lane):
             return _record(order, fetched, verdict)
-        slot, outcome = order.slot, verdict.outcome
-        crawl = self._recorded(order, fetched, verdict)
+        slot = order.slot
         reckon = self.costs is not None and self._spent(slot, fetched, verdict, now, ordered=True)
         if self.by_costs is not None:
             self.by_costs.saw(slot, verdict.cost, fetched.started, probe=order.probe)
         if self._without_room or verdict.reason == STORE_FULL:
             self._note_room(slot, verdict.reason)
-        if not outcome.refreshed:
+        if not verdict.outcome.refreshed:
+            crawl = self._recorded(order, fetched, verdict)
             self._not_refreshed(order, lane, fetched, crawl, now, rest)
             return crawl
-        self._refreshed(slot, crawl, fetched, now, self._rest(lane, False, fetched, crawl, now, rest))
+        crawl = self._refreshed(order, fetched, verdict, now, self._rest(lane, False, fetched, verdict, now, rest))
         if reckon:
             cast(KnowsPrices, self.scheduler).reckon(slot, now)
         return crawl
@@ -268,21 +290,23 @@ class Engine(Members):
         if signals:
             self.heart.order(slot)
         order = Order(slot, fetched.url, self._host(slot), now, signals=signals)
-        crawl = self._recorded(order, fetched, verdict)
         if self.costs is not None:  # it was paid for out of the same purse
             self._spent(slot, fetched, verdict, now, ordered=False)
-        self._refreshed(slot, crawl, fetched, now, 0.0)
-        return crawl
+        return self._refreshed(order, fetched, verdict, now, 0.0)
 
-    def _refreshed(self, slot: int, crawl: Crawl, fetched: Fetched, now: float, gap: float) -> None:
+    def _refreshed(self, order: Order, fetched: Fetched, verdict: Verdict, now: float, gap: float) -> Crawl:
         """A copy was confirmed or replaced: learn from it, and its age begins anew."""
-        outcome = crawl.outcome
+        slot, outcome, started = order.slot, verdict.outcome, fetched.started
         self._wanted.discard(slot)
-        learns, changed = crawl.elapsed is not None and outcome is not Outcome.NEW, outcome is Outcome.CHANGED
-        if learns and crawl.fresh_probability is not None:
-            self.calibration.add(crawl.fresh_probability, not changed)
+        current = self.heart.current(slot)
+        learns, changed = current is not None and outcome is not Outcome.NEW, outcome is Outcome.CHANGED
         found = outcome is not Outcome.UNCHANGED
-        self.heart.close(slot, fetched.started, now, learns=learns, changed=changed, found=found, gap=gap)
+        said = self.heart.close(slot, started, now, learns=learns, changed=changed, found=found, gap=gap)
+        if current is None:
+            return _record(order, fetched, verdict)
+        if learns:
+            self.calibration.add(said, not changed)
+        return _record(order, fetched, verdict, max(started - current, 0.0), said)
 
     def _not_refreshed(self, order: Order, lane: Lane, fetched: Fetched, crawl: Crawl, now: float, rest: float) -> None:
         """An order has brought no content: the page or its host is tried again later."""
@@ -301,11 +325,13 @@ class Engine(Members):
         self.scheduler.finish(slot, now, crawled=None, changed=False, gap=gap, put_off=put_off)
         self.heart.believe(slot, now)
 
-    def _rest(self, lane: Lane, failed: bool | None, fetched: Fetched, crawl: Crawl, now: float, rest: float) -> float:
+    def _rest(
+        self, lane: Lane, failed: bool | None, fetched: Fetched, came: Crawl | Verdict, now: float, rest: float
+    ) -> float:
         """Let the host of an order rest after it; for how long."""
         asked = None if fetched.retry_after is None else retry_after(lane.name, fetched)
-        gap = self._lanes.note(lane, failed, now, fetched.took, fetched.ended, asked, rest, crawl.reason)
-        lane.ended(now, now + gap, refreshed=crawl.outcome.refreshed)
+        gap = self._lanes.note(lane, failed, now, fetched.took, fetched.ended, asked, rest, came.reason)
+        lane.ended(now, now + gap, refreshed=came.outcome.refreshed)
         return gap
 
     def _ends(self, order: Order, lane: Lane) -> bool:
@@ -358,6 +384,10 @@ class Engine(Members):
     def host_of(self, url: str) -> str:
         """The host of a page."""
         return self._host(self._slot(url))
+
+    def host_at(self, slot: int) -> str:
+        """The host of the page at a slot."""
+        return self._host(slot)
 
     def _host(self, slot: int) -> str:
         return self._lanes.name(int(self.heart.columns.pages[slot]["host"]))

@@ -409,6 +409,12 @@ class Members(Statements):
         """Whether a page waits for its turn for a first crawl."""
         return self.heart.has(slot, WAITING)
 
+    def waiting_among(self, slots: Integers) -> Integers:
+        """Those of these slots whose pages wait so; −1 is none."""
+        known = slots[slots >= 0]
+        found: Integers = known[self.heart.columns.pages["flags"][known] & WAITING != 0]
+        return found
+
     def let_in(self, slot: int, now: float) -> None:
         """A page that waits need not wait any longer."""
         if self.heart.has(slot, WAITING):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import StoreError
-from afresh.frontier.seen import fingerprints
+from afresh.frontier.seen import fingerprinter, fingerprints
 from afresh.types import Page
 
 Integers = NDArray[np.int64]
@@ -36,6 +36,7 @@ class Names:
 
         self._does = slot_table
         self._secret, self.read = secret, read
+        self._mark = fingerprinter(secret)
         self._table = np.full(FIRST_PLACES, -1, np.int32)
         self._marks = np.zeros(0, np.uint64)
         self._numbers = np.zeros(0, np.uint32)
@@ -58,7 +59,7 @@ class Names:
 
     def slot(self, url: str) -> int:
         """The slot of a page; −1 if it has none."""
-        return int(self._does.find(self._table, self._marks, self.marks((url,))[0]))
+        return int(self._does.find(self._table, self._marks, self._mark(url)))
 
     def slots(self, marks: Marks) -> Integers:
         """The slots of fingerprints; −1 where there is none."""

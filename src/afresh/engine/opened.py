@@ -109,12 +109,19 @@ def forget(at: int, slot: int) -> None:
 
 
 @compiled
-def close(at: int, slot: int, started: float, now: float, learns: bool, changed: bool, found: bool, gap: float) -> None:
-    """A crawl has confirmed or replaced the copy: learn from it, let the schedule have the page back, look round."""
+def close(
+    at: int, slot: int, started: float, now: float, learns: bool, changed: bool, found: bool, gap: float
+) -> float:
+    """A crawl has confirmed or replaced the copy: learn from it, let the schedule have the page back, look round.
+
+    How likely the copy was to be current until then: `heart.fresh_probability`.
+    """
     heart = opened(at)
+    said = does.fresh_probability(heart, slot, started)
     does.check(heart, slot, started, now, learns, changed, found)
     hand_in(heart.core, slot, now, started, gap)
     does.look_round(heart, slot, now, changed)
+    return said
 
 
 together = bundle(

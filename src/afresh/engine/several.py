@@ -5,7 +5,7 @@ purse, what senders are worth, and how far statements came true. Where there is 
 without this.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from afresh.engine.loop import Engine
@@ -56,6 +56,14 @@ class Engines:
                 part.requests_since(self._since)
             self.made(part)
         return part
+
+    def by_part(self, urls: Sequence[str]) -> list[tuple[Engine, list[int]]]:
+        """Each engine that some of these pages belong to, and which of them."""
+        found: dict[str, tuple[Engine, list[int]]] = {}
+        for nth, url in enumerate(urls):
+            part = self.part_of(url)
+            found.setdefault(part.purse, (part, []))[1].append(nth)
+        return list(found.values())
 
     def reaches(self, part: Engine, lanes: Iterable[str]) -> None:
         """Pages of these lanes come to a part: what is known of the lanes is told to its schedule."""
@@ -139,10 +147,14 @@ class Engines:
 
     def observe_many(self, evidence: Iterable[Signal | Request], now: float) -> int:
         """Take in many hints and requests; how many are of pages of ours."""
-        by_part: dict[str, list[Signal | Request]] = {}
-        for each in evidence:
-            by_part.setdefault(self.part_of(each.url).purse, []).append(each)
-        return sum(self._parts[purse].observe_many(each, now) for purse, each in by_part.items())
+        every = list(evidence)
+        some = self.by_part([each.url for each in every])
+        return sum(part.observe_many([every[nth] for nth in places], now) for part, places in some)
+
+    def believed(self, urls: Sequence[str], now: float) -> Iterator[tuple[str, Beliefs, int, bytes]]:
+        """As `Engine.believed`."""
+        for part, places in self.by_part(urls):
+            yield from part.believed([urls[nth] for nth in places], now)
 
     # --- one page, in its own part ---
 

@@ -1,7 +1,7 @@
 """What the engine says of its pages and copies: what is believed, how fresh each copy is, and all of them together."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -133,6 +133,10 @@ class Statements:
     def __len__(self) -> int:
         return len(self.names)
 
+    def slots(self, urls: Sequence[str]) -> NDArray[np.int64]:
+        """The slots of these pages; −1: not ours."""
+        return self.names.slots(self.names.marks(urls))
+
     def __contains__(self, url: str) -> bool:
         return self.names.slot(url) >= 0
 
@@ -204,6 +208,13 @@ class Statements:
     def learned(self, url: str) -> bytes:
         """What the estimator remembers of a page, for `add` after a restart."""
         return self.estimator.learned(self._slot(url))
+
+    def believed(self, urls: Sequence[str], now: float) -> Iterator[tuple[str, Beliefs, int, bytes]]:
+        """(page, `beliefs`, `signals`, `learned`) of those among these that are ours."""
+        now, estimator, signals = moment("now", now), self.estimator, self.heart.columns.pages["signals"]
+        for url, slot in zip(urls, self.slots(urls).tolist(), strict=True):
+            if slot >= 0:
+                yield url, estimator.beliefs(slot, now), int(signals[slot]), estimator.learned(slot)
 
     def kind(self, url: str) -> int:
         """The kinds of a page, packed; 0: unknown, or the estimator learns nothing of kinds."""

@@ -43,12 +43,14 @@ class Calibration:
 
     def add(self, probability: float, fresh: bool) -> None:
         """A statement, and whether it came true."""
-        probability = number("probability", probability, most=1.0)
-        self._weight *= 1.0 + 1.0 / self.memory
+        if type(probability) is not float or not 0.0 <= probability <= 1.0:
+            probability = number("probability", probability, most=1.0)
+        weight = self._weight = self._weight * (1.0 + 1.0 / self.memory)
         cell = self._bins[min(int(probability * BINS), BINS - 1)]
-        for nth, amount in enumerate((1.0, probability, float(fresh))):
-            cell[nth] += amount * self._weight
-        self._square += (probability - fresh) ** 2 * self._weight
+        cell[0] += weight
+        cell[1] += probability * weight
+        cell[2] += weight if fresh else 0.0
+        self._square += (probability - fresh) ** 2 * weight
         if self._weight > 1e100:
             self._scale_to_one()
 

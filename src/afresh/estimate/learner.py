@@ -92,7 +92,7 @@ class Learner:
             groups=self._popularity.groups, memory=requests, courses=new_courses(requests.fast)
         )
         self._written_of: tuple[Table, Asking] | None = None
-        self._words = np.zeros(0, np.int64)
+        self._words, self._at = np.zeros(0, np.int64), 0
         self._restored = 0  # pages read back since the priors were last learned from all of them
 
     @property
@@ -102,7 +102,8 @@ class Learner:
         if of is None or of[0] is not self.table or of[1] is not self.asking:
             self._written_of = self.table, self.asking
             self._words = written(Known(self.table, self.asking))
-        return self._words.ctypes.data
+            self._at = self._words.ctypes.data  # numpy takes longer to say that than most of what it is asked for
+        return self._at
 
     def add(
         self,
@@ -427,7 +428,7 @@ class Learner:
 
     def learn_from_restored(self) -> None:
         """Priors are not kept on disk: they follow from the pages, and are learned again when many were read back."""
-        if self._restored * 8 >= max(self._pages, 1):
+        if self._restored and self._restored * 8 >= max(self._pages, 1):
             self._restored = 0
             sweep(self.at, max(1, min(SWEEPS, SWEPT // max(self._pages, 1))))
 

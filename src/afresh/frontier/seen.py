@@ -9,7 +9,8 @@ secret of the crawl that `fingerprints` is keyed with. A page that somebody asks
 in the store and does not pass through here, so a collision can hide a link but never mix up two pages.
 """
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from types import ModuleType
 from typing import Any
@@ -52,6 +53,24 @@ def fingerprints(urls: Iterable[str], secret: bytes = b"") -> Fingerprints:
 
     # Writable like the others, or compiled code would be compiled once more for these.
     return np.frombuffer(bytearray().join(map(digest, urls)), np.uint64)
+
+
+def fingerprinter(secret: bytes = b"") -> Callable[[str], np.uint64]:
+    """What says the same of one URL, in a quarter of the time.
+
+    >>> bool(fingerprinter(b"secret")("http://a.example/") == fingerprints(["http://a.example/"], b"secret")[0])
+    True
+    """
+    if not secret:
+        return lambda url: np.uint64(xxhash.xxh3_64_intdigest(url.encode()))
+    start = blake2b(key=secret[:64], digest_size=8)
+
+    def fingerprint(url: str) -> np.uint64:
+        hashed = start.copy()
+        hashed.update(url.encode())
+        return np.uint64(int.from_bytes(hashed.digest(), sys.byteorder))
+
+    return fingerprint
 
 
 class Seen:

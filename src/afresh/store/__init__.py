@@ -15,7 +15,7 @@ Others read meanwhile, and hand over what they want and know through the inbox. 
 
 from typing import TYPE_CHECKING
 
-from afresh.store.base import Entry, Failing, PageColumns, PageState, Record, Space, Store, Totals
+from afresh.store.base import Entry, Failing, Heard, PageColumns, PageState, Record, Space, Store, Totals
 from afresh.store.memory import Memory
 from afresh.store.sqlite import Sqlite
 from afresh.store.understood import understood
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Entry",
     "Failing",
+    "Heard",
     "Memory",
     "PageColumns",
     "PageState",

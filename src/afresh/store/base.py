@@ -123,6 +123,22 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """What is believed of a page since something was heard of it, and was not crawled; the rest of its state stays."""
+
+    url: str
+    beliefs: Beliefs
+    signals: int  # since the copy was current
+    learned: bytes
+
+    def __post_init__(self) -> None:
+        known = self.beliefs
+        total = known.request_rate + known.change_rate + known.recall + known.false_rate
+        if total != total:
+            raise ValueError(f"what was heard of {self.url} leads to a rate that is not a number")
+
+
+@dataclass(frozen=True, slots=True)
 class Totals:
     """Counts over the whole store."""
 
@@ -240,14 +256,15 @@ class Store(Protocol):
         urgent: Iterable[str] = (),
         values: Mapping[str, str | None] | None = None,
         taken: Iterable[int] = (),
+        heard: Iterable[Heard] = (),
     ) -> int:
         """Make a batch durable, all of it or nothing; claims the store if that was not done. How many pages were new.
 
         First come `pages`: new ones are taken in, and of the others all is set that the operator says of them. Then the
         records: what was said of a page stays; `fetched` follows the copies that are really there; StoreError if a page
-        is not kept. Then pages become `urgent` until their next crawl is written, or are `removed` with all that is
-        kept of them; named `values` are set as by `put`; and
-        entries of the inbox with the numbers `taken` are gone, since their effect is in this batch.
+        is not kept. Then comes what was `heard` of pages, and nothing of those that are not kept. Then pages become
+        `urgent` until their next crawl is written, or are `removed` with all that is kept of them; named `values` are
+        set as by `put`; and entries of the inbox with the numbers `taken` are gone: their effect is in this batch.
         """
 
     def post(self, entries: Iterable[Entry]) -> int:

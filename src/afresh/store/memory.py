@@ -17,6 +17,7 @@ from afresh.store.base import (
     MAX_ALIKE,
     Entry,
     Failing,
+    Heard,
     PageColumns,
     PageState,
     Record,
@@ -102,6 +103,7 @@ class Memory:
         urgent: Iterable[str] = (),
         values: Mapping[str, str | None] | None = None,
         taken: Iterable[int] = (),
+        heard: Iterable[Heard] = (),
     ) -> int:
         """Keep a batch, all of it or nothing; how many pages were new."""
         self._require_open()
@@ -123,6 +125,10 @@ class Memory:
                 kept.state = replace(kept.state, page=replace(page, host=told.host, added=told.added, depth=told.depth))
             for record in batch:
                 self._write_one(record)
+            for each in heard:
+                about = self._pages.get(each.url)
+                if about is not None:
+                    about.state = replace(about.state, beliefs=each.beliefs, signals=each.signals, learned=each.learned)
             for url in first:
                 if url in self._pages:
                     self._pages[url].state = replace(self._pages[url].state, urgent=True)

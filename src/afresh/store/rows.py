@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from afresh.store.base import Failing, PageColumns, PageState, Record, Totals
+from afresh.store.base import Failing, Heard, PageColumns, PageState, Record, Totals
 from afresh.store.body import Packed, signed, unsigned
 from afresh.types import Beliefs, Copy, Crawl, HostState, Importance, Outcome, Page, Validators
 
@@ -41,6 +41,9 @@ SET_STATE = """UPDATE pages SET request_rate = ?, change_rate = ?, recall = ?, f
   etag = ?, last_modified = ?, fingerprint = ?, checked = ?, signals = ?,
   crawls = ?, changes = ?, failures = ?, learned = ?, noise = ?, urgent = ?, cost_same = ?, cost_new = ?,
   written = ?, fetched = coalesce(?, fetched), body_bytes = ?, stored_bytes = ? WHERE number = ?"""
+
+SET_HEARD = """UPDATE pages SET request_rate = ?, change_rate = ?, recall = ?, false_rate = ?, observations = ?,
+  signals = ?, learned = ? WHERE url = ?"""
 
 SET_COPY = """INSERT OR REPLACE INTO copies
   (page, content_type, fetched, etag, last_modified, fingerprint, size, checksum, body, meta)
@@ -161,6 +164,13 @@ def state_row(state: PageState) -> Row:
         state.cost_same,
         state.cost_new,
     )
+
+
+def heard_row(heard: Heard) -> Row:
+    """What `SET_HEARD` takes."""
+    known = heard.beliefs
+    believed = known.request_rate, known.change_rate, known.recall, known.false_rate, known.observations
+    return *believed, heard.signals, heard.learned, heard.url
 
 
 def state_from(row: Row) -> tuple[int, PageState]:

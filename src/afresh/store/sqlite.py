@@ -15,7 +15,18 @@ import zstandard
 
 from afresh.errors import StoreError
 from afresh.store import inbox, rows
-from afresh.store.base import INBOX_BYTES, MAX_ALIKE, Entry, Failing, PageColumns, PageState, Record, Space, Totals
+from afresh.store.base import (
+    INBOX_BYTES,
+    MAX_ALIKE,
+    Entry,
+    Failing,
+    Heard,
+    PageColumns,
+    PageState,
+    Record,
+    Space,
+    Totals,
+)
 from afresh.store.body import LEVEL, Packed, pack, unpack
 from afresh.store.companion import Companion
 from afresh.store.faults import damaged, damaged_body, transaction, translated
@@ -196,6 +207,7 @@ class Sqlite:
         urgent: Iterable[str] = (),
         values: Mapping[str, str | None] | None = None,
         taken: Iterable[int] = (),
+        heard: Iterable[Heard] = (),
     ) -> int:
         """Make a batch durable, all of it or nothing; claims the store if need be. How many pages were new."""
         batch, said, gone, numbers = list(records), list(pages), list(removed), list(taken)
@@ -211,6 +223,7 @@ class Sqlite:
                 new = self._say(said)
                 nth = list(accumulate(record.crawl is not None for record in batch))
                 counts = list(map(self._write_one, batch, packed, nth, repeat(is_full)))
+                self._writer.executemany(rows.SET_HEARD, list(map(rows.heard_row, heard)))
                 self._writer.executemany(rows.SET_URGENT, first)
                 counts += map(self._remove_one, gone)
                 self._writer.execute(rows.ADD_TOTALS, tuple(map(sum, zip((new, *(0,) * 5), *counts, strict=True))))

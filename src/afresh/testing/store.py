@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from afresh.errors import InboxFull, StoreError, StoreLocked
-from afresh.store.base import ENTRY_BYTES, MAX_ALIKE, MAX_ENTRY_BYTES, Entry, PageState, Record, Store, Totals
+from afresh.store.base import ENTRY_BYTES, MAX_ALIKE, MAX_ENTRY_BYTES, Entry, Heard, PageState, Record, Store, Totals
 from afresh.testing.store_model import StoreModel, page, random_record, record, require, require_same
-from afresh.types import Copy, Crawl, HostState, Importance, Outcome, Page, Validators
+from afresh.types import Beliefs, Copy, Crawl, HostState, Importance, Outcome, Page, Validators
 
 
 def check_store(
@@ -211,6 +211,12 @@ def _keeps_state_alone(store: Store, model: StoreModel) -> None:
     for taker in (store, model):
         taker.write(batch)
         taker.write([heard])
+    model.compare(store)
+    # What is heard later is all that it sets, after the records of its batch; of a page that is not kept, nothing.
+    known = Beliefs(1.0, 0.5, 0.25, 0.125, observations=3)
+    later = [Heard(url, known, 4, b"more") for url in (page(1).url, "https://nowhere.example/")]
+    store.write([heard], heard=later)
+    model.write([Record(None, replace(heard.state, beliefs=known, signals=4, learned=b"more"))])
     model.compare(store)
 
 

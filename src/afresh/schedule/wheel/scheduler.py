@@ -380,12 +380,12 @@ class Scheduler(Machine):
 
     def next(self, now: float) -> Pick | Wait:
         """The most valuable page that may be crawled now, if the budget has a token; or when to ask again."""
-        control = self.state.control[0]
         self._begin(now)
-        free = control["policy"] == THRESHOLD
+        state = self.state
+        free = self.policy == "threshold"
         if not free and (wait := self._pace.wait(now)):
             return wait
-        slot, value, cost = turn.order(self.core, now) if len(self) else (-1, 0.0, 0.0)
+        slot, value, cost, price, leases = turn.order(self.core, now) if len(self) else (-1, 0.0, 0.0, 0.0, 0)
         if slot < 0:
             self._waited = True
             until, reason = next_chance(self.core, now)
@@ -395,9 +395,9 @@ class Scheduler(Machine):
         self._spare += ((1.0 if self._waited else 0.0) - self._spare) / 20.0
         self._waited = False
         self._tick = max(self._tick, now + cost / self.budget if self.budget > 0 else now)
-        if control["lease"] > 0:
+        if leases >= len(state.leases):
             self._room_for_lease()
-        return Pick(slot, value, float(control["price"]))
+        return Pick(slot, value, price)
 
     def next_many(self, now: float, count: int) -> Slots:
         """The pages picked at the ticks up to `now`, at most `count`, each crawled at its own tick.

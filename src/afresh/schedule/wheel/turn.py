@@ -402,20 +402,22 @@ def lease_out(core: int, slot: int, now: float) -> None:
 
 
 @compiled
-def order(core: int, now: float) -> tuple[int, float, float]:
-    """(slot, value, cost) of the page to crawl now, which is handed out, or crawled at once if there are no leases.
+def order(core: int, now: float) -> tuple[int, float, float, float, int]:
+    """(slot, value, cost, the price now, leases then) of the page to crawl now.
 
-    There must be room for a lease; a slot of −1: no page may go or has anything to gain.
+    It is handed out, or crawled at once if there are no leases. There must be room for a lease; a slot of −1: no page
+    may go or has anything to gain.
     """
     slot = take(core, now)
     if slot < 0:
-        return -1, 0.0, 0.0
+        return -1, 0.0, 0.0, 0.0, 0
+    control = control_at(core)
     value, cost = value_of(core, slot, now), float(page_at(core, slot).cost)
-    if control_at(core).lease > 0.0:
+    if control.lease > 0.0:
         lease_out(core, slot, now)
     else:
         crawl(core, slot, now)
-    return slot, value, cost
+    return slot, value, cost, float(control.price), control.leases_last - control.leases_first
 
 
 @compiled
