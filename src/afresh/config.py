@@ -629,6 +629,9 @@ class DatabaseSettings:
     timeout: float = _setting("30s", duration, "A query that takes longer is ended.")
     max_rows: int = _setting(100_000, _count, "A result with more rows counts as failed.")
     max_size: int = _setting("16MiB", size, "A larger result counts as failed.")
+    max_kept: int = _setting(
+        "256MiB", size, "Results that came because they were asked for; beyond this those asked for least leave."
+    )
     connections: int = _setting(2, _count, "At most this many connections.")
     notify: str = _setting("", _text, "PostgreSQL: the channel on which NOTIFY says what has changed. Empty: none.")
     watch: bool = _setting(True, _yes_or_no, "Look every second whether counters of tables, or the file, have changed.")

@@ -311,6 +311,7 @@ def definitions_for(config: Config, store: Store) -> Definitions:
             watch=each.watch,
             budget=show_budget(each.budget) if each.budget.unit != "calls" else f"{float(each.budget)!r}/s",
             penalty=each.penalty,
+            max_kept=each.max_kept,
             settled=True,
         )
         for each in config.database

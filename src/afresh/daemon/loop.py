@@ -19,6 +19,7 @@ from afresh.daemon.costing import Costing
 from afresh.daemon.dates import Dates
 from afresh.daemon.desk import Desk
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
+from afresh.daemon.evicting import Evicting
 from afresh.daemon.foretold import Foretold
 from afresh.daemon.intake import Intake
 from afresh.daemon.keeping import LEARNED_RATES, MAX_UNWRITTEN, Keeper
@@ -126,6 +127,7 @@ class Daemon:
         self._costing = None
         if engine.first.by_costs is not None:
             self._costing = Costing(cost, sources=self.sources, copy=self._keeper.copy, importance=self._importance)
+        self.evicting = Evicting(engine=engine, store=store, sources=self.sources, clock=self.clock, wake=self.wake)
         self.overview = Overview(engine=engine, sources=self.sources, clock=self.clock)
         # What can be asked over the socket, by name: a caller may put in others before `run`.
         self.questions = questions(
@@ -245,12 +247,15 @@ class Daemon:
         writer.add_done_callback(lambda _: self._ended.set())
         surveyor = asyncio.create_task(self.overview.keep())
         surveyor.add_done_callback(self._surveyed)
+        evicting = asyncio.create_task(self.evicting.keep())
+        evicting.add_done_callback(self._evicted)
         try:
             self._give_orders()
             await self._ended.wait()
         finally:
             self._ended.set()
             surveyor.cancel()
+            evicting.cancel()
             if self._timer is not None:
                 self._timer.cancel()
             released = await self._settle()
@@ -286,6 +291,10 @@ class Daemon:
     def _surveyed(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._complain("what is said of all pages is not brought up to date any more", error)
+
+    def _evicted(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._complain("what is asked for least is not let go any more", error)
 
     def _next_order(self) -> Order | None:
         """The next order, if there is one now; if not, see to it that this is asked again when there may be."""

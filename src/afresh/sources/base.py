@@ -68,7 +68,8 @@ class Source(Protocol):
 
     A source may have more, which is asked for by name: `Begins`; a `finder`; `dated(validators, now)`, the moment of
     the last change as far as it is known; `lifetime(fetched)`, how long an answer is said to hold; `arriving`, the
-    bytes that have come of what is under way; `said(name, text)`, what defines things of it in the store;
+    bytes that have come of what is under way; `said(name, text)`, what defines things of it in the store; `bounds`,
+    of bytes of copies by lane;
     `received(fetched)`, what another process got of it.
     """
 
@@ -266,6 +267,11 @@ class Sources:
         """How long an answer is said to hold, in seconds; None: its source does not say."""
         lifetime = getattr(self.of(fetched.url), "lifetime", None)
         return None if lifetime is None else lifetime(fetched)
+
+    @property
+    def bounds(self) -> dict[str, int]:
+        """Lanes whose copies have a bound of bytes: beyond it, what nobody added by name leaves."""
+        return {lane: size for source in self.all for lane, size in getattr(source, "bounds", {}).items()}
 
     @property
     def arriving(self) -> int:

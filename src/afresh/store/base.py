@@ -226,6 +226,9 @@ class Store(Protocol):
     def states_under(self, prefix: str, limit: int) -> list[PageState]:
         """The first pages whose addresses begin so, in the order of their addresses."""
 
+    def sizes_of_host(self, host: str) -> list[tuple[str, int, int, float]]:
+        """(url, depth, bytes of the body, requests a second as last believed) of each page of a host with a copy."""
+
     def state(self, url: str) -> PageState | None:
         """One page, or None if it is not kept."""
 

@@ -259,6 +259,21 @@ class Memory:
             urls = sorted(url for url in self._pages if url.startswith(prefix))[:limit]
             return [self._pages[url].state for url in urls]
 
+    def sizes_of_host(self, host: str) -> list[tuple[str, int, int, float]]:
+        """(url, depth, bytes of the body, requests a second as last believed) of each page of a host with a copy."""
+        self._require_open()
+        with self._lock:
+            kept = [each for each in self._pages.values() if each.state.page.host == host and each.copy is not None]
+        return [
+            (
+                each.state.page.url,
+                each.state.page.depth,
+                len(each.copy.body) if each.copy else 0,
+                each.state.beliefs.request_rate if each.state.beliefs else 0.0,
+            )
+            for each in kept
+        ]
+
     def state(self, url: str) -> PageState | None:
         """One page, or None if it is not kept."""
         self._require_open()

@@ -28,6 +28,8 @@ STATE_COLUMNS = f"""number, url, host, added, depth, {WISHES},
 STATES_AFTER = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? ORDER BY number LIMIT ?"  # noqa: S608
 STATES_UNDER = f"SELECT {STATE_COLUMNS} FROM pages WHERE url >= ? AND url < ? ORDER BY url LIMIT ?"  # noqa: S608
 STATES_OF_HOST = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? AND host = ? ORDER BY number LIMIT ?"  # noqa: S608
+SIZES_OF_HOST = """SELECT url, depth, body_bytes, coalesce(request_rate, 0.0) FROM pages
+  WHERE host = ? AND fetched IS NOT NULL ORDER BY number"""
 STATE_NUMBERED = f"SELECT {STATE_COLUMNS} FROM pages WHERE number = ?"  # noqa: S608
 NUMBER_OF = "SELECT number FROM pages WHERE url = ?"
 COLUMNS_AFTER = """SELECT number, url, host, checked, crawls, failures, signals, learned,

@@ -363,6 +363,11 @@ class Sqlite:
         found = self._read(rows.STATES_UNDER, (prefix, prefix + LAST_CHARACTER, limit))
         return [state for _, state in self._made(rows.state_from, found)]
 
+    def sizes_of_host(self, host: str) -> list[tuple[str, int, int, float]]:
+        """(url, depth, bytes of the body, requests a second as last believed) of each page of a host with a copy."""
+        found = self._read(rows.SIZES_OF_HOST, (host,))
+        return self._made(lambda row: (str(row[0]), int(row[1]), int(row[2]), float(row[3])), found)
+
     def state(self, url: str) -> PageState | None:
         """One page, or None if it is not kept."""
         found = self._read(rows.STATE_OF, (url,))

@@ -44,6 +44,7 @@ class Database:
     watch: bool = True  # whether the tables' own counters are looked at
     budget: str = "0.2 s/s"  # for refreshes: of the database's time, or queries, "10/s"
     penalty: float = 0.0  # what a refresh that finds nothing new counts for besides, in units of the budget
+    max_kept: int = 256 << 20  # bytes of results that nobody but applications asked for
     settled: bool = False  # the settings say so, so that only they can change it
 
     def __post_init__(self) -> None:

@@ -58,6 +58,11 @@ class Sql:
         """Each database has its own budget."""
         return self.lane(key)
 
+    @property
+    def bounds(self) -> dict[str, int]:
+        """How many bytes of results are kept of each database, by its lane."""
+        return {f"{SCHEME}{each.name}": each.max_kept for each in self.definitions.databases.values()}
+
     def tables(self, key: str) -> frozenset[str]:
         """The tables that a query reads, as far as that was learned since the start."""
         return self._tables.get(key, (0.0, frozenset[str]()))[1]
