@@ -38,10 +38,20 @@ def purge(request: Request, url: str, cache: Cache, policy: Policy, allowed: "Al
         return Refusal(405, "Nobody may purge here: no token was given to this proxy.")
     if not permitted(request, allowed.purge):
         return Refusal(403, "To purge takes a token: Authorization: Bearer ....")
+    if _foreign(request):
+        return Refusal(403, "Pages of other sites may not purge here.")
     soft = request.fields.get("soft", "").strip().lower() in ("1", "true", "yes") or "x-soft-purge" in request.fields
     policy.refresh(url)
     found = cache.spoil(url) if soft else cache.drop(url)
     return Refusal(200, ("Refreshing." if soft else "Purged.") if found else "There was no copy in memory.")
+
+
+def _foreign(request: Request) -> bool:
+    """Whether a browser asks on behalf of a page of another site."""
+    origin = request.fields.get("origin")
+    if request.fields.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return True
+    return origin is not None and origin.lower().partition("://")[2] != request.authority
 
 
 class _Far(asyncio.Protocol):
