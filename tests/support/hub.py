@@ -55,7 +55,7 @@ class Hub:
         self.log.append(f"{request.method} {path}")
         if request.method == "POST":
             return await self._subscribed(request, path)
-        if path == "/robots.txt":
+        if path == "/robots.txt" and path not in self.topics:
             return web.Response(status=404)
         if path not in self.topics:
             return web.Response(status=404)

@@ -1,41 +1,89 @@
 """`afresh senders`: who sends change hints, and what they are worth."""
 
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
+from afresh.cli.handover import hand_over, said_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
-from afresh.cli.terminal import as_json, console, plain
-from afresh.store import Store, understood
+from afresh.cli.terminal import as_json, console, now, plain
+from afresh.errors import ConfigError, InputError
+from afresh.store import Sqlite, Store, understood
 from afresh.store.socket_file import ask
 from afresh.units import show_duration
 
 NAME_WIDTH = 36
 HEADING = f"{'sender':{NAME_WIDTH}} {'worth':>14} {'checked':>8} {'late by':>9} {'hosts':>7}"
+GRADES = f"{'sender':12} {'host':17} {'heard':>7} {'precision':>10} {'recall':>10} {'late':>6} {'saved':>6} {'now':>5}"
 ENOUGH = 20  # checked signals; of fewer, nothing is said
+SHOWN = 20  # grades; --json has all
+MAX_WEIGHT = 8.0
+
+Names = Annotated[list[str] | None, typer.Option(help="Repeatable.", show_default=False)]
 
 
-def senders(config: ConfigFile = None, store: StoreFile = None, json: Json = False) -> None:
+def senders(
+    mute: Annotated[list[str] | None, typer.Option(help="Let this sender weigh nothing; repeatable.")] = None,
+    pin: Annotated[
+        list[str] | None, typer.Option(help="Give a sender a weight of the best one's: NAME=0.5; repeatable.")
+    ] = None,
+    free: Annotated[list[str] | None, typer.Option(help="Let it be learned again; repeatable.")] = None,
+    host: Annotated[str, typer.Option(help="With those: on this host only.")] = "",
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw precision and recall, weighted by importance, into this .png or .svg.")
+    ] = None,
+    config: ConfigFile = None,
+    store: StoreFile = None,
+    json: Json = False,
+) -> None:
     """List who sends change hints, and what their signals are worth. The most reliable come first.
 
     Worth is how much one signal of a sender says, compared with one of the sender that is best so far. It is learned:
     crawls show which signals were true. "Checked" is how many signals it rests on; with few, the range is wide. "Late
     by" is how long after a change its signals still come. The hosts are those where it was learned.
 
-    Example: afresh senders --json
+    Then every sender on each host: how many signals were heard; precision, the share of them that meant a change;
+    recall, the share of changes that it told of; how late it is; crawls that it saved; and the weight of its signals
+    now (! if you have set it). Ranges hold nine times in ten.
+
+    Example: afresh senders --mute ping --host example.com
     """
     from afresh.cli.opening import open_store, settings
 
+    if plot is not None:
+        from afresh.lab.plots import check_picture
+
+        check_picture(plot)
     with open_store(settings(config, store), create=False) as kept:
-        answer = ask(kept.path, "senders")
+        if mute or pin or free:
+            _pin(kept, mute or [], pin or [], free or [], host)
+            return
+        answer, grades = ask(kept.path, "senders"), ask(kept.path, "grades")
         found = answer if isinstance(answer, list) else _from_store(kept)
+        graded = grades if isinstance(grades, list) else _grades_from_store(kept)
+        if plot is not None:
+            _plot(kept, graded, plot)
+            return
     if json:
         for facts in found:
-            typer.echo(as_json(facts))
+            mine = [grade for grade in graded if grade["sender"] == facts["sender"]]
+            typer.echo(as_json({**facts, "grades": mine}))
+        names = {facts["sender"] for facts in found}
+        for grade in graded:
+            if grade["sender"] not in names:  # validators, which send no signals
+                typer.echo(as_json({"sender": grade["sender"], "grades": [grade]}))
         return
-    if not found:
+    if not found and not graded:
         console.print("No signals were heard yet. `afresh signal` sends one.")
         return
+    if found:
+        _show_worth(found)
+    if graded:
+        _show_grades(graded)
+
+
+def _show_worth(found: list[dict[str, Any]]) -> None:
     console.print(HEADING)
     for facts in found:
         name = plain(facts["sender"], 100)
@@ -47,6 +95,30 @@ def senders(config: ConfigFile = None, store: StoreFile = None, json: Json = Fal
         console.print(f"{name:{NAME_WIDTH}} {_worth(facts, len(found)):>14} {checked:>8} {late:>9} {facts['hosts']:7,}")
     if not any(facts["evidence"] for facts in found):
         console.print("No crawl has checked any of their signals yet: all count alike.")
+
+
+def _show_grades(graded: list[dict[str, Any]]) -> None:
+    console.print()
+    console.print(GRADES)
+    for grade in graded[:SHOWN]:
+        late = "-" if grade["late"] is None else show_duration(grade["late"])
+        weight = "" if grade["weight"] is None else f"{grade['weight']:.2f}{'' if grade['pinned'] is None else '!'}"
+        saved = f"{grade['saved']:,.0f}" if grade["precision"] is not None and weight else ""
+        console.print(
+            f"{plain(grade['sender'], 12):12} {plain(grade['host'], 17):17} {grade['heard']:7,.0f} "
+            f"{_share(grade, 'precision'):>10} {_share(grade, 'recall'):>10} {late:>6} {saved:>6} {weight:>5}",
+            soft_wrap=True,
+        )
+    if len(graded) > SHOWN:
+        console.print(f"and {len(graded) - SHOWN:,} more (--json has all)")
+
+
+def _share(grade: dict[str, Any], name: str) -> str:
+    """A share with about what it may be off."""
+    if grade[name] is None:
+        return "-"
+    low, high = grade[f"{name}_range"]
+    return f"{grade[name]:.2f} ±{(high - low) / 2:.2f}"
 
 
 def _worth(facts: dict[str, Any], senders: int) -> str:
@@ -66,3 +138,63 @@ def _from_store(kept: Store) -> list[dict[str, Any]]:
     from afresh.estimate import Senders
 
     return understood("senders", lambda: Senders.recalled(kept.get)).summary()
+
+
+def _grades_from_store(kept: Store) -> list[dict[str, Any]]:
+    from dataclasses import asdict
+
+    from afresh.estimate import Senders
+    from afresh.estimate.grades import Grades
+    from afresh.store.messages import PINNED, Pins
+
+    grades = understood("grades", lambda: Grades.from_text(kept.get("grades")))
+    learned = understood("senders", lambda: Senders.recalled(kept.get))
+    pins = understood(PINNED, lambda: Pins.from_text(kept.get(PINNED)))
+    found = []
+    for grade in grades.all():
+        known = grade.sender in learned.names
+        weight = learned.weight(grade.host, learned.number(grade.sender)) if known else None
+        pinned = pins.of(grade.sender, grade.host)
+        found.append({**asdict(grade), "weight": weight if pinned is None else pinned, "pinned": pinned})
+    return found
+
+
+def _pin(kept: Sqlite, mute: list[str], pin: list[str], free: list[str], host: str) -> None:
+    """Hand over what an operator says of senders."""
+    from afresh.store.messages import packed
+
+    items: list[list[object]] = [[name, host, 0.0] for name in mute]
+    for each in pin:
+        name, equals, text = each.rpartition("=")
+        try:
+            weight = float(text)
+        except ValueError:
+            weight = -1.0
+        if not equals or not name or not 0.0 <= weight <= MAX_WEIGHT:
+            raise ConfigError(f"{each[:80]!r} is not a sender and a weight.", hint="Write --pin NAME=0.5, up to 8.")
+        items.append([name, host, weight])
+    items += [[name, host, None] for name in free]
+    if any(not 0 < len(str(item[0])) <= 100 for item in items):
+        raise InputError("That is no name of a sender.", hint="`afresh senders` lists them.")
+    handed = hand_over(kept, packed("pin", items, now()))
+    where = f" on {plain(host, 80)}" if host else ""
+    said = [
+        f"{plain(str(name), 40)} {'is learned again' if weight is None else f'weighs {weight:g}'}"
+        for name, _, weight in items
+    ]
+    typer.echo(f"{', '.join(said)}{where}.{said_of(handed)}")
+
+
+def _plot(kept: Store, graded: list[dict[str, Any]], path: Path) -> None:
+    """Histograms of precision and recall over hosts, each weighted by how much its pages are asked for."""
+    from afresh.lab.plots import draw_grades
+
+    if not graded:
+        raise InputError("Nothing is graded yet.", hint="Let it run for a while: crawls show which signals were true.")
+    weights: dict[str, float] = {}
+    for _, state in kept.states():
+        rate = state.beliefs.request_rate if state.beliefs is not None else 1.0
+        weights[state.page.host] = weights.get(state.page.host, 0.0) + rate
+    rows = [(g["sender"], g["precision"], g["recall"], weights.get(g["host"], 0.0)) for g in graded]
+    draw_grades(rows, path)
+    console.print(f"Wrote {plain(str(path))}.")

@@ -1,8 +1,8 @@
 """Where sources turn to: what the loop lets them know, and what they tell it of their own accord."""
 
 from collections.abc import Callable, Iterable, Sequence
-from math import expm1
 
+from afresh.daemon.grading import Grading
 from afresh.daemon.keeping import Keeper
 from afresh.daemon.pressure import Pressure
 from afresh.engine import AnyEngine
@@ -26,9 +26,10 @@ class Desk:
         clock: Callable[[], float],
         tell: Callable[[Listed], None],
         promised: Callable[[AnyEngine, str, float], None],
+        grading: Grading,
     ) -> None:
         self._engine, self._keeper, self._pressure = engine, keeper, pressure
-        self._clock, self._tell, self._promised = clock, tell, promised
+        self._clock, self._tell, self._promised, self._grading = clock, tell, promised, grading
         self._usual_rate = 1.0  # of requests of a thing, on average over the latest that were asked about
 
     @property
@@ -45,7 +46,10 @@ class Desk:
         if key not in self._engine:
             return False
         now, current = self.clock(), self._engine.current(key)
+        self._grading.hear(key, sender, now if changed is None else min(changed, now), says_when=changed is not None)
         if changed is not None and (current is None or changed <= current or self._engine.signals(key)):
+            return False
+        if self._grading.is_muted(key, sender):
             return False
         return self._engine.observe(Signal(key, now, sender))
 
@@ -62,15 +66,14 @@ class Desk:
         """From the store: names are not in memory."""
         return [state.page.url for state in self._keeper.store.states_of_host(lane)]
 
-    def worth(self, key: str, sender: str) -> float | None:
+    def worth(self, key: str, sender: str) -> float:
         """The request rate of a thing, as far as a hint of it is right."""
         engine = self._engine
         if key not in engine:
             return self._usual_rate
-        beliefs, senders = engine.beliefs(key, self.clock()), engine.senders
-        self._usual_rate += (beliefs.request_rate - self._usual_rate) / USUAL_OF
-        weight = beliefs.signal_weight * senders.weight(engine.host_of(key), senders.number(sender))
-        return beliefs.request_rate * max(-expm1(-weight), LEAST_TRUST) if weight > 0 else None
+        rate = engine.beliefs(key, self.clock()).request_rate
+        self._usual_rate += (rate - self._usual_rate) / USUAL_OF
+        return rate * max(self._grading.grades.precision(sender, engine.host_of(key)), LEAST_TRUST)
 
     @property
     def price(self) -> float:

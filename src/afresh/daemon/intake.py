@@ -6,14 +6,14 @@ durable, which takes it out of the inbox, and then told to the engine: after a k
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from afresh.daemon.keeping import Keeper
 from afresh.engine import AnyEngine
 from afresh.store import Entry, Store
 from afresh.store.handed import result_in
 from afresh.store.messages import EVIDENCE, HANDED, SEARCHED, Edit, edit_of, evidence, queries_in
-from afresh.types import Fetched
+from afresh.types import Fetched, Request, Signal
 
 _log = logging.getLogger("afresh.inbox")
 
@@ -38,6 +38,7 @@ class Intake:
         carried_out: Callable[[Edit], None] = lambda _: None,
         receive: Callable[[Fetched], Awaitable[bool]] | None = None,
         searched: Callable[[list[tuple[str, float, float]]], None] = lambda _: None,
+        graded: Callable[[Sequence[Signal | Request]], list[Signal | Request]] = list,
     ) -> None:
         self.store = store
         self.engine = engine
@@ -46,6 +47,7 @@ class Intake:
         self.carried_out = carried_out  # hears of every wish that is durable
         self.receive = receive  # takes in what another process has got; whether it was any news
         self.searched = searched  # hears what was searched for, when, and how often
+        self.graded = graded  # hears of all evidence, also of what is no news; and says what is wanted
         self._last = 0  # the number of the last entry that took effect
 
     async def take(self) -> bool:
@@ -89,7 +91,7 @@ class Intake:
         self._complain(entry, senseless)
         touched: set[str] = set()
         for first in range(0, len(heard), PIECE):
-            piece = heard[first : first + PIECE]
+            piece = self.graded(heard[first : first + PIECE])
             for part, places in self.engine.by_part([each.url for each in piece]):
                 some = [piece[nth] for nth in places]
                 slots = part.slots([each.url for each in some])

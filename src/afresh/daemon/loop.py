@@ -21,6 +21,7 @@ from afresh.daemon.desk import Desk
 from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
 from afresh.daemon.evicting import Evicting
 from afresh.daemon.foretold import Foretold
+from afresh.daemon.grading import Grading
 from afresh.daemon.intake import Intake
 from afresh.daemon.keeping import LEARNED_RATES, MAX_UNWRITTEN, Keeper
 from afresh.daemon.kinds import Kinds
@@ -41,7 +42,7 @@ from afresh.mirror.costs import Cost, significance
 from afresh.sources import Known, Later, Source, Sources, gathered
 from afresh.sources.pieces import PIECE, in_pieces
 from afresh.store import PageState, Store, understood
-from afresh.store.messages import DEFINITIONS, PAUSED, WATCHED, Edit, Pauses, of_requests, of_signals
+from afresh.store.messages import DEFINITIONS, PAUSED, PINNED, WATCHED, Edit, Pauses, of_requests, of_signals
 from afresh.types import STORE_FULL, Blame, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
 # Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
@@ -98,6 +99,7 @@ class Daemon:
         self._never = never
         self._dates = Dates(self.sources)
         self._foretold = Foretold()
+        self._grading = Grading(engine, self.sources, self.clock)
         self._pressure = Pressure(max_unwritten)
         self._shedding = Shedding()
         self.control = Control(engine=engine, store=store, clock=self.clock, budget_hours=budget_hours)
@@ -120,6 +122,7 @@ class Daemon:
             clock=self.clock,
             carried_out=self._carried_out,
             receive=self._receive,
+            graded=self._grading.hear_many,
         )
         self._reader = Reader(
             detector or Detector(), copy=self._keeper.copy, recall=store.get, sources=self.sources, kinds=kinds
@@ -139,6 +142,7 @@ class Daemon:
             control=self.control,
             kinds=kinds,
             costing=self._costing,
+            grades=self._grading.told,
         )
         turns = Turns(engine=engine, sources=self.sources, control=self.control, never=never, clock=self.clock)
         self.questions |= turns.questions()
@@ -150,6 +154,7 @@ class Daemon:
             clock=self.clock,
             tell=self._tell,
             promised=self._dates.promised,
+            grading=self._grading,
         )
         self._ended = asyncio.Event()  # no more orders: told to stop, or cannot go on
         self._settled = asyncio.Event()  # nothing is under way any more
@@ -183,6 +188,8 @@ class Daemon:
             self.engine.requests_since(float(since))
         if PAUSED in edit.values:
             self.control.paused(understood(PAUSED, lambda: Pauses.from_text(edit.values[PAUSED])))
+        if PINNED in edit.values:
+            self._grading.pinned(edit.values[PINNED])
         for name, text in edit.values.items():
             if name.startswith(DEFINITIONS):
                 self.sources.said(name, text)
@@ -234,6 +241,7 @@ class Daemon:
             self.engine.requests_since(understood(WATCHED, lambda: float(since)))
         self.control.begin()
         understood("requests_foretold", lambda: self._foretold.begin(get))
+        self._grading.begin(get)
         understood("dates", lambda: self._dates.begin(self.engine, get))
         if self._kinds is not None:
             kinds = self._kinds
@@ -500,6 +508,7 @@ class Daemon:
         if verdict.outcome.refreshed:
             self._dates.hear(self.engine, before, fetched, verdict, self.clock(), read.written)
             self._foretold.crawled(self.engine.part_of(order.url), order.url, read.kind, self.clock())
+            self._grading.crawled(before, fetched, verdict)
         self._keeper.keep(before, crawl, fetched, verdict, read.noise)
         if self._keeper.full:
             self._write_now.set()
@@ -509,6 +518,7 @@ class Daemon:
         """Write batches, and take in pages that others added, until the end and all is written."""
         while not self._settled.is_set():
             self._write_now.clear()
+            self._grading.tick()
             await self._write()
             if await self._intake.take():
                 self._write_now.set()

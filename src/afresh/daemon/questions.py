@@ -24,6 +24,7 @@ def questions(
     control: Control,
     kinds: Kinds | None = None,
     costing: Costing | None = None,
+    grades: Callable[[], list[dict[str, Any]]] = list,
 ) -> dict[str, Question]:
     """The questions by name; a caller may put in others, and better ones."""
 
@@ -61,6 +62,9 @@ def questions(
 
     def senders(_: Mapping[str, Any]) -> list[dict[str, Any]]:
         return engine.senders.summary()
+
+    def graded(_: Mapping[str, Any]) -> list[dict[str, Any]]:
+        return grades()
 
     def of_kinds(_: Mapping[str, Any]) -> dict[str, Any] | None:
         return None if kinds is None else kinds.summary(engine.first)
@@ -100,4 +104,4 @@ def questions(
             "parts": None if engine.current(url) is None else asdict(engine.freshness_parts(url, now)),
         }
 
-    return {"wake": woken, "status": status, "page": page, "senders": senders, "kinds": of_kinds}
+    return {"wake": woken, "status": status, "page": page, "senders": senders, "grades": graded, "kinds": of_kinds}

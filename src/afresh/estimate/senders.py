@@ -41,6 +41,7 @@ HOST_WORTH = 4.0  # and of a sender on a host, by the sender
 OCTAVE_WORTH = 2.0
 FADE = 0.9995  # a crawl that heard the sender
 MOST_WEIGHT = 8.0
+PINNED = 1e9  # signals' weight of what is said of a sender
 
 Number = TypeVar("Number", int, float)
 
@@ -152,6 +153,7 @@ class Senders:
         self.checked = np.zeros(MOST_SENDERS)  # signals of each that crawls have checked
         self._senders: dict[str, int] = {}
         self._pairs: dict[tuple[str, int], int] = {}
+        self._free: dict[int, tuple[float, float]] = {}  # what rows held before they were pinned
 
     @property
     def learned(self) -> bool:
@@ -166,6 +168,32 @@ class Senders:
             if len(self._senders) < MOST_SENDERS:
                 self._senders[sender] = number
         return number
+
+    @property
+    def names(self) -> dict[str, int]:
+        """Every sender, with its number."""
+        return self._senders
+
+    def pin(self, sender: str, host: str, weight: float) -> None:
+        """What a sender is worth is said, and not learned: so much of the best, as learned; on one host, or on all.
+
+        What crawls teach moves it a little until this is said again.
+        """
+        number, credit, due = self.number(sender), self.credit.copy(), self.due.copy()
+        for row, free in self._free.items():
+            credit[row], due[row] = free
+        best = max(_sender_ratio(credit, due, other) for other in self._senders.values())  # as learned
+        pairs = [row for (name, each), row in self._pairs.items() if each == number and host in ("", name)]
+        for row in [*pairs, *([] if host else [FIRST_SENDER + number])]:
+            if row not in self._free:
+                self._free[row] = float(self.credit[row]), float(self.due[row])
+            self.credit[row], self.due[row] = weight * best * PINNED, PINNED
+
+    def unpin(self) -> None:
+        """What was said is learned again, from where it was left."""
+        for row, (credit, due) in self._free.items():
+            self.credit[row], self.due[row] = credit, due
+        self._free.clear()
 
     @property
     def known(self) -> int:
@@ -234,7 +262,10 @@ class Senders:
 
     def to_text(self) -> str:
         """All of it, for `from_text`."""
-        rows = {str(row): [self.credit[row], self.due[row]] for row in np.flatnonzero(self.due).tolist()}
+        rows = {
+            str(row): list(self._free.get(row, (float(self.credit[row]), float(self.due[row]))))
+            for row in np.flatnonzero(self.due).tolist()
+        }
         pairs = [[host, sender, row] for (host, sender), row in self._pairs.items()]
         return json.dumps(
             {

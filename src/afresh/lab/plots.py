@@ -244,3 +244,25 @@ def draw_misses(rows: Sequence[urlcache.Row], path: Path) -> None:
         axes.set_title(f"{file}, {kind}", fontsize=9)
         axes.legend(fontsize=7)
     save(figure, path)
+
+
+def draw_grades(rows: Sequence[tuple[str, float | None, float | None, float]], path: Path) -> None:
+    """Histograms of precision and recall, a colour a sender; a bar is the share of the importance with such a grade.
+
+    `rows`: sender, precision, recall, importance.
+    """
+    pyplot = _pyplot()
+    figure, axes = pyplot.subplots(1, 2, figsize=(8.4, 3.6), sharey=True)
+    senders = list(dict.fromkeys(row[0] for row in rows))[: len(COLOURS)]
+    edges = np.linspace(0.0, 1.0, 11)
+    for part, (axis, name) in enumerate(zip(axes, ("precision", "recall"), strict=True)):
+        known = {each: [(row[1 + part], row[3]) for row in rows if row[0] == each] for each in senders}
+        shares = [np.array([share for share, _ in known[each] if share is not None]) for each in senders]
+        weights = [np.array([weight for share, weight in known[each] if share is not None]) for each in senders]
+        weights = [each / max(float(each.sum()), 1e-300) for each in weights]
+        axis.hist(shares, bins=edges, weights=weights, label=senders, color=COLOURS[: len(senders)])
+        axis.set_xlabel(name)
+        axis.set_xlim(0.0, 1.0)
+    axes[0].set_ylabel("share of the importance")
+    axes[1].legend(fontsize=8)
+    save(figure, path)

@@ -67,10 +67,10 @@ class Source(Protocol):
     nothing but cancellation, and what goes wrong is an answer; what a thing leads to are keys of the same source.
 
     A source may have more, which is asked for by name: `Begins`; a `finder`; `dated(validators, now)`, the moment of
-    the last change as far as it is known; `lifetime(fetched)`, how long an answer is said to hold; `arriving`, the
-    bytes that have come of what is under way; `said(name, text)`, what defines things of it in the store; `bounds`,
-    of bytes of copies by lane;
-    `received(fetched)`, what another process got of it.
+    the last change as far as it is known; `lifetime(fetched)`, how long an answer is said to hold;
+    `marks(before, after)`, which of the validators that should move with the content did; `arriving`, the bytes that
+    have come of what is under way; `said(name, text)`, what defines things of it in the store; `bounds`, of bytes of
+    copies by lane; `received(fetched)`, what another process got of it.
     """
 
     kind: str  # the name of this kind of thing: "web", "files", "sql"
@@ -137,9 +137,9 @@ class Runner(Protocol):
     def pages_of(self, lane: str) -> Iterable[str]:
         """The keys of all that is kept of a lane. In a thread."""
 
-    def worth(self, key: str, sender: str) -> float | None:
-        """What a hint of this sender gains for every second that it comes earlier, as the price is counted; None: who
-        knows? Of what is not kept it is what the things kept are worth on average."""
+    def worth(self, key: str, sender: str) -> float:
+        """What a hint of this sender gains for every second that it comes earlier, as the price is counted. Of what is
+        not kept it is what the things kept are worth on average."""
 
     @property
     def price(self) -> float:
@@ -262,6 +262,11 @@ class Sources:
         """When a thing last changed, as its source has said; None: it does not say."""
         dated = getattr(self.of(key), "dated", None)
         return None if dated is None else dated(validators, now)
+
+    def marks(self, key: str, before: Validators, after: Validators) -> list[tuple[str, bool]]:
+        """By what a source marks content, and whether each mark has moved from one to the other."""
+        marks = getattr(self.of(key), "marks", None)
+        return [] if marks is None else marks(before, after)
 
     def lifetime(self, fetched: Fetched) -> float | None:
         """How long an answer is said to hold, in seconds; None: its source does not say."""

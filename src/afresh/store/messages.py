@@ -19,6 +19,8 @@ MAX_ITEMS = 500  # of an entry
 MAX_EDIT = 10_000  # pages that one transaction changes; a wish for more is carried out in several
 SEARCHED = "searched"  # the kind of an entry that says what was searched for
 PAUSED = "paused"  # the named value that says which hosts are paused
+PINNED = "pinned senders"  # the named value that says what senders are worth, where an operator does
+MAX_PINS = 1_000
 WATCHED = "requests since"  # the named value that says since when requests are counted
 EVIDENCE = frozenset({"signals", "requests", SEARCHED})
 HANDED = frozenset({GOT})  # what a runner learns from, and what is kept without one as well
@@ -138,6 +140,42 @@ class Pauses:
         return json.dumps({"everything": self.everything, "hosts": sorted(self.hosts)})
 
 
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """What an operator says of senders: weights against the best sender, on a host or everywhere (""); 0 mutes one.
+
+    >>> Pins().said([["cms", "", 0.5], ["ping", "e.org", 0]]).of("cms", "anywhere.org")
+    0.5
+    """
+
+    weights: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    def of(self, sender: str, host: str) -> float | None:
+        """What was said of a sender on a host, there or of all; None: nothing."""
+        return self.weights.get((sender, host), self.weights.get((sender, "")))
+
+    def said(self, items: Iterable[Any]) -> "Pins":
+        """With more that is said; None frees a sender again."""
+        weights = dict(self.weights)
+        for sender, host, weight in items:
+            if weight is None:
+                weights.pop((str(sender), str(host)), None)
+            else:
+                weights[str(sender), str(host)] = min(max(_number(weight), 0.0), 8.0)
+        if len(weights) > MAX_PINS:
+            raise ValueError("too many senders are pinned")
+        return Pins(weights)
+
+    @classmethod
+    def from_text(cls, text: str | None) -> "Pins":
+        """As it was kept; an error if that makes no sense."""
+        return cls().said(json.loads(text or "[]"))
+
+    def to_text(self) -> str:
+        """To be kept."""
+        return json.dumps([[*key, weight] for key, weight in self.weights.items()])
+
+
 def edit_of(entry: Entry, store: Store) -> Edit:
     """What a wish changes, given what the store holds now; ValueError if it makes no sense."""
     items = _items(entry)
@@ -162,6 +200,8 @@ def edit_of(entry: Entry, store: Store) -> Edit:
             return _pausing(wish == "pause", what, items, store)
         case "refresh", _, "":
             return Edit(urgent=[state.page.url for state in _kept(items, store)])
+        case "pin", _, "":
+            return Edit(values={PINNED: Pins.from_text(store.get(PINNED)).said(items).to_text()})
         case "watched", _, "":
             since = min([_number(items[0]), *_number_in(store.get(WATCHED))])
             return Edit(values={WATCHED: repr(since)})

@@ -88,6 +88,7 @@ class Lists:
         self._polls: set[asyncio.Task[None]] = set()
         self._poller: asyncio.Task[None] | None = None
         self._allowance = 0.0
+        self._unpriced: set[str] = set()  # hosts whose lists were planned before there was a price
 
     async def begin(self) -> None:
         """Go on from what was kept before a restart."""
@@ -194,6 +195,8 @@ class Lists:
                     problem = "It was not fetched: its host is never to be crawled (crawl.never)."
                 self.runner.tell(Listed(known.url, now, problem=problem))
             known.plan(self.runner.price, 1.0 + len(fetched.body) / COST_BYTES)
+            if not self.runner.price > 0:
+                self._unpriced.add(host)
             self._agenda(host).planned()
             self._look_at(host)
             return verdict.outcome, verdict.reason, rest
@@ -260,6 +263,8 @@ class Lists:
 
     def _give_turns(self) -> None:
         now = self.runner.clock()
+        if self._unpriced and self.runner.price > 0:
+            self._plan_again()
         most = max(BUDGET_SHARE * self.runner.budget, LEAST_POLLS)
         self._allowance = min(self._allowance + most * LOOK_SECONDS, max(most, 1.0))
         waiting = []
@@ -279,6 +284,16 @@ class Lists:
             task.add_done_callback(self._polls.discard)
         for each in waiting:
             heappush(self._heap, each)
+
+    def _plan_again(self) -> None:
+        """The crawl has found its price: what was read before can be planned by value."""
+        for host in self._unpriced:
+            agenda = self._agenda(host)
+            for known in agenda.lists():
+                known.plan(self.runner.price)
+            agenda.planned()
+            self._look_at(host)
+        self._unpriced.clear()
 
     def _may_visit(self, known: Known, now: float) -> bool:
         lane = self.runner.lanes.lane(host_of(known.url))
@@ -391,7 +406,7 @@ class Lists:
     def _value(self, known: Known, said: Look, useful: int, before: float) -> None:
         """Learn what a reading of this list is worth."""
         some = list(said.pages)[: 10 * SAMPLE : 10] or list(said.pages)[:SAMPLE]
-        worth = [gain for url in some if (gain := self.runner.worth(url, known.kind)) is not None]
+        worth = [self.runner.worth(url, known.kind) for url in some]
         gain = sum(worth) / len(worth) if worth else None
         if before > -1e17:  # what came since the last reading
             known.heard(useful, self.runner.clock() - before, gain)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
+from afresh.estimate.grades import ETAG, LAST_MODIFIED
 from afresh.fetch import Fetcher
 from afresh.fetch.headers import date, lifetime
 from afresh.frontier import Addresses, Allowance, Lanes, Links, Rest, allowance, canonical_or_none, host_of
@@ -136,6 +137,11 @@ class Web:
     def dated(self, validators: Validators, now: float) -> float | None:
         """The moment of Last-Modified."""
         return date(validators.last_modified, now)
+
+    def marks(self, before: Validators, after: Validators) -> list[tuple[str, bool]]:
+        """ETag and Last-Modified, as far as both answers had them."""
+        pairs = ((ETAG, before.etag, after.etag), (LAST_MODIFIED, before.last_modified, after.last_modified))
+        return [(name, old != new) for name, old, new in pairs if old and new]
 
     def lifetime(self, fetched: Fetched) -> float | None:
         """What Cache-Control or Expires say."""
