@@ -145,7 +145,7 @@ POLICIES = (
 )
 
 
-COSTS = ("significance", "staleness", "age")
+COSTS = ("significance", "staleness", "age", "query-quality")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -155,6 +155,12 @@ def _cost(value: Any) -> str:
             f"There is no cost {str(value)[:80]!r}.",
             hint=f'Known are {", ".join(COSTS)}, or a function of your own: "module:function".',
         )
+    return str(value)
+
+
+def _function_or_nothing(value: Any) -> str:
+    if value != "" and not (isinstance(value, str) and _FUNCTION.fullmatch(value)):
+        raise ConfigError(f"{value!r:.80} is no function.", hint='Write it like "module:function".')
     return str(value)
 
 
@@ -215,6 +221,7 @@ class CrawlSettings:
         "significance",
         _cost,
         "With policy mirror, what an outdated copy costs: significance of the change times importance, staleness, age, "
+        "query-quality (see [index]), "
         'or a function of your own, "module:function".',
     )
     probes: float = _setting(
@@ -482,6 +489,17 @@ class IndexSettings:
     heading_weight: float = _setting(3.0, _number(0), "A word in a heading counts this many times as much.")
     authority: float = _setting(0.3, _share, "Links from other pages raise a score by up to this share; 0: not at all.")
     max_text: int = _setting("256KiB", size, "So much of the text of each copy is indexed.")
+    queries: int = _setting(500, _count, "So many of the most frequent queries are followed, to measure the answers.")
+    weigh: str = _setting(
+        "requests",
+        _one_of("requests", "quality"),
+        'What makes a page worth refreshing: "requests", searches included; "quality", what stale copies cost them.',
+    )
+    report: str = _setting(
+        "",
+        _function_or_nothing,
+        'A function of your own, "module:function", that says how far a change moves a report.',
+    )
 
 
 @dataclass(frozen=True, slots=True)

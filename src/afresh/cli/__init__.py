@@ -20,6 +20,7 @@ from afresh.cli import (
     lab,
     lab_kinds,
     lab_prefetch,
+    lab_search,
     lab_serve,
     lab_urlcache,
     pages,
@@ -103,6 +104,7 @@ experiments.command("prefetch", short_help="How well the next page of readers is
     lab_prefetch.prefetch
 )
 experiments.command("serve", short_help="Other caches' rules and ours, at equal fetches.")(lab_serve.serve)
+experiments.command("search", short_help="How right searches stay over documents that change.")(lab_search.search)
 experiments.command("report", short_help="One HTML page of all results.")(lab.report)
 of_kinds = typer.Typer(
     help="The model that tells kinds of pages.\n\nExample: afresh lab kinds test pages.jsonl.xz",

@@ -12,6 +12,7 @@ from afresh.cli.compiling import shown_compiling
 from afresh.cli.opening import site_rules
 from afresh.config import Config
 from afresh.daemon import Daemon, KindRule, Kinds
+from afresh.daemon.searching import Report, Searching
 from afresh.detect import Detector
 from afresh.engine import Costs, Engine, Engines, Names
 from afresh.engine.costs import TYPICAL
@@ -154,17 +155,52 @@ def cost_for(config: Config) -> Cost:
     name = config.crawl.cost
     if name in COSTS:
         return COSTS[name]
+    return cast(Cost, function_named(name, "The cost", "It takes an afresh.mirror.costs.Seen."))
+
+
+def function_named(name: str, what: str, hint: str) -> Callable[..., object]:
+    """An operator's own function, by its import path."""
     module, _, function = name.partition(":")
     try:
         found = getattr(import_module(module), function)
     except Exception as error:  # whatever an operator's module may raise
         raise ConfigError(
-            f"The cost {name} cannot be imported: {type(error).__name__}: {str(error)[:200]}.",
+            f"{what} {name} cannot be imported: {type(error).__name__}: {str(error)[:200]}.",
             hint="Is its folder in PYTHONPATH?",
         ) from error
     if not callable(found):
-        raise ConfigError(f"The cost {name} is not a function.", hint="It takes an afresh.mirror.costs.Seen.")
-    return cast(Cost, found)
+        raise ConfigError(f"{what} {name} is not a function.", hint=hint)
+    return cast(Callable[..., object], found)
+
+
+def searching_for(config: Config, kept: Sqlite) -> Callable[[Daemon], Searching] | None:
+    """What follows searches beside a daemon; None if the settings want no index."""
+    from afresh.cli.search import index_for
+
+    if not config.index.enabled:
+        if config.crawl.policy == "mirror" and config.crawl.cost == "query-quality":
+            raise ConfigError("The cost query-quality needs an index.", hint="Write enabled = true below [index].")
+        return None
+    report = None
+    if config.index.report:
+        hint = "It takes an address, the old copy and the new one."
+        report = cast(Report, function_named(config.index.report, "The report", hint))
+    index = index_for(config)
+    kept.accompany(index)
+
+    def made(daemon: Daemon) -> Searching:
+        return Searching(
+            store=kept,
+            index=index,
+            engine=daemon.engine,
+            clock=daemon.clock,
+            copy=daemon.copy,
+            steers=config.index.weigh == "quality",
+            most=config.index.queries,
+            report=report,
+        )
+
+    return made
 
 
 def politeness_of(config: Config) -> Politeness:

@@ -228,6 +228,7 @@ def _keep_fresh(
         engine_for,
         engines_for,
         kinds_for,
+        searching_for,
         sources_for,
     )
     from afresh.cli.hangup import Hangup
@@ -245,13 +246,7 @@ def _keep_fresh(
     kept.put({COMPILING: None})  # of a runner that was killed meanwhile
     compile_all(lambda: kept.put({COMPILING: repr(time.time())}), policy=config.crawl.policy)
     kept.put({COMPILING: None})
-    if config.index.enabled:
-        from afresh.cli.search import index_for
-        from afresh.index.check import rebuild
-
-        index = index_for(config)
-        kept.accompany(index)
-        rebuild(kept, index, anew=False)  # what was written without it
+    searching = searching_for(config, kept)
     first = engine_for(config, totals.pages, to_come=to_come(discovery, totals.copies))
     definitions = definitions_for(config, kept)
 
@@ -265,6 +260,7 @@ def _keep_fresh(
             detector=detector,
             never=HostPatterns(config.crawl.never),
             kinds=kinds_for(config),
+            searching=searching,
             clock=clock,
             concurrency=config.crawl.concurrency,
             grace=config.crawl.grace,

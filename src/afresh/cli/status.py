@@ -13,12 +13,12 @@ from afresh.cli.learning import learning_lines, learning_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.reasons import counted
 from afresh.cli.terminal import as_json, console, errors, labelled, moment, now, plain
-from afresh.cli.wording import INDENT, calibration_lines, freshness_lines, held_lines, price_lines
+from afresh.cli.wording import INDENT, calibration_lines, freshness_lines, held_lines, price_lines, search_lines
 from afresh.config import Config
 from afresh.errors import ConfigError
 from afresh.store import Store, understood
 from afresh.store.files import is_run
-from afresh.store.messages import Pauses
+from afresh.store.messages import Pauses, searches_kept
 from afresh.store.socket_file import ask
 from afresh.store.understood import number_kept
 from afresh.types import Outcome
@@ -82,9 +82,9 @@ def _print(facts: dict[str, Any], *, known: bool) -> None:
         console.print(line)
     for line in (*steered_lines(facts), *freshness_lines(facts)):
         console.print(line)
-    if facts["calibration"] is not None:
-        for line in calibration_lines(facts["calibration"]):
-            console.print(line)
+    calibrated = calibration_lines(facts["calibration"]) if facts["calibration"] is not None else ()
+    for line in (*search_lines(facts["searches"]), *calibrated):
+        console.print(line)
 
 
 def _of_a_runner(config: Path | None, store: Path | None, error: ConfigError) -> Config:
@@ -181,6 +181,7 @@ def _status(kept: Store, when: float, config: Config, said: dict[str, Any], paus
         "budget_spare": bool(said.get("budget_spare")),
         "waiting": said.get("waiting") or 0,  # for a first crawl, while copies are refreshed
         **(_said_by_runner(said, when) or _freshness(kept, when, config)),
+        "searches": said.get("searches") or searches_kept(kept.get),
         "calibration": _whole(said.get("calibration") or _calibration(kept.get("calibration"))),
     }
 

@@ -123,3 +123,23 @@ def why_fresh(parts: "FreshnessParts", signals: int) -> str:
             said.append(f"{reason}: {probability:.2f}.")
             last = probability
     return " ".join(said) if len(said) > 1 else ""
+
+
+def search_lines(facts: Mapping[str, Any] | None) -> Iterator[str]:
+    """How good answers to searches are; nothing where nobody follows them."""
+    if facts is None or not (facts["queries"] or facts["report"]):
+        return
+    measured = facts["quality"].get("rbo")
+    against = "your report" if facts["report"] else f"the first {facts['depth']} results, against fresh copies"
+    if measured is None or not facts["judged"]:
+        yield "searches     no crawl has shown yet how good the answers are"
+    else:
+        error = f" ± {100 * measured['error']:.1g}" if measured["error"] else ""
+        yield f"searches     {100 * measured['mean']:.2f}{error} % right ({against})"
+        names = {"overlap": "overlap", "ndcg": "gain"}
+        others = (f"{names[name]} {100 * facts['quality'][name]['mean']:.2f} %" for name in names)
+        crawls = show_count(facts["judged"], "crawl")
+        yield f"{INDENT}{', '.join(others)}; by {crawls} of the recent past"
+    if not facts["report"]:
+        steers = ", which decide what is refreshed" if facts["steers"] else ""
+        yield f"{INDENT}{show_count(facts['queries'], 'frequent query', 'frequent queries')}{steers}"

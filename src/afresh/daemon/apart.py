@@ -8,7 +8,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
-Asked = tuple[Callable[[], float], asyncio.AbstractEventLoop, "asyncio.Future[float]"]
+Asked = tuple[Callable[[], float | None], asyncio.AbstractEventLoop, "asyncio.Future[float | None]"]
 
 
 class Apart:
@@ -25,12 +25,12 @@ class Apart:
         since = self._since
         return 0.0 if since is None else time.monotonic() - since
 
-    async def ask(self, function: Callable[[], float], seconds: float) -> float:
+    async def ask(self, function: Callable[[], float | None], seconds: float) -> float | None:
         """What the function returns, or raises; TimeoutError if that takes longer."""
         if not self._thread.is_alive():
             self._thread.start()
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[float] = loop.create_future()
+        answer: asyncio.Future[float | None] = loop.create_future()
         self._asked.put((function, loop, answer))
         async with asyncio.timeout(seconds):
             return await answer
@@ -59,6 +59,6 @@ class Apart:
         self._asked.put(None)
 
 
-def _unless_given_up(answer: "asyncio.Future[float]", tell: Callable[[Any], None], what: Any) -> None:
+def _unless_given_up(answer: "asyncio.Future[float | None]", tell: Callable[[Any], None], what: Any) -> None:
     if not answer.done():
         tell(what)

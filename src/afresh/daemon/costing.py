@@ -51,11 +51,13 @@ class Costing:
             "slowest": self._slowest if self._thread is not None else None,
         }
 
-    async def judged(self, order: Order, before: PageState, fetched: Fetched, verdict: Verdict) -> Verdict:
-        """The verdict with its cost; that of a probe is `probed`."""
+    async def judged(
+        self, order: Order, before: PageState, fetched: Fetched, verdict: Verdict, query_loss: float | None = None
+    ) -> Verdict:
+        """The verdict with its cost; that of a probe is `probed`. `query_loss` is what the copy cost the answers."""
         if verdict.outcome not in REFRESHED:
             return verdict
-        seen = self._seen(order.url, before, fetched, verdict)
+        seen = replace(self._seen(order.url, before, fetched, verdict), query_loss=query_loss)
         cost = self.cost(seen) if self._thread is None else await self._asked(seen, self._thread)
         if cost is not None and not 0.0 <= cost <= MOST_COST:
             self._complain("no cost", f"it is {cost!r}, and not a number from 0 to {MOST_COST:g}")
@@ -89,6 +91,8 @@ class Costing:
             cost = self.cost(replace(seen, copy=copy, fetched=fetched))
             if isinstance(cost, str | bytes):
                 raise TypeError(f"it gave text, {cost!r:.40}, and not a number")
+            if cost is None:
+                raise TypeError("it gave None, and not a number")
             return float(cost)
 
         began = time.monotonic()

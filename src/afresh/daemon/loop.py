@@ -29,6 +29,7 @@ from afresh.daemon.overview import Overview
 from afresh.daemon.pressure import Pressure
 from afresh.daemon.questions import questions
 from afresh.daemon.reader import Read, Reader
+from afresh.daemon.searching import Searching
 from afresh.daemon.shedding import REST_SECONDS, Shedding
 from afresh.daemon.turns import Turns
 from afresh.detect import Detector
@@ -43,7 +44,7 @@ from afresh.sources import Known, Later, Source, Sources, gathered
 from afresh.sources.pieces import PIECE, in_pieces
 from afresh.store import PageState, Store, understood
 from afresh.store.messages import DEFINITIONS, PAUSED, PINNED, WATCHED, Edit, Pauses, of_requests, of_signals
-from afresh.types import STORE_FULL, Blame, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
+from afresh.types import STORE_FULL, Blame, Copy, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
 # Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
 # If it is us, this keeps few under way: were there hundreds, each would wait in our own queue while the time that its
@@ -77,6 +78,7 @@ class Daemon:
         detector: Detector | None = None,
         never: Container[str] = (),
         kinds: Kinds | None = None,
+        searching: Callable[["Daemon"], Searching] | None = None,
         clock: Callable[[], float] | None = None,
         concurrency: int = 64,
         grace: float = 10.0,
@@ -124,6 +126,9 @@ class Daemon:
             receive=self._receive,
             graded=self._grading.hear_many,
         )
+        self._searching = searching(self) if searching is not None else None
+        if self._searching is not None:
+            self._intake.searched = self._searching.searched
         self._reader = Reader(
             detector or Detector(), copy=self._keeper.copy, recall=store.get, sources=self.sources, kinds=kinds
         )
@@ -143,6 +148,7 @@ class Daemon:
             kinds=kinds,
             costing=self._costing,
             grades=self._grading.told,
+            searching=self._searching,
         )
         turns = Turns(engine=engine, sources=self.sources, control=self.control, never=never, clock=self.clock)
         self.questions |= turns.questions()
@@ -167,7 +173,13 @@ class Daemon:
     def _learned(self) -> dict[str, str]:
         """What is learned of all pages together, by the names under which the store holds it."""
         of_kinds = {} if self._kinds is None else self._kinds.values(self.engine.first)
-        return {**self._dates.values(self.engine), **of_kinds, **self._foretold.values()}
+        of_searches = {} if self._searching is None else self._searching.values()
+        learned = {**self._dates.values(self.engine), **self._foretold.values()}
+        return {**of_kinds, **learned, **of_searches}
+
+    def copy(self, url: str) -> Copy | None:
+        """The copy of a page as it is now, durable or not; it may read the store."""
+        return self._keeper.copy(url)
 
     @property
     def pages(self) -> int:
@@ -253,33 +265,50 @@ class Daemon:
         self._tell(Started(self.pages))
         writer = asyncio.create_task(self._keep_store())
         writer.add_done_callback(lambda _: self._ended.set())
-        surveyor = asyncio.create_task(self.overview.keep())
-        surveyor.add_done_callback(self._surveyed)
-        evicting = asyncio.create_task(self.evicting.keep())
-        evicting.add_done_callback(self._evicted)
+        beside = self._begin_beside()
         try:
             self._give_orders()
             await self._ended.wait()
         finally:
             self._ended.set()
-            surveyor.cancel()
-            evicting.cancel()
+            for task in beside:
+                task.cancel()
             if self._timer is not None:
                 self._timer.cancel()
             released = await self._settle()
             self._settled.set()
             self._write_now.set()
+            if self._searching is not None:
+                self._searching.ending = True
             try:
                 await writer  # writes the rest, and raises what it could not write
             finally:
-                self._reader.close()
-                if self._costing is not None:
-                    self._costing.close()
-                if self._answers is not None:
-                    await self._answers.close()
+                await self._close()
         if self._fault is not None:
             raise self._fault
         self._tell(Stopped(released))
+
+    def _begin_beside(self) -> list[asyncio.Task[None]]:
+        """Begin what goes on beside the crawl."""
+        beside = [asyncio.create_task(self.overview.keep())]
+        beside[0].add_done_callback(self._surveyed)
+        beside.append(asyncio.create_task(self.evicting.keep()))
+        beside[1].add_done_callback(self._evicted)
+        if self._searching is not None:
+            self._searching.begin()
+            beside.append(asyncio.create_task(self._searching.keep()))
+            beside[2].add_done_callback(self._searched)
+        return beside
+
+    async def _close(self) -> None:
+        """Let go of threads and of the socket."""
+        self._reader.close()
+        if self._costing is not None:
+            self._costing.close()
+        if self._searching is not None:
+            await self._searching.close()
+        if self._answers is not None:
+            await self._answers.close()
 
     def _give_orders(self) -> None:
         """Give the orders that may be given now, each to a task of its own."""
@@ -303,6 +332,10 @@ class Daemon:
     def _evicted(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._complain("what is asked for least is not let go any more", error)
+
+    def _searched(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._complain("searches are not followed any more", error)
 
     def _next_order(self) -> Order | None:
         """The next order, if there is one now; if not, see to it that this is asked again when there may be."""
@@ -417,9 +450,11 @@ class Daemon:
             known = self.engine.kind(order.url) if self._kinds is not None else 0
             read = await self._reader.read(before, fetched, self.clock(), kind=known)
             await self._follow(before.page, fetched, read)
-            verdict = read.verdict
+            verdict, loss = read.verdict, None
+            if self._searching is not None:
+                loss = await self._searching.judged(before, fetched, verdict, probe=order.probe)
             if self._costing is not None:
-                verdict = await self._costing.judged(order, before, fetched, verdict)
+                verdict = await self._costing.judged(order, before, fetched, verdict, loss)
             if order.url not in self.engine:  # it was removed meanwhile
                 self._release(order)
                 return

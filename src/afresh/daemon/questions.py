@@ -10,6 +10,7 @@ from afresh.daemon.costing import Costing
 from afresh.daemon.keeping import Keeper
 from afresh.daemon.kinds import Kinds
 from afresh.daemon.overview import Overview
+from afresh.daemon.searching import Searching
 from afresh.engine import AnyEngine
 from afresh.errors import InputError
 
@@ -25,6 +26,7 @@ def questions(
     kinds: Kinds | None = None,
     costing: Costing | None = None,
     grades: Callable[[], list[dict[str, Any]]] = list,
+    searching: Searching | None = None,
 ) -> dict[str, Question]:
     """The questions by name; a caller may put in others, and better ones."""
 
@@ -55,6 +57,7 @@ def questions(
                 "hosts": sorted(control.pauses.hosts),
                 "pages": len(control.paused_pages),
             },
+            "searches": None if searching is None else searching.summary(),
             "calibration": engine.calibration.summary() if engine.calibration.statements else None,
             "learning": None if by_costs is None else asdict(by_costs.costs_learned()),
             "costs": None if costing is None else costing.summary(),

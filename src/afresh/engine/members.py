@@ -16,7 +16,7 @@ from afresh.engine.hearts import CompiledHeart, Entries
 from afresh.engine.names import Names
 from afresh.engine.statements import Statements
 from afresh.estimate import Activity, Estimator, Senders, branches_of, kin_of
-from afresh.estimate.base import ForetellsRequests, HearsDates, LearnsKinds
+from afresh.estimate.base import ForetellsRequests, HearsDates, LearnsKinds, Weighs
 from afresh.estimate.dates import LEAST_TRUST
 from afresh.frontier import Lanes, Purses, Retries, SiteRules
 from afresh.schedule import KnowsPrices, Schedules
@@ -426,6 +426,30 @@ class Members(Statements):
         if not self.heart.has(slot, OUT_OF_PLAY):
             self.heart.believe(slot, now)
             self.scheduler.resume(slot, now)
+
+    # --- what stale copies cost ---
+
+    def weigh(self, weights: Mapping[str, float], base: float, first: float) -> Integers:
+        """What a stale copy costs a second: of these pages, of all others, and what it costs not to have a page yet.
+
+        Where an operator says how much a page is wanted, that holds. The slots whose weights have moved much:
+        `believe_slots` tells the schedule of them.
+        """
+        if not isinstance(self.estimator, Weighs):
+            return np.empty(0, np.int64)
+        current = self.heart.columns.pages["current"]
+        found = np.where(np.isnan(current), float(first), float(base))
+        slots = self.names.slots(self.names.marks(list(weights)))
+        known = slots >= 0
+        told = np.array(list(weights.values()), np.float64)[known]
+        found[slots[known]] = np.where(np.isnan(current[slots[known]]), np.maximum(told, first), told)
+        return self.estimator.weigh(found)
+
+    def believe_slots(self, slots: Integers, now: float) -> None:
+        """Tell the schedule what is believed of some pages now."""
+        now = moment("now", now)
+        for slot in slots.tolist():
+            self.heart.believe(slot, now)
 
     # --- kinds of pages ---
 

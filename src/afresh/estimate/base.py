@@ -4,6 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from afresh.checks import MAX_MOMENT, number, require_kinds
 from afresh.types import Beliefs, Importance
 
@@ -106,6 +109,15 @@ class Estimator(Protocol):
 
     def remove(self, slot: int) -> None:
         """Forget the page."""
+
+
+@runtime_checkable
+class Weighs(Protocol):
+    """An estimator that can be told what stale copies cost, in the place of requests."""
+
+    def weigh(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+        """What a stale copy costs a second, by slot; whose weights have moved much."""
+        ...
 
 
 @runtime_checkable

@@ -40,12 +40,13 @@ from afresh.estimate.opened import (
 )
 from afresh.estimate.popularity import Popularity
 from afresh.estimate.requests import MEMORY, Memory, exposure, faded
-from afresh.estimate.wanted import Asking, nothing_said
+from afresh.estimate.wanted import WEIGHED, Asking, nothing_said
 from afresh.types import Beliefs, Importance
 from afresh.value.views import written
 
 MOST_GROUPS = 65_536
 MAX_SIGNALS = 1e9
+MOVED_SHARE = 0.1  # of a weight; less is not told to the schedule
 MAX_VALUE = 1e6  # of a kind, in times other pages
 MAX_WATCHED = 1e15  # seconds that a page was watched: no moment is later, whatever a sender says
 MIN_MEMORY = 1e-6  # typical intervals
@@ -218,6 +219,16 @@ class Learner:
         average, watched = self.average_request_rate(slot, now), max(now - self._since(slot), 0.0)
         requests = faded(float(self.table.pages["requests"][slot]), now - self._asked_at(slot), self._memory.slow)
         return requests, average * exposure(watched, self._memory.slow)
+
+    def weigh(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+        """What a stale copy costs a second, by slot, where no operator names an importance; whose moved much."""
+        wanted, live = self.asking.wanted, np.flatnonzero(self._live[: len(weights)])
+        free = live[np.isnan(wanted["importance"][live]) | (wanted["times"][live] == WEIGHED)]
+        before, now = wanted["importance"][free], weights[free]
+        differ = np.isnan(before) | (np.abs(now - before) > MOVED_SHARE * np.maximum(now, before))
+        moved: NDArray[np.int64] = free[differ]
+        wanted["importance"][moved], wanted["times"][moved] = weights[moved], WEIGHED
+        return moved
 
     def told_kind(self, slot: int, kind: int) -> None:
         """The kinds of a page, as `kinds.pack` gives them; 0: unknown."""

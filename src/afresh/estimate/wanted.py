@@ -23,11 +23,14 @@ Integers = NDArray[np.int64]
 
 MAX_REQUESTS = 1e15  # in one piece of evidence; more would not fit into what is kept of a page
 
+WEIGHED = 2
+
 WANTED = np.dtype(
     [
         ("importance", "f8"),  # as an operator says; NaN: nothing was said
         ("popularity", "f4"),  # by reports of others, in times the average page
-        ("times", "u4"),  # 1: the importance multiplies what is learned
+        # 1: the importance multiplies what is learned; WEIGHED: it is what a stale copy costs, and nobody said it
+        ("times", "u4"),
     ]
 )
 
@@ -111,7 +114,7 @@ def request_rate_of(table: Table, asking: Asking, page: int, now: float) -> floa
     """Requests a second for a page, as far as is known, or as its operator says."""
     record, said, memory = table.pages[page], asking.wanted[page], asking.memory
     given = not math.isnan(said.importance)
-    if given and said.times == 0:
+    if given and said.times != 1:
         return float(said.importance)
     elapsed = max(0.0, now - asked_at(table, page))
     average = average_of(asking.groups, memory.slow, asking.group_of[record.group], now)

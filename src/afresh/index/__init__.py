@@ -6,6 +6,6 @@ people write; `measures` says how alike two rankings are.
 
 from afresh.index.fulltext import Found, FullText, Weights
 from afresh.index.queries import Query, parse
-from afresh.index.search import Result, Results, Search, as_facts
+from afresh.index.search import Result, Results, Search, as_facts, results_of
 
-__all__ = ["Found", "FullText", "Query", "Result", "Results", "Search", "Weights", "as_facts", "parse"]
+__all__ = ["Found", "FullText", "Query", "Result", "Results", "Search", "Weights", "as_facts", "parse", "results_of"]

@@ -7,8 +7,8 @@ import apsw
 import zstandard
 
 from afresh.index import schema
-from afresh.index.documents import indexed
-from afresh.index.fulltext import FullText, mark_of, marks_in, packed, varints
+from afresh.index.documents import indexed, mark_of
+from afresh.index.fulltext import FullText, marks_in, packed, varints
 from afresh.index.schema import number_in, row_of, rows_of
 from afresh.index.words import Tokenizer
 from afresh.store import Sqlite
@@ -72,7 +72,7 @@ def _problems(connection: apsw.Connection, index: FullText, told: Told) -> Itera
             content = indexed(url, body, content_type if isinstance(content_type, str) else "", max_text=index.max_text)
             if packed(content).encode("utf-8", "replace") != zstandard.ZstdDecompressor().decompress(kept):
                 yield f"the index has another text of {url}"
-            elif mark != mark_of(url) or set(marks_in(targets)) != {*map(mark_of, content.targets)} - {mark}:
+            elif mark != mark_of(url) or marks_in(targets) != content.targets:
                 yield f"the index has other links of {url}"
             else:
                 yield from _words_of(connection, tokenizer, page, url, (content.title, content.headings, content.text))

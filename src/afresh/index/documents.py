@@ -5,8 +5,11 @@ is found by its address alone.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
+
+import xxhash
 
 from afresh.frontier.links import links, wanted
 from afresh.reading import Document, Wanted, read, utf8
@@ -36,15 +39,15 @@ class Indexed:
     title: str = ""
     headings: str = ""  # one a line
     text: str = ""  # one block a line, headings and title left out
-    targets: tuple[str, ...] = ()  # addresses that it links to
+    targets: tuple[int, ...] = ()  # marks of the addresses that it links to
 
 
 def indexed(url: str, body: bytes, content_type: str, *, max_text: int = MAX_TEXT_BYTES) -> Indexed:
     """What of a copy is searched.
 
     >>> page = indexed("http://e.org/a", b"<title>Ferry</title><h1>Times</h1><p>At nine. <a href=b>b</a>", "text/html")
-    >>> page.title, page.headings, page.text, page.targets
-    ('Ferry', 'Times', 'At nine. b', ('http://e.org/b',))
+    >>> page.title, page.headings, page.text, page.targets == (mark_of("http://e.org/b"),)
+    ('Ferry', 'Times', 'At nine. b', True)
     """
     body = body[:MAX_BODY_BYTES]
     if _MARKUP.search(content_type) or (not content_type and _BEGINS_WITH_MARKUP.match(body)):
@@ -70,7 +73,18 @@ def _of_markup(url: str, body: bytes, content_type: str, max_text: int) -> Index
         said[sort].append(block)
     title = " ".join(said["title"])[:MAX_TITLE_CHARACTERS] or (said["headings"] or [_named_by(url)])[0]
     found = links(page, url).urls if url.startswith("http") else ()
-    return Indexed(title, "\n".join(said["headings"]), "\n".join(said["text"]), found[:MAX_TARGETS])
+    return Indexed(title, "\n".join(said["headings"]), "\n".join(said["text"]), _marks(url, found))
+
+
+def mark_of(url: str) -> int:
+    """64 bits of an address, as a signed number, which a database can keep."""
+    mark = xxhash.xxh3_64_intdigest(url.encode("utf-8", "surrogatepass"))
+    return mark - (1 << 64) if mark >> 63 else mark
+
+
+def _marks(url: str, found: Sequence[str]) -> tuple[int, ...]:
+    own = mark_of(url)
+    return tuple(mark for mark in dict.fromkeys(map(mark_of, found[:MAX_TARGETS])) if mark != own)
 
 
 def _heading_blocks(page: Document) -> set[int]:

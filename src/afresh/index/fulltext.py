@@ -17,7 +17,7 @@ import zstandard
 
 from afresh.errors import ConfigError, StoreError
 from afresh.index import schema
-from afresh.index.documents import MAX_TEXT_BYTES, Indexed, indexed, spaced
+from afresh.index.documents import MAX_TEXT_BYTES, Indexed, indexed, mark_of, spaced
 from afresh.index.queries import SITE_END, Query
 from afresh.index.schema import row_of, rows_of
 from afresh.store.body import Packed, signed
@@ -93,11 +93,6 @@ class Due(NamedTuple):
     page: int
 
 
-def mark_of(url: str) -> int:
-    """64 bits of an address, as the signed number that SQLite keeps."""
-    return signed(xxhash.xxh3_64_intdigest(url.encode("utf-8", "surrogatepass")))
-
-
 def site_words(host: str) -> str:
     """A host as words, so that a domain is found as their end."""
     return f"{' '.join(host.lower().split('.')[-MOST_PREPARED_SITES:])} {SITE_END}"
@@ -108,10 +103,10 @@ def packed(content: Indexed) -> str:
     return "\0".join((content.title, content.headings, content.text))
 
 
-def unpacked(kept: str) -> Indexed:
+def unpacked(kept: str, targets: tuple[int, ...] = ()) -> Indexed:
     """The same again."""
     title, headings, text = kept.split("\0", 2)
-    return Indexed(title, headings, text)
+    return Indexed(title, headings, text, targets)
 
 
 class FullText:
@@ -192,10 +187,9 @@ class FullText:
         parts = map(spaced, (content.title, content.headings, content.text))
         connection.execute(_ADD, (page, site_words(host), *map(_text, parts)))
         words = sum(varints((row_of(connection, _SIZE, (page,)) or (b"",))[0]))
-        own = mark_of(url)
-        targets = [mark for mark in dict.fromkeys(map(mark_of, content.targets)) if mark != own]
+        targets = content.targets
         body = zstandard.ZstdCompressor(level=LEVEL).compress(packed(content).encode("utf-8", "replace"))
-        row = page, checksum, own, words, pack(f"<{len(targets)}q", *targets), body
+        row = page, checksum, mark_of(url), words, pack(f"<{len(targets)}q", *targets), body
         connection.execute(_ADD_DOC, row)
         connection.executemany(_LINKED, [(mark,) for mark in targets])
         connection.execute("DELETE FROM search_due WHERE page = ?", (page,))
@@ -268,20 +262,25 @@ class FullText:
             known = row_of(connection, _FOUND, (page,))
             if known is not None:
                 found.append(Found(page, known[1], -score * self.weights.of_links(known[2]), known[2]))
-        found.sort(key=lambda each: (-each.score, each.page))
+        found.sort(key=lambda each: (-each.score, each.url))
         return found[:limit]
 
     def content(self, connection: apsw.Connection, page: int) -> Indexed | None:
         """What is searched of a page, as the index has it; None: it is not there."""
-        found = row_of(connection, "SELECT body FROM search_docs WHERE page = ?", (page,))
+        found = row_of(connection, "SELECT body, targets FROM search_docs WHERE page = ?", (page,))
         if found is None:
             return None
         limit = 4 * (self.max_text + MAX_TEXT_BYTES)
         try:
             kept = zstandard.ZstdDecompressor().decompress(found[0], max_output_size=limit)
-            return unpacked(kept.decode("utf-8", "replace"))
+            return unpacked(kept.decode("utf-8", "replace"), marks_in(found[1]))
         except (zstandard.ZstdError, ValueError) as error:
             raise StoreError(f"The index is damaged ({error}).", hint="Build it anew: afresh check") from error
+
+    def linked(self, connection: apsw.Connection, url: str) -> int:
+        """How many pages of the index link to an address."""
+        found = row_of(connection, "SELECT pages FROM search_links WHERE mark = ?", (mark_of(url),))
+        return 0 if found is None else int(found[0])
 
     def matching(self, connection: apsw.Connection, expression: str) -> int:
         """How many pages match an expression of FTS5."""

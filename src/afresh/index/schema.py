@@ -33,7 +33,11 @@ CREATE INDEX search_docs_by_mark ON search_docs (mark);
 CREATE TABLE search_links (mark INTEGER PRIMARY KEY, pages INTEGER NOT NULL) STRICT;
 CREATE TABLE search_state (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID;
 -- Answers that are kept ready for frequent queries: JSON.
-CREATE TABLE search_answers (query TEXT PRIMARY KEY, answer TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE search_answers (
+  query TEXT PRIMARY KEY,
+  right REAL NOT NULL,           -- how far it is taken to be right still: 1 when it is put together
+  answer TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 -- Pages whose copies are newer than what the index has of them, and pages whose copies are gone.
 CREATE TABLE search_due (page INTEGER PRIMARY KEY) STRICT;
 CREATE TABLE search_gone (page INTEGER PRIMARY KEY) STRICT;

@@ -64,15 +64,20 @@ def rarity(matching: int, pages: int) -> float:
     return max(log((pages - matching + 0.5) / (matching + 0.5)), LEAST_RARITY)
 
 
-def counted(content: Indexed, host: str, tokenizer: Tokenizer, of_interest: Iterable[str] | None = None) -> Counted:
-    """The words of a page; only those `of_interest`, if these are given."""
-    only = None if of_interest is None else frozenset(of_interest)
+def counted(
+    content: Indexed,
+    host: str,
+    tokenizer: Tokenizer,
+    of_interest: frozenset[str] | None = None,
+    beginnings: tuple[str, ...] = (),
+) -> Counted:
+    """The words of a page; only those `of_interest` and with these `beginnings`, if any are given."""
     columns, length = [], 0
     for text in (site_words(host), content.title, content.headings, content.text):
         places: dict[str, list[int]] = {}
         words = tokenizer.words(text)
         for place, word in enumerate(words):
-            if only is None or word in only:
+            if of_interest is None or word in of_interest or (beginnings and word.startswith(beginnings)):
                 places.setdefault(word, []).append(place)
         length += len(words)
         columns.append(places)

@@ -6,14 +6,17 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from os import PathLike
 from types import TracebackType
 from typing import Self
 
+import apsw
+
 from afresh.errors import InboxFull, InputError, StoreError
 from afresh.index import schema
-from afresh.index.fulltext import FullText, Weights
+from afresh.index.fulltext import Found, FullText, Weights
 from afresh.index.measures import attention
 from afresh.index.queries import Query, parse
 from afresh.index.schema import number_in, row_of
@@ -29,7 +32,7 @@ SEEN_RANKS = 50  # that count as requests of their pages
 PROBABLY_CHANGED = 0.5  # a result is, if it is fresh with a lower probability
 TOLD_EVERY = 1.0  # seconds between two batches of what was searched for
 MAX_TOLD = 5_000  # searches in one batch; more are counted as lost
-_ANSWER = "SELECT answer FROM search_answers WHERE query = ?"
+_ANSWER = "SELECT answer, right FROM search_answers WHERE query = ?"
 KNOWN_QUERIES = 1_000  # that were understood lately
 
 
@@ -55,6 +58,8 @@ class Results:
     results: tuple[Result, ...] = ()
     due: int = 0  # copies that the index does not have yet
     kept: bool = False  # it was put together before, and kept
+    right: float = 1.0  # how far it is taken to be the answer of now
+    whole: bool = False  # there are no further results
 
     @property
     def probably_changed(self) -> int:
@@ -156,35 +161,32 @@ class Search:
     def _kept(self, query: Query, limit: int, fresh: float) -> Results | None:
         """An answer that the runner keeps ready, if it will do."""
         with translated(self._store.path):
-            row = row_of(self._connection, "SELECT answer FROM search_answers WHERE query = ?", (query.text,))
+            row = row_of(self._connection, _ANSWER, (query.text,))
         if row is None:
             return None
         try:
-            answer = json.loads(row[0])
-            if answer["right"] < fresh or (len(answer["results"]) < limit and not answer["all"]):
+            answer = self._read(*row) if row[1] >= fresh else None
+            if answer is None or (len(answer.results) < limit and not answer.whole):
                 return None
-            results = tuple(Result(**each) for each in answer["results"][:limit])
-            return Results(query.text, answer["time"], results, kept=True)
+            later = max(self._clock() - answer.time, 0.0)
+            results = tuple(replace(each, age=each.age + later) for each in answer.results[:limit])
+            return replace(answer, query=query.text, results=results)
         except (ValueError, TypeError, KeyError):
             return None
 
-    def _found(self, query: Query, limit: int) -> Results:
-        now, some = self._clock(), []
-        found = self._index.search(self._connection, query, limit)
-        states = self._states([each.page for each in found])
-        for each in found:
-            state = states.get(each.page)
-            content = self._index.content(self._connection, each.page)
-            if state is None or content is None:
-                continue
-            age, sure = freshness_of(self._store, state, now)
-            some.append(Result(each.url, content.title, snippet(content, query), each.score, age, sure, each.links))
-        due = number_in(self._connection, "SELECT count(*) FROM (SELECT 1 FROM search_due LIMIT 1000000)")
-        return Results(query.text, now, tuple(some), int(due))
+    @staticmethod
+    @lru_cache(maxsize=KNOWN_QUERIES)
+    def _read(text: str, right: float) -> "Results":
+        answer = json.loads(text)
+        results = tuple(Result(**each) for each in answer["results"])
+        return Results("", answer["time"], results, kept=True, right=right, whole=bool(answer["all"]))
 
-    def _states(self, pages: Sequence[int]) -> dict[int, PageState]:
-        found = ((page, self._store.state_numbered(page)) for page in pages)
-        return {page: state for page, state in found if state is not None}
+    def _found(self, query: Query, limit: int) -> Results:
+        now = self._clock()
+        found = self._index.search(self._connection, query, limit)
+        some = results_of(self._store, self._index, self._connection, query, found, now)
+        due = number_in(self._connection, "SELECT count(*) FROM search_due")
+        return Results(query.text, now, tuple(some), due, whole=len(found) < limit)
 
     # --- what was asked for, told to the runner ---
 
@@ -225,6 +227,26 @@ class Search:
         self._store.close()
 
 
+def results_of(
+    store: Sqlite, index: FullText, connection: apsw.Connection, query: Query, found: Sequence[Found], now: float
+) -> list[Result]:
+    """What was found, as readers want it; pages that are gone are left out."""
+    some = []
+    for each in found:
+        state, content = store.state_numbered(each.page), index.content(connection, each.page)
+        if state is None or content is None or is_gone(store, state):
+            continue
+        age, sure = freshness_of(store, state, now)
+        some.append(Result(each.url, content.title, snippet(content, query), each.score, age, sure, each.links))
+    return some
+
+
+def is_gone(store: Sqlite, state: PageState) -> bool:
+    """Whether a page was not there any more when it was last asked for."""
+    last = next(iter(store.history(state.page.url, 1)), None) if state.failures else None
+    return last is not None and last.outcome is Outcome.GONE
+
+
 def freshness_of(store: Sqlite, state: PageState, now: float) -> tuple[float, float]:
     """(age of a copy, probability that it is still current), by what the store knows of its page."""
     if state.checked is None:
@@ -232,7 +254,7 @@ def freshness_of(store: Sqlite, state: PageState, now: float) -> tuple[float, fl
     age = max(now - state.checked, 0.0)
     if state.failures:
         last = next(iter(store.history(state.page.url, 1)), None)
-        if last is not None and (last.outcome is Outcome.GONE or last.leaves_outdated):
+        if last is not None and last.leaves_outdated:
             return age, 0.0
     return age, 0.0 if state.beliefs is None else state.beliefs.freshness(age, state.signals)
 

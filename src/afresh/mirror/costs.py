@@ -25,9 +25,10 @@ class Seen:
     stale_for: float | None  # seconds since the page changed, where its server dates that
     fetched: Fetched
     copy: Copy | None = None  # the kept copy, for functions of your own
+    query_loss: float | None = None  # how far answers to frequent queries were off by it, where queries are followed
 
 
-Cost = Callable[[Seen], float]
+Cost = Callable[[Seen], float | None]
 
 
 def staleness(seen: Seen) -> float:
@@ -50,4 +51,14 @@ def age(seen: Seen) -> float:
     return 0.5 * seen.elapsed if seen.stale_for is None else seen.stale_for
 
 
-COSTS: dict[str, Cost] = {"significance": significance, "staleness": staleness, "age": age}
+def query_quality(seen: Seen) -> float | None:
+    """How far answers to frequent queries were from those on fresh copies; None where no queries are known yet."""
+    return seen.query_loss
+
+
+COSTS: dict[str, Cost] = {
+    "significance": significance,
+    "staleness": staleness,
+    "age": age,
+    "query-quality": query_quality,
+}

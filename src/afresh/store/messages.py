@@ -5,7 +5,7 @@ wish is an `Edit` of the store alone: with a runner the runner carries it out, w
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -17,6 +17,7 @@ from afresh.types import Importance, Page, Request, Signal
 
 MAX_ITEMS = 500  # of an entry
 MAX_EDIT = 10_000  # pages that one transaction changes; a wish for more is carried out in several
+SEARCHES_KEPT = "search quality"  # the named value that holds what a runner has learned of searches
 SEARCHED = "searched"  # the kind of an entry that says what was searched for
 PAUSED = "paused"  # the named value that says which hosts are paused
 PINNED = "pinned senders"  # the named value that says what senders are worth, where an operator does
@@ -58,6 +59,16 @@ def queries_in(entry: Entry) -> tuple[list[tuple[str, float, float]], int]:
         except (ValueError, TypeError):
             continue
     return heard, len(items) - len(heard)
+
+
+def searches_kept(get: Callable[[str], str | None]) -> dict[str, Any] | None:
+    """What the last runner said of searches; None if there was nothing to say, or it makes no sense."""
+    kept = get(SEARCHES_KEPT)
+    try:
+        summary: dict[str, Any] | None = None if kept is None else json.loads(kept)["summary"]
+        return summary
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def of_pages(pages: Iterable[Page], received: float, key: str = "") -> list[Entry]:
