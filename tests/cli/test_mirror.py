@@ -28,9 +28,14 @@ def test_a_crawl_by_costs_and_what_show_says(afresh, tmp_path: Path) -> None:  #
                     break
                 time.sleep(0.5)
             shown = afresh("show", urls[3], "--history", "100").stdout
+            told, status = json.loads(afresh("status", "--json").stdout)["learning"], afresh("status").stdout
         finally:
             process.terminate()
             process.wait(30)
+    assert told["updates"] >= 1
+    assert told["asked"]["known"] >= told["probes"] > 0
+    assert "rates        learned from costs (staleness): " in status
+    assert "price " not in status
     learned = said["learned_rate"]
     assert 120 / 12 / 16 / 2 < learned["rate"] < 120 / 12 * 8
     assert learned["slope"] <= 0.0
