@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from itertools import cycle, islice
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -181,7 +182,9 @@ def main() -> None:
             per_second, each = (len(run.crawls) - counted) / seconds, (run.cpu - used) / (len(run.crawls) - counted)
             print(f"  crawled {per_second:.0f}/s of {arguments.budget}/s, {1e6 * each:.0f} µs of processor time each")
             if nth == 0:
-                urls = [page.url for page in pages_of(min(arguments.signals, arguments.pages), arguments.hosts, port)]
+                # Of pages that have a copy: of others a signal says nothing.
+                crawled = dict.fromkeys(url for url, _ in run.crawls)
+                urls = list(islice(cycle(crawled), arguments.signals))
                 before, used = len(run.crawls), run.cpu
                 posted, taken = post_signals(path, urls)
                 spent = run.cpu - used - each * (len(run.crawls) - before)

@@ -218,7 +218,7 @@ def test_text_that_is_none_is_dropped_and_stops_nobody(tmp_path: Path) -> None:
 
         async def play() -> None:
             await until(lambda: not store.inbox())
-            await until(lambda: has_copy(daemon, URLS[5]))
+            await until(lambda: all(has_copy(daemon, URLS[nth]) for nth in (0, 1, 5)))
 
         asyncio.run(with_runner(daemon, play))
         assert len(list(store.states())) == len(URLS)

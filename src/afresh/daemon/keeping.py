@@ -130,7 +130,7 @@ class Keeper:
         return len(self._unwritten) >= BATCH or self.pressure.high
 
     def state(self, url: str) -> PageState:
-        """The page as it is now."""
+        """The page as it is now, but for what the engine knows of it: beliefs, signals, what was learned."""
         state = self._newest.get(url) or self._recent.get(url) or self.store.state(url)
         if state is None:
             raise StoreError(f"The page {url} is not in the store any more.", hint="Was the file replaced?")
@@ -365,14 +365,9 @@ class Keeper:
                 self._let_in(part, slot, self.clock())
 
     def _heard(self) -> list[Heard]:
-        """What was heard of pages, to be written; states that are remembered follow."""
+        """What was heard of pages, to be written; nobody asks the states that are remembered here for that."""
         touched, self._touched = list(self._touched), set()
-        heard = [Heard(*each) for each in self.engine.believed(touched, self.clock())]
-        for each in heard:
-            for states in (self._newest, self._recent):
-                if (state := states.get(each.url)) is not None:
-                    states[each.url] = replace(state, beliefs=each.beliefs, signals=each.signals, learned=each.learned)
-        return heard
+        return [Heard(*each) for each in self.engine.believed(touched, self.clock())]
 
     def said(self, pages: Iterable[Page], urgent: Iterable[str]) -> None:
         """An operator's wishes are durable: what is remembered of these pages follows, and the engine hears of it."""
