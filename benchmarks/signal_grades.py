@@ -1,0 +1,140 @@
+"""Grades and gain on the synthetic web: sitemaps of recall 0.5 and precision 0.2, an honest sender of pings, and a liar.
+
+    python benchmarks/signal_grades.py                   # twice four minutes: with signals, and without
+
+The crawler is `afresh crawl`, a process of its own, which is told one address of each host. The honest sender submits by
+IndexNow, the liar posts pages at random. What is true is known to the site, which also counts how fresh copies are.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+from afresh.sim.web import Server, Site, SiteOptions
+from afresh.sim.web.pings import Pinger
+
+COMMAND = [sys.executable, "-c", "from afresh.cli import main; main()"]
+SETTINGS = """
+[fetch]
+allow_private = true
+[politeness]
+factor = 0
+shortest_gap = "50ms"
+[crawl]
+budget = "{budget}/s"
+sitemaps = {signals}
+feeds = {signals}
+"""
+RECALL, PRECISION, PING_RECALL, PING_PRECISION = 0.5, 0.2, 0.6, 0.9
+PORT = 8752
+
+
+def serve(options: SiteOptions, ping: bool) -> tuple[Server, asyncio.AbstractEventLoop]:
+    """The site, in a thread of its own, with its honest sender."""
+    began = time.monotonic()
+    server = Server(Site(options), clock=lambda: time.monotonic() - began)
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
+    if ping:
+        asyncio.run_coroutine_threadsafe(Pinger(server, f"http://127.0.0.1:{PORT}/indexnow").run(), loop)
+    return server, loop
+
+
+def lie(urls: list[str], token: str, rate: float) -> None:
+    """Say of one page after another that it has changed."""
+    rng = random.Random(1)
+    while True:
+        time.sleep(1.0)
+        body = "\n".join(rng.choice(urls) for _ in range(round(rate)))
+        asked = urllib.request.Request(
+            f"http://127.0.0.1:{PORT}/signal", body.encode(), {"Authorization": f"Bearer {token}"}
+        )
+        try:
+            urllib.request.urlopen(asked, timeout=5).close()
+        except OSError:
+            continue
+
+
+def run(options: SiteOptions, *, signals: bool, seconds: float, budget: int) -> tuple[float, list[dict[str, object]]]:
+    """One crawl; (mean freshness over the second half as the site counts it, grades)."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "afresh.toml").write_text(SETTINGS.format(budget=budget, signals=str(signals).lower()))
+        token = subprocess.run(
+            [*COMMAND, "token", "new", "liar"], cwd=root, capture_output=True, text=True
+        ).stdout.strip()
+        server, loop = serve(options, signals)
+        homes = [f"{server.documents.home(host)}/" for host in range(options.hosts)]
+        if signals:
+            threading.Thread(target=lie, args=(server.urls(), token, 3.0), daemon=True).start()
+        crawl = subprocess.Popen(
+            [*COMMAND, "crawl", *homes, "--receive", f"127.0.0.1:{PORT}"],
+            cwd=root,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        fresh: list[float] = []
+        try:
+            began = None
+            while began is None or time.monotonic() - began < seconds:
+                time.sleep(1.0)
+                clients = json.load(urllib.request.urlopen(f"http://127.0.0.1:{server.port}/_site/clients"))
+                mine = [each for name, each in clients.items() if name.startswith("afresh/")]
+                if mine and began is None:
+                    began = time.monotonic()
+                if mine and began is not None and time.monotonic() - began > seconds / 2:
+                    fresh.append(float(mine[0]["fresh_now"]))
+            said = subprocess.run([*COMMAND, "senders", "--json"], cwd=root, capture_output=True, text=True).stdout
+            grades = [grade for line in said.splitlines() for grade in json.loads(line)["grades"]]
+        finally:
+            crawl.kill()
+            crawl.wait()
+            asyncio.run_coroutine_threadsafe(server.stop(), loop).result(10)
+            loop.call_soon_threadsafe(loop.stop)
+        return sum(fresh) / max(len(fresh), 1), grades
+
+
+def main() -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=240.0)
+    parser.add_argument("--pages", type=int, default=300)
+    parser.add_argument("--budget", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args()
+    options = SiteOptions(
+        pages=chosen.pages,
+        hosts=4,
+        seed=chosen.seed,
+        day=60.0,
+        change_factor=4.0,
+        processes="poisson",
+        noise_share=0.0,
+        sitemap_recall=RECALL,
+        sitemap_precision=PRECISION,
+        ping_share=1.0,
+        ping_recall=PING_RECALL,
+        ping_precision=PING_PRECISION,
+    )
+    heard, grades = run(options, signals=True, seconds=chosen.seconds, budget=chosen.budget)
+    print(f"{'sender':10} {'host':28} {'heard':>7} {'precision':>9} {'recall':>7} {'weight':>7}")
+    for grade in grades:
+        row = [grade["precision"], grade["recall"], grade["weight"]]
+        shown = " ".join(f"{'-' if each is None else format(float(each), '.2f'):>8}" for each in row)
+        print(f"{grade['sender']:10} {grade['host']:28} {grade['heard']:7,.0f} {shown}")
+    print(f"truth: sitemap {PRECISION} and {RECALL}, indexnow {PING_PRECISION} and {PING_RECALL}, liar 0")
+    silent, _ = run(options, signals=False, seconds=chosen.seconds, budget=chosen.budget)
+    print(f"freshness as the site counts it: {heard:.3f} with signals, {silent:.3f} without")
+
+
+if __name__ == "__main__":
+    main()
