@@ -1,9 +1,9 @@
-"""Grades and gain on the synthetic web: sitemaps of recall 0.5 and precision 0.2, an honest sender of pings, and a liar.
+"""Grades and gain on the synthetic web: sitemaps of recall 0.5 and precision 0.2, an honest sender, and a liar.
 
     python benchmarks/signal_grades.py                   # twice four minutes: with signals, and without
 
-The crawler is `afresh crawl`, a process of its own, which is told one address of each host. The honest sender submits by
-IndexNow, the liar posts pages at random. What is true is known to the site, which also counts how fresh copies are.
+The crawler is `afresh crawl`, a process of its own, which is told one address of each host. The honest sender submits
+by IndexNow, the liar posts pages at random. What is true is known to the site, which also counts how fresh copies are.
 """
 
 import argparse

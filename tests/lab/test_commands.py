@@ -68,7 +68,7 @@ def test_run_writes_rows_picture_and_report(afresh, tmp_path: Path) -> None:  # 
     assert "comes first with" in page
 
 
-@pytest.mark.parametrize("name", ["fig5", "fig6", "fig7", "fig9", "fig10", "mirror-fig1", "mirror-regret"])
+@pytest.mark.parametrize("name", ["fig1", "fig5", "fig6", "fig7", "fig9", "fig10", "mirror-fig1", "mirror-regret"])
 def test_every_kind_of_picture_can_be_drawn(afresh, tmp_path: Path, name: str) -> None:  # type: ignore[no-untyped-def]
     picture = tmp_path / "picture.png"
     code, _, err = afresh("lab", "run", name, "--pages", "20", "--reps", "1", "--jobs", "1", "--plot", picture)

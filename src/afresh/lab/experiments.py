@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from afresh.errors import ConfigError
-from afresh.lab import mirrored, trials
+from afresh.lab import graded, mirrored, trials
 from afresh.lab.base import Experiment
 from afresh.lab.missed import AGE_SQUARED, SIGNIFICANCE, STALE
 
@@ -20,6 +20,18 @@ _COSTS: dict[str, Any] = {"full_reps": 150, "measure": "cost J", "picture": "rou
 _AGAINST: dict[str, Any] = {**_COSTS, "reps": 4, "full_reps": 20}
 _WITH_RESETS, _BY_SQUARES = ("MirrorSync", "AsyncMirrorSync"), ("AsyncMirrorSync", "AsyncPsgdSync")
 _ALL = (
+    Experiment(
+        "fig1",
+        "Precision and recall of sitemaps, weighted by importance",
+        "most hosts' sitemaps are poor; a few good ones carry much of the importance; grades follow the truth",
+        (1_000,),
+        graded.sitemaps_graded,
+        reps=3,
+        full_reps=20,
+        measure="1 − weighted error",
+        picture="grades",
+        keep=3,
+    ),
     Experiment(
         "fig2",
         "Discrete policies without signals",

@@ -47,6 +47,7 @@ def draw(result: Result, path: Path) -> None:
         "steps": _steps,
         "scatter": _scatter,
         "truth": _scatter,
+        "grades": _grades,
         "rounds": _rounds,
         "regret": _regret,
     }
@@ -244,6 +245,22 @@ def draw_misses(rows: Sequence[urlcache.Row], path: Path) -> None:
         axes.set_title(f"{file}, {kind}", fontsize=9)
         axes.legend(fontsize=7)
     save(figure, path)
+
+
+def _grades(pyplot: Any, result: Result) -> Any:
+    """Histograms of what is true and what was graded, weighted by importance."""
+    keys = list(result.curves)
+    figure, grid = pyplot.subplots(1, len(keys), figsize=(4.2 * len(keys), 3.6), sharey=True, squeeze=False)
+    for axes, key in zip(grid.flat, keys, strict=True):
+        weight = np.concatenate([each["weight"] for each in result.curves[key]])
+        both = [np.concatenate([each[name] for each in result.curves[key]]) for name in ("x", "y")]
+        share = weight / weight.sum()
+        edges = np.linspace(0.0, 1.0, 11)
+        axes.hist(both, bins=edges, weights=[share, share], label=["truth", "graded"], color=COLOURS[:2])
+        axes.set_xlabel(f"{key[1]}, {key[0]} pages", fontsize=8)
+        axes.legend(fontsize=8)
+    grid.flat[0].set_ylabel("share of the importance", fontsize=8)
+    return figure
 
 
 def draw_grades(rows: Sequence[tuple[str, float | None, float | None, float]], path: Path) -> None:

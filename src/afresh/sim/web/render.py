@@ -30,6 +30,15 @@ _MENU = {
 _ADS = ("Fresh coffee by post", "Learn the accordion", "Bicycle insurance", "A holiday by the lake", "Better pillows")
 
 
+_FEEDS = {"news": "rss", "blog": "atom"}  # what kinds of hosts have, as `options.KINDS` says
+
+
+def _feed(kind: str) -> str:
+    """The line in a page's head that names the host's feed."""
+    form = _FEEDS.get(kind)
+    return f'<link rel="alternate" type="application/{form}+xml" href="/feed.xml">\n' if form else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Noise:
     """What boilerplate may depend on besides the version: the moment and the number of the request."""
@@ -125,7 +134,7 @@ class Renderer:
             '<meta name="generator" content="afresh web">\n<meta name="revision" content="'
         )
         after = (
-            f' | {name}</title>\n<style>{_STYLE[kind]}</style>\n</head>\n<body class="{kind}">\n'
+            f' | {name}</title>\n<style>{_STYLE[kind]}</style>\n{_feed(kind)}</head>\n<body class="{kind}">\n'
             f'<header><a class="logo" href="/">{name}</a></header>\n'
         )
         menu = "".join(f'<li><a href="/#{i}">{word}</a></li>' for i, word in enumerate(_MENU[kind]))
