@@ -110,6 +110,7 @@ def ours(world: World, length: float, begin: float, server: Postgres) -> dict[st
         settings += f'[[query]]\nname = "q{table}"\ndatabase = "bench"\nsql = "{SQL.format(table=table)}"\n'
     first = '[[query]]\nname = "one"\ndatabase = "bench"\nsql = "SELECT 1"\n'
     (folder / "afresh.toml").write_text(settings + first)
+    QueryCache(folder / "afresh.db").close()  # makes the store, which the runner wants to be there
     command = [sys.executable, "-c", "from afresh.cli import main; main()", "run", "--json"]
     log = (folder / "log").open("wb")
     runner = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=log)

@@ -104,12 +104,14 @@ def test_each_purse_spends_its_own_and_shares_the_rest() -> None:
     lanes = Lanes(NO_REST)
     made: list[str] = []
 
+    known = {"files"}
+
     def make(purse: str) -> Engine | None:
         made.append(purse)
-        return engine(5.0, purse, lanes=lanes) if purse == "files" else None
+        return engine(5.0, purse, lanes=lanes) if purse in known else None
 
     def purse_of(url: str) -> str:
-        return {"file": "files", "odd": "unknown"}.get(url.partition(":")[0], "crawl")
+        return {"file": "files", "odd": "odd"}.get(url.partition(":")[0], "crawl")
 
     both = Engines(engine(2.0, lanes=lanes), make, purse_of)
     pages = [Page(f"https://a.example/{nth}", "a.example") for nth in range(30)]
@@ -118,7 +120,9 @@ def test_each_purse_spends_its_own_and_shares_the_rest() -> None:
         part = both.part_of(page.url)
         both.reaches(part, [page.host])
         part.add_many([page], 1000.0)
-    assert made == ["files", "unknown"]
+    assert made == ["files", "odd"]
+    known.add("odd")  # too late: what is with the first one stays there, and is found there
+    assert "odd:1" in both
     assert [len(part) for part in both.parts] == [31, 30]
     assert len(both) == 61
     assert all(page.url in both for page in pages + files)

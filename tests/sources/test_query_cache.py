@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 import subprocess
 import sys
@@ -12,10 +13,12 @@ from pathlib import Path
 
 import apsw
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from afresh import Database, Query, QueryCache
 from afresh.errors import ConfigError, FetchError
-from afresh.sources.sql.cache import runs_on_request, worth_a_run
+from afresh.sources.sql.cache import runs_on_request, seconds_gained, worth_a_run
 from afresh.store import Record, Sqlite
 from afresh.store.handed import of_result, result_in
 from afresh.types import Beliefs, Fetched, Page, Validators
@@ -182,3 +185,20 @@ def test_a_result_goes_through_the_inbox_whole_or_not_at_all() -> None:
     for wrong in ("[]", "[{}]", '[{"body": "x"}]', entry.body.replace('"spent": [', '"spent": [-'), "nonsense"):
         with pytest.raises((ValueError, KeyError, TypeError)):
             result_in(replace(entry, body=wrong))
+
+
+@given(
+    rate=st.floats(1e-6, 1e3),
+    shape=st.one_of(st.just(math.inf), st.just(1.0), st.floats(0.2, 50.0)),
+    age=st.floats(0.01, 5.0),
+)
+def test_what_a_refresh_gains_is_the_integral_of_what_it_is_more_likely_to_be_fresh(
+    rate: float, shape: float, age: float
+) -> None:
+    beliefs = Beliefs(change_rate=rate, shape=shape)
+    until = age / rate
+    fresh = beliefs.freshness(until, 0)
+    steps = 4000
+    ages = [(nth + 0.5) * until / steps for nth in range(steps)]
+    summed = math.fsum(beliefs.freshness(each, 0) - fresh for each in ages) * until / steps
+    assert seconds_gained(fresh, beliefs) == pytest.approx(summed, rel=1e-3, abs=1e-9 / rate)

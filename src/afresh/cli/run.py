@@ -64,7 +64,7 @@ def run(
     read = again()
     limit = duration(seconds) if seconds is not None else None
     logging_to = open_log(log, log_format, as_json_lines=json)
-    with open_store(read, create=False) as kept:
+    with open_store(read, create=bool(read.query)) as kept:
         progress = Progress(read, as_json_lines=json, budget_by="" if budget is None else "--budget")
         keep_fresh(read, kept, progress, limit, again=again, log=logging_to)
 
@@ -272,6 +272,10 @@ def _keep_fresh(
         )
         daemon.control.budget_by = progress.budget_by
         progress.stop = daemon.stop
+        progress.others = lambda: [
+            (part.purse, part.budget, "calls" if part.costs is None else part.costs.unit)
+            for part in daemon.engine.parts[1:]
+        ]
         progress.in_force = lambda: daemon.engine.first.budget  # at other hours another one
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -357,6 +361,8 @@ class Progress:
     stop: Callable[[], None] = lambda: None  # what to do when standard output is gone
     budget_by: str = ""  # the option that sets the budget; "": the settings do
     in_force: Callable[[], float] | None = None  # the budget at this moment; None: that of the settings
+    # The budgets of files and databases, with their units, as far as there are any.
+    others: Callable[[], list[tuple[str, float, str]]] = list
     unheard: OSError | None = None  # why not
     taking_up: "asyncio.Task[None] | None" = None  # other settings
 
@@ -481,6 +487,9 @@ class Progress:
             rest.append(f"{self.not_modified:,} not modified (304)")
         if self.sitemaps:
             rest.append(f"{show_count(self.sitemaps, 'sitemap')} with {show_count(self.signals, 'signal')}")
+        if others := [f"{name.removeprefix('sql:')} {show_budget(each, unit)}" for name, each, unit in self.others()]:
+            more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+            found.insert(1, f"budgets of their own: {', '.join(others[:3])}{more}")
         first = ", ".join(rest[:3])
         return [*found, *(part for part in (first, ", ".join(rest[3:])) if part)]
 

@@ -15,6 +15,7 @@ from afresh.schedule import Explanation, LearnedRate
 from afresh.types import Beliefs, Crawl, Fetched, Order, Page, Request, Signal, Verdict
 
 MAX_PURSES = 64
+MAX_REFUSED = 10_000
 
 
 class Engines:
@@ -31,6 +32,8 @@ class Engines:
         self._parts = {first.purse: first}
         self._by_lane: dict[int, Engine] = {}  # by the number of the lane, of all purses but the first
         self._since: float | None = None  # requests are counted
+        self._refused: set[str] = set()  # purses that nobody could make an engine for when it was asked for,
+        self._stays: set[str] = set()  # and of these, those whose things are with the first one now
         self.lanes = first.lanes
         self.lanes.schedule = self
 
@@ -46,8 +49,12 @@ class Engines:
         purse = self._purse_of(url)
         part = self._parts.get(purse)
         if part is None:
-            made = self._make(purse) if len(self._parts) < MAX_PURSES else None
+            made = None
+            if len(self._parts) < MAX_PURSES and purse not in self._stays:
+                made = self._make(purse)
             if made is None:
+                if len(self._refused) < MAX_REFUSED:
+                    self._refused.add(purse)
                 return self.first
             part = self._parts[purse] = made
             part.lanes, self.lanes.schedule = self.lanes, self
@@ -68,6 +75,7 @@ class Engines:
     def reaches(self, part: Engine, lanes: Iterable[str]) -> None:
         """Pages of these lanes come to a part: what is known of the lanes is told to its schedule."""
         if part is self.first:
+            self._stays |= self._refused.intersection(lanes)  # such a purse has the name of its lane
             return
         for name in lanes:
             number = self.lanes.number(name)

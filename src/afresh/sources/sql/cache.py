@@ -1,6 +1,7 @@
 """What an application uses in place of running a query: `QueryCache`."""
 
 import asyncio
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -29,15 +30,43 @@ NAMED_BY_A_READER = 1  # the depth of a page that nobody added by name: it may b
 MIN_OBSERVATIONS = 3  # checked intervals, before a query counts as one that changes too fast to be kept
 
 
-def worth_a_run(fresh: float, seconds: float, price: float) -> bool:
-    """Whether to run a query for who asks now, though there is a kept result: a right answer more, for what it costs.
+def worth_a_run(fresh: float, seconds: float, price: float, beliefs: Beliefs | None = None) -> bool:
+    """Whether to run a query for who asks now, though there is a kept result: right answers more, for what it costs.
 
-    `price` is what a second of the database has to gain, in right answers.
+    One is that to who asks now; others are those to who asks later, as from any refresh. `price` is what a second of
+    the database has to gain, in right answers.
 
     >>> worth_a_run(0.5, 0.01, 20.0), worth_a_run(0.5, 0.1, 20.0)
     (True, False)
+    >>> worth_a_run(0.5, 0.1, 20.0, Beliefs(request_rate=10.0, change_rate=0.1))
+    True
     """
-    return 1.0 - fresh > price * seconds
+    later = 0.0 if beliefs is None else beliefs.request_rate * seconds_gained(fresh, beliefs)
+    return 1.0 - fresh + later > price * seconds
+
+
+def seconds_gained(fresh: float, beliefs: Beliefs) -> float:
+    """How much longer a result is fresh if it is refreshed now, while it is with this probability: the crawl value.
+
+    That is the integral, over the age at which it would be as likely to be fresh as it is, of how much more likely it
+    is before.
+
+    >>> round(seconds_gained(0.5, Beliefs(change_rate=0.1)), 3), seconds_gained(1.0, Beliefs(change_rate=0.1))
+    (1.534, 0.0)
+    >>> round(seconds_gained(0.5, Beliefs(change_rate=0.1, shape=1.0)), 3)
+    1.931
+    """
+    rate, shape = beliefs.change_rate, beliefs.shape
+    if not rate > 0.0:
+        return 0.0
+    fresh = max(fresh, 1e-9)
+    if not shape < math.inf:
+        age = -math.log(fresh) / rate
+        return (1.0 - fresh) / rate - age * fresh
+    age = shape / rate * math.expm1(-math.log(fresh) / shape)
+    grown = math.log1p(rate * age / shape)
+    whole = grown if abs(shape - 1.0) < 1e-9 else (1.0 - math.exp((1.0 - shape) * grown)) / (shape - 1.0)
+    return max(shape / rate * whole - age * fresh, 0.0)
 
 
 def runs_on_request(beliefs: Beliefs | None) -> bool:
@@ -177,13 +206,13 @@ class QueryCache:
         return (None if rows is None else rows.at(age, told)), state
 
     def _rather_run(self, state: PageState, told: float) -> bool:
-        if state.beliefs is None or state.beliefs.observations < MIN_OBSERVATIONS:
+        if state.beliefs is None:
             return False
         price = self._prices(state.page.host)
         seconds = state.cost_new if state.cost_new is not None else state.cost_same
         if price is None or seconds is None:
             return runs_on_request(state.beliefs) and told < 0.5
-        return worth_a_run(told, seconds, price)
+        return worth_a_run(told, seconds, price, state.beliefs)
 
     def _prices(self, lane: str) -> float | None:
         """What a second of a database has to gain now; None: nobody runs on the store, or nothing is short."""
