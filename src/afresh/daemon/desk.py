@@ -51,6 +51,7 @@ class Desk:
             return False
         if self._grading.is_muted(key, sender):
             return False
+        self._keeper.hinted(key)
         return self._engine.observe(Signal(key, now, sender))
 
     def lasts(self, key: str, lifetime: float) -> None:

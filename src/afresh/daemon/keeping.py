@@ -364,6 +364,12 @@ class Keeper:
                 self._newcomers[part.purse].entered(part.host_at(slot))
                 self._let_in(part, slot, self.clock())
 
+    def hinted(self, url: str) -> None:
+        """A source has heard that a thing may have changed: who reads the store is to know, where copies are asked for
+        there with how fresh they are."""
+        if self.engine.part_of(url) is not self.engine.first:
+            self._touched.add(url)
+
     def _heard(self) -> list[Heard]:
         """What was heard of pages, to be written; nobody asks the states that are remembered here for that."""
         touched, self._touched = list(self._touched), set()
@@ -425,7 +431,7 @@ class Keeper:
                     names.stored(slot, page.url, number)
                     self._note_number(number, page.url)
                 self._forget(page.url, crawls=0)
-        if batch or taken:
+        if batch or taken or heard:
             await asyncio.to_thread(self.store.write, batch, taken=taken, heard=heard)
         values: dict[str, str | None] = {**self.take(), **self.sources.take()}
         if values or alive is not None or now - self._alive >= 1.0:
