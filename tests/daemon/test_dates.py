@@ -147,3 +147,17 @@ def test_lifetimes_are_judged_by_the_first_crawls_and_survive_a_restart() -> Non
     assert again.lifetimes.factor(HOST) == pytest.approx(dates.lifetimes.factor(HOST), rel=1e-3)
     with pytest.raises(ValueError, match="no counts"):
         Lifetimes.from_text('{"score": 0, "hosts": {"a": [1, 2]}}')
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_change_that_signals_told_of_says_nothing_of_silent_ones(told: bool) -> None:
+    dates, to = Dates(WEB), engine(Learner(typical_rate=1 / DAY))
+    for _ in range(30):
+        dates.trust.grade(HOST, changed=True, moved=True)
+        dates.trust.grade(HOST, changed=False, moved=False)
+    before = to.beliefs(URL, NOW)
+    old, new = (Validators(last_modified=formatdate(NOW - days * DAY, usegmt=True)) for days in (30.0, 0.01))
+    state = PageState(Page(URL, HOST), validators=old, checked=NOW - 2 * DAY)
+    fetched, verdict = Fetched(URL, NOW, 0.1, status=200), Verdict(Outcome.CHANGED, validators=new)
+    dates.hear(to, state, fetched, verdict, NOW, told=told)
+    assert (to.beliefs(URL, NOW) == before) is told

@@ -74,8 +74,13 @@ class Dates:
         verdict: Verdict,
         now: float,
         written: Written = NOTHING_WRITTEN,
+        *,
+        told: bool = False,
     ) -> None:
-        """A crawl that refreshed its copy, after the engine has learned from it."""
+        """A crawl that refreshed its copy, after the engine has learned from it.
+
+        Where signals had `told` of a change, its date says nothing of those of which none tells.
+        """
         self._hear_lifetimes(engine, before, fetched, verdict, now)
         url, heard, best = before.page.url, self._dates(before, fetched, verdict, now, written), 0.0
         if verdict.outcome is Outcome.NEW:
@@ -101,7 +106,7 @@ class Dates:
             if changed and moved and within and trust > best:
                 telling, best = each, trust
         elapsed = max(fetched.started - before.checked, 0.0)
-        if telling is not None and 2.0 * telling.slack < elapsed:
+        if telling is not None and not told and 2.0 * telling.slack < elapsed:
             engine.tell_last_change(url, max(fetched.started - telling.new, 0.0), elapsed, best, now)
         return None
 

@@ -541,7 +541,7 @@ class Daemon:
         if self._kinds is not None and verdict.outcome.refreshed:
             self._kinds.crawled(self.engine.kind(order.url), fetched)
         if verdict.outcome.refreshed:
-            self._dates.hear(self.engine, before, fetched, verdict, self.clock(), read.written)
+            self._dates.hear(self.engine, before, fetched, verdict, self.clock(), read.written, told=crawl.signals > 0)
             self._foretold.crawled(self.engine.part_of(order.url), order.url, read.kind, self.clock())
             self._grading.crawled(before, fetched, verdict)
         self._keeper.keep(before, crawl, fetched, verdict, read.noise)

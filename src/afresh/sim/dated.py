@@ -85,8 +85,10 @@ def first_dates(heart: Heart, field: Field, dates: Dates, now: float) -> None:
 
 
 @compiled
-def later_date(heart: Heart, field: Field, dates: Dates, page: int, before: float, now: float, changed: bool) -> None:
-    """A page was crawled again, `before` being the time of the last visit."""
+def later_date(
+    heart: Heart, field: Field, dates: Dates, page: int, before: float, now: float, changed: bool, told: bool
+) -> None:
+    """A page was crawled again, `before` being the time of the last visit; whether signals had `told` of a change."""
     if dates.host.size == 0:
         return
     date, shown = _stated(field, dates, page, now), dates.shown[page]
@@ -97,7 +99,7 @@ def later_date(heart: Heart, field: Field, dates: Dates, page: int, before: floa
     right = moved and (within or not changed)
     grade_counts(own, MEMORY, changed, right)
     grade_counts(dates.of_all, MEMORY_OF_ALL, changed, right)
-    if changed and moved and within:
+    if changed and moved and within and not told:
         trust = trust_in(own, dates.of_all)
         if trust > LEAST_TRUST:
             tell_last_change(heart.table, page, now - date, now - before, trust)  # the schedule hears of it in its turn

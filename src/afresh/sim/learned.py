@@ -51,7 +51,7 @@ class Setting(NamedTuple):
 @compiled
 def _fetch(heart: Heart, field: Field, dates: Dates, page: int, now: float) -> None:
     """A page was picked: visit it, and let the heart learn from what is found, as after a live crawl."""
-    before = field.current[page]
+    before, told = field.current[page], bool(heart.pages[page]["signals"] > 0)
     mark_ordered(heart.pages, heart.heard, page)
     if now > field.span[0] and not is_gone(field, page, now):
         said = does.fresh_probability(heart, page, now)
@@ -68,7 +68,7 @@ def _fetch(heart: Heart, field: Field, dates: Dates, page: int, now: float) -> N
     does.check(heart, page, now, now, True, changed, changed)
     crawl(heart.core, page, now)
     does.look_round(heart, page, now, changed)
-    later_date(heart, field, dates, page, before, now, changed)
+    later_date(heart, field, dates, page, before, now, changed, told)
 
 
 @compiled
