@@ -14,6 +14,7 @@ from afresh.cli.terminal import as_json, console, errors, labelled, now, plain, 
 from afresh.config import Config
 from afresh.errors import AfreshError, ConfigError, InputError
 from afresh.store import Store, understood
+from afresh.store.messages import weights_kept
 from afresh.types import Beliefs
 from afresh.units import rate, show_count, show_rate
 
@@ -49,6 +50,13 @@ def plan(
             "the runner's, to this file: CSV, or JSON lines (.jsonl); - for standard output."
         ),
     ] = None,
+    quality: Annotated[
+        bool, typer.Option("--quality", help="Count right answers to frequent searches instead of fresh copies.")
+    ] = False,
+    worth: Annotated[
+        float | None,
+        typer.Option(help="Right answers (or fresh requests) that one more crawl must gain: which budget is that?"),
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the curve into this file (.png, .svg or .pdf).")] = None,
     config: ConfigFile = None,
     store: StoreFile = None,
@@ -72,14 +80,18 @@ def plan(
     goals = [_share(each) for each in reach or []] or list(GOALS)
     if not all(each > 0 for each in budgets):
         raise ConfigError("A budget of 0 crawls nothing.", hint="Give rates above 0, such as --budget 1/s.")
+    if worth is not None and not worth > 0:
+        raise ConfigError(f"{worth} is no gain of a crawl.", hint="Give a number above 0, such as --worth 0.05.")
     with working("Reading pages"):
-        known = _from_csv(rates) if rates is not None else _from_store(config, store)
+        known = _from_csv(rates) if rates is not None else _from_store(config, store, quality=quality)
     if pages is not None:
         _write_each(pages, known, budgets[0] if budgets else known.budget)
         if str(pages) == "-":
             return
     with working(f"Planning for {show_count(known.count, 'page')}"):
         facts, curve = _reckoned(known, budgets, goals)
+        if worth is not None:
+            facts["worth"] = {"gain": worth, "budget": _worth_it(known, worth)}
     if plot is not None:
         _draw(plot, curve.budgets, curve.freshness, facts)
     typer.echo(as_json(facts)) if json else _print(facts)
@@ -104,7 +116,7 @@ def _reckoned(known: "_Pages", budgets: list[float], goals: list[float]) -> "tup
     curve = plan_for(**known.arrays)
     asked = plan_for(sorted(budgets) or _worth_a_row(curve.budgets.tolist(), known), **known.arrays)
     most = max(budgets) if budgets else known.budget
-    facts = {
+    facts: dict[str, Any] = {
         "pages": known.count,
         "left_out": known.left_out,
         "as_of": known.as_of,
@@ -119,6 +131,11 @@ def _reckoned(known: "_Pages", budgets: list[float], goals: list[float]) -> "tup
         ],
         "goals": [_cost_of(goal, known) for goal in goals],
     }
+    if known.at_stake is not None:
+        facts["at_stake"] = known.at_stake
+        rows: list[dict[str, Any]] = [*facts["budgets"], *facts["goals"]]
+        for row in rows:
+            row["quality"] = 1.0 - known.at_stake * (1.0 - row["freshness"])
     return facts, curve
 
 
@@ -130,6 +147,22 @@ def _worth_a_row(budgets: list[float], known: "_Pages") -> list[float]:
     return sorted({*(each for each in budgets if each <= most), *beyond[:1], *own})
 
 
+def _worth_it(known: "_Pages", gain: float) -> float | None:
+    """The budget beyond which one more crawl gains less than that; None: the first one does."""
+    from afresh.value.plan import plan as plan_for
+
+    low, high = 1e-9, 1e9
+    if float(plan_for([low], **known.arrays).prices[0]) < gain:
+        return None
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        if float(plan_for([middle], **known.arrays).prices[0]) >= gain:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 @dataclass(frozen=True, slots=True)
 class _Pages:
     arrays: dict[str, Any]  # what `value.optimum` takes besides the budget
@@ -138,6 +171,8 @@ class _Pages:
     budget: float | None = None  # the last runner's, or before any has run the settings'
     allowed: "Allowance | None" = None  # by politeness
     as_of: str = ""  # how old all that is; "": it is of now
+    # Where answers to searches count: what share of them would be wrong, if all copies were stale.
+    at_stake: float | None = None
     rules: str = ""  # which wishes of the operator a plan leaves out; "": there are none
 
     @property
@@ -158,7 +193,7 @@ def _share(text: str) -> float:
     return share
 
 
-def _from_store(config: Path | None, store: Path | None) -> _Pages:
+def _from_store(config: Path | None, store: Path | None, *, quality: bool = False) -> _Pages:
     import numpy as np
 
     from afresh.cli.allowed import allowed, host_rates
@@ -177,6 +212,7 @@ def _from_store(config: Path | None, store: Path | None) -> _Pages:
         numbers: dict[str, int] = {}
         host = [numbers.setdefault(host_of(url), len(numbers)) for url in beliefs]
         most = host_rates(kept, read, list(numbers), polite)
+        searched = weights_kept(kept.get) if quality else None
     if not found:
         raise InputError(
             "Nothing is known of any page yet.", hint="Let `afresh run` crawl first, or give --rates FILE."
@@ -186,7 +222,20 @@ def _from_store(config: Path | None, store: Path | None) -> _Pages:
     if most and max(most) < float("inf"):
         arrays |= {"host": np.array(host, dtype=np.int64), "host_budget": np.array(most)}
     left_out = pages - len(beliefs)
-    return _Pages(arrays, list(beliefs), left_out, budget, polite, _as_of(pages, waiting), _rules_left_out(read))
+    at_stake = None
+    if quality:
+        if searched is None:
+            raise InputError(
+                "Nothing is known of searches yet.",
+                hint="Set [index] enabled = true, search, and let `afresh run` crawl for a while.",
+            )
+        weights, base, searches = searched
+        each = np.array([weights.get(url, base) for url in beliefs])
+        arrays["request_rate"] = np.maximum(each, 1e-12) * searches
+        at_stake = min(float(each.sum()), 1.0)
+    return _Pages(
+        arrays, list(beliefs), left_out, budget, polite, _as_of(pages, waiting), at_stake, _rules_left_out(read)
+    )
 
 
 def _beliefs_kept(kept: Store) -> dict[str, Beliefs]:
@@ -315,17 +364,20 @@ def _print(facts: dict[str, Any]) -> None:
         else ""
     )
     console.print(f"The best that any schedule could do for {show_count(facts['pages'], 'page')}{left_out}:")
-    buys = Table(
-        "budget", "served fresh", "one more crawl a second gains", title="What a budget buys", title_justify="left"
-    )
+    served, name, gained = "served fresh", "freshness", "fresh requests"
+    if "at_stake" in facts:
+        served, name, gained = "right answers", "quality", "right answers"
+    buys = Table("budget", served, "one more crawl a second gains", title="What a budget buys", title_justify="left")
     for row in facts["budgets"]:
-        buys.add_row(
-            show_rate(row["budget"]), f"{100 * row['freshness']:.1f} %", f"{row['price']:.3g} fresh requests a second"
-        )
-    costs = Table("served fresh", "budget", title="What a goal costs", title_justify="left")
+        buys.add_row(show_rate(row["budget"]), f"{100 * row[name]:.1f} %", f"{row['price']:.3g} {gained} a second")
+    costs = Table(served, "budget", title="What a goal costs", title_justify="left")
     for row in facts["goals"]:
-        costs.add_row(_percent(row["freshness"]), row["why"] if row["budget"] is None else show_rate(row["budget"]))
+        costs.add_row(_percent(row[name]), row["why"] if row["budget"] is None else show_rate(row["budget"]))
     console.print(buys, costs, sep="\n")
+    if "worth" in facts:
+        beyond = facts["worth"]["budget"]
+        said = "from the first crawl on" if beyond is None else f"beyond a budget of {show_rate(beyond)}"
+        console.print(f"One more crawl gains less than {facts['worth']['gain']:g} {gained} {said}.")
     for note in ("as_of", "rules", "politeness"):
         if facts[note]:
             console.print(labelled("Note:", f"{facts[note]}.", 6))

@@ -36,6 +36,7 @@ STEER_EVERY = 30.0
 PIECE = 200  # pages that are told their weights between two chances for others
 LEAST_WEIGHT = 0.05  # of a page, as a share of the mean: nothing is given up for ever
 MOST_SECONDS = 10.0  # that an operator's report may take
+MOST_KEPT = 5_000  # weights that are kept for plans
 CATCH_UP = 50  # copies in one go
 
 Report = Callable[[str, Copy | None, Copy | None], float]  # address, old and new copy: how far a report has moved
@@ -277,6 +278,11 @@ class Searching:
                 part.believe_slots(moved[begin : begin + PIECE], self.clock())
                 await asyncio.sleep(0)
 
+    def _heaviest(self) -> list[tuple[str, float]]:
+        """The pages whose stale copies cost most, for `afresh plan`."""
+        weights = {url: self.quality.weight(url) for url in list(self.quality.listed)}
+        return sorted(weights.items(), key=lambda each: -each[1])[:MOST_KEPT]
+
     def _weights(self) -> tuple[dict[str, float], float]:
         return {url: self.quality.weight(url) for url in self.quality.listed}, self.quality.first_weight
 
@@ -295,6 +301,8 @@ class Searching:
             "since": self.asked.since,
             "measured": self.measured.kept(),
             "quality": self.quality.learned(),
+            "weights": self._heaviest(),
+            "base": self.quality.base_weight,
             "summary": self.summary(),
         }
         return {SEARCHES_KEPT: json.dumps(known)}

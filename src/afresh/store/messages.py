@@ -71,6 +71,18 @@ def searches_kept(get: Callable[[str], str | None]) -> dict[str, Any] | None:
         return None
 
 
+def weights_kept(get: Callable[[str], str | None]) -> tuple[dict[str, float], float, float] | None:
+    """What stale copies cost an average search, of some pages and of others, and searches a second; None: not known."""
+    kept = get(SEARCHES_KEPT)
+    try:
+        known = json.loads(kept or "{}")
+        weights = {str(url): max(_number(weight), 0.0) for url, weight in known["weights"]}
+        found = weights, max(_number(known["base"]), 0.0), _number(known["summary"]["searches_per_second"])
+        return found if weights and found[2] > 0 else None
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
 def of_pages(pages: Iterable[Page], received: float, key: str = "") -> list[Entry]:
     """Pages to be added; of those that are kept already, what is said of them here is set."""
     return packed("add", map(_as_item, pages), received, key)
