@@ -16,6 +16,7 @@ from live_site import Crawl, LiveSite, html, to
 from receiving import Answered, raw
 
 KEY = "0123456789abcdef"
+PAGES = ("/", "/x", "/shop/y")
 Files = dict[str, Callable[[], bytes]]
 
 
@@ -37,8 +38,8 @@ def plays(
         tasks: list[asyncio.Task[object]] = []
 
         async def acting(daemon: Daemon) -> object:
-            url = site.url("a.test")
-            while url not in daemon.engine or daemon.engine.current(url) is None:  # noqa: ASYNC110
+            engine, urls = daemon.engine, [site.url("a.test", path) for path in PAGES]
+            while not all(url in engine and engine.current(url) is not None for url in urls):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
             daemon.control.pauses = type(daemon.control.pauses)(everything=True)  # signals stay as they were heard
             await asyncio.sleep(0.3)
@@ -46,7 +47,7 @@ def plays(
 
         crawl.began = lambda daemon: tasks.append(asyncio.create_task(acting(daemon)))  # type: ignore[arg-type]
         try:
-            pages = [site.url("a.test", path) for path in ("/", "/x", "/shop/y")]
+            pages = [site.url("a.test", path) for path in PAGES]
             await crawl.until(lambda: bool(tasks) and tasks[0].done(), *pages, seconds=30.0)
             if not tasks[0].done():
                 tasks[0].cancel()

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from afresh.config import Config
+from afresh.daemon.desk import Hinted
 from afresh.frontier import HostPatterns
 from afresh.signals.websub import Intent
 from afresh.types import Fetched
@@ -42,6 +43,7 @@ class Beside:
 
     def __init__(self, daemon: "Daemon", web: "Web") -> None:
         self._daemon, self._web = daemon, web
+        self._hinted = Hinted()
 
     def clock(self) -> float:
         """The crawl's own."""
@@ -51,9 +53,13 @@ class Beside:
         """Whether pages of a host are kept."""
         return len(self._daemon.engine.first.slots_of_host(host)) > 0
 
-    def wants(self, url: str) -> bool:
-        """Whether a page is kept, and was not signalled since its last crawl."""
-        return url in self._daemon.engine and not self._daemon.engine.signals(url)
+    def wants(self, url: str, sender: str) -> bool:
+        """Whether a page is kept, and this sender was not heard of it since its last crawl; it is heard now."""
+        engine = self._daemon.engine
+        if url not in engine or (current := engine.current(url)) is None or self._hinted.since(url, sender, current):
+            return False
+        self._hinted.note(url, sender, self._daemon.clock())
+        return True
 
     async def proof(self, url: str, size: int) -> Fetched | None:
         """A file of a host, in its turn."""

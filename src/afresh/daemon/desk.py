@@ -1,6 +1,8 @@
 """Where sources turn to: what the loop lets them know, and what they tell it of their own accord."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 
 from afresh.daemon.grading import Grading
 from afresh.daemon.keeping import Keeper
@@ -10,8 +12,27 @@ from afresh.frontier import Lanes
 from afresh.sources import Listed
 from afresh.types import Page, Signal
 
+MAX_HINTED = 100_000  # things and senders that are remembered; the longest ago are forgotten first
 USUAL_OF = 100.0  # things
 LEAST_TRUST = 0.01  # in a hint, so that nobody is forgotten for good
+
+
+class Hinted:
+    """When whom was last heard of which thing, so that one hint of each sender counts until the next crawl."""
+
+    def __init__(self) -> None:
+        self._at: OrderedDict[tuple[str, str], float] = OrderedDict()
+
+    def since(self, key: str, sender: str, current: float) -> bool:
+        """Whether a sender was heard since the copy was current."""
+        return self._at.get((key, sender), -inf) >= current
+
+    def note(self, key: str, sender: str, now: float) -> None:
+        """A sender was heard."""
+        self._at.pop((key, sender), None)
+        self._at[key, sender] = now
+        if len(self._at) > MAX_HINTED:
+            self._at.popitem(last=False)
 
 
 class Desk:
@@ -30,6 +51,7 @@ class Desk:
     ) -> None:
         self._engine, self._keeper, self._pressure = engine, keeper, pressure
         self._clock, self._tell, self._promised, self._grading = clock, tell, promised, grading
+        self._hinted = Hinted()
         self._usual_rate = 1.0  # of requests of a thing, on average over the latest that were asked about
 
     @property
@@ -47,11 +69,13 @@ class Desk:
             return False
         now, current = self.clock(), self._engine.current(key)
         self._grading.hear(key, sender, now if changed is None else min(changed, now), says_when=changed is not None)
-        if changed is not None and (current is None or changed <= current or self._engine.signals(key)):
+        if changed is not None and (current is None or changed <= current or self._hinted.since(key, sender, current)):
             return False
         if self._grading.is_muted(key, sender):
             return False
         self._keeper.hinted(key)
+        if changed is not None:
+            self._hinted.note(key, sender, now)
         return self._engine.observe(Signal(key, now, sender))
 
     def lasts(self, key: str, lifetime: float) -> None:

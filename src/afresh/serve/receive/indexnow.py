@@ -49,8 +49,8 @@ class Crawl(Protocol):
     def keeps_host(self, host: str) -> bool:
         """Whether pages of a host are kept."""
 
-    def wants(self, url: str) -> bool:
-        """Whether a page is kept, and was not signalled since its last crawl."""
+    def wants(self, url: str, sender: str) -> bool:
+        """Whether a page is kept, and this sender was not heard of it since its last crawl; it is heard now."""
 
     async def proof(self, url: str, size: int) -> Fetched | None:
         """The beginning of a file of a kept host, in its turn, redirects not followed; None: not now."""
@@ -145,7 +145,7 @@ class IndexNow:
         resolve, found = Resolver(f"http://{submission.host}/"), []
         for first in range(0, len(submission.urls), PIECE):
             whole = (resolve(url) for url in submission.urls[first : first + PIECE])
-            found += [url for url in whole if url is not None and self.crawl.wants(url)]
+            found += [url for url in whole if url is not None and self.crawl.wants(url, SENDER)]
             await asyncio.sleep(0)
         now = self.crawl.clock()
 
