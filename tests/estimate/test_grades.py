@@ -70,7 +70,7 @@ def test_a_hint_that_says_when_belongs_to_the_window_of_that_moment() -> None:
     assert grade.recall > 0.5, "though every one of them was heard after the crawl"
 
 
-def test_who_lies_loses_and_regains_when_honest() -> None:
+def test_g5_who_lies_loses_and_regains_when_honest() -> None:
     grades, start = Grades(), 0.0
 
     def rounds(number: int, *, honest: bool) -> float:

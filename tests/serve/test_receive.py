@@ -207,7 +207,7 @@ def test_endless_and_slow_senders_hold_nothing_up(tmp_path: Path, monkeypatch: p
         *("[1e]", "[+1]", "[.1]", "[0x1]", "['a']", "[True]", "{a:1}", "[1]x", "\ufeff[1]", f"[{'1' * 5000}]"),
     ],
 )
-def test_json_that_is_wrong_is_refused_with_a_position(text: str) -> None:
+def test_g8_json_that_is_wrong_is_refused_with_a_position(text: str) -> None:
     with pytest.raises(SignalError, match=r"at (?:character|byte) \d+"):
         read_json(text.encode("utf-8", "surrogatepass"))
 

@@ -203,7 +203,7 @@ def test_g2_leases_are_clamped(said: str, seconds: float) -> None:
     assert lease_of(said) == seconds
 
 
-def test_300_to_302_and_g1_what_is_delivered_counts_if_it_is_signed(tmp_path: Path) -> None:
+def test_g1_and_300_to_302_what_is_delivered_counts_if_it_is_signed(tmp_path: Path) -> None:
     hub, _ = the_hub("atom")
     pages = ("/", "/a", "/b", "/c")
     hub.topics |= {page: lambda: html_page() for page in pages[1:]}
