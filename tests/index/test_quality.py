@@ -142,10 +142,10 @@ def test_pages_that_cost_much_weigh_more_than_pages_nobody_finds() -> None:
     for _ in range(8):  # a page that changes without moving any answer costs nothing, whoever sees it
         text = Indexed(text="ferry " * 3 + "boat", title="ferry")
         quality.judge(found[0].url, "a.example", text, text)
-    assert quality.weight(found[0].url) < 0.3 * first
+    assert quality.weight(found[0].url) < 0.5 * first
     again = Quality(TOKENIZER)
     again.recall(quality.learned())
-    assert again.weight(found[0].url) < 0.3 * first
+    assert again.weight(found[0].url) < 0.5 * first
 
 
 def test_measured_quality_is_what_copies_had_over_time() -> None:

@@ -18,7 +18,7 @@ from afresh.index.words import Tokenizer
 
 LISTED = 30  # results of each query that are remembered, so that those that move up are known
 MEASURES = ("overlap", "rbo", "ndcg")
-PRIOR_CHANGES = 2.0  # how many changes' worth the general relation counts for a single page
+PRIOR_CHANGES = 5.0  # how many changes' worth the general relation counts for a single page
 FIRST_RATIO = 0.3  # of loss to attention, before any crawl has shown it
 FIRST_COUNT = 20.0  # how many changes' worth that is
 MAX_PAGES = 100_000  # whose own losses are remembered
@@ -273,7 +273,7 @@ class Quality:
         seen, near = standing
         kept = self._relations["seen" if seen > 0 else "near" if near > 0 else "others"]
         kept[0] += seen if seen > 0 else near if near > 0 else 1.0
-        kept[1] += loss
+        kept[1] += max(loss - self.base_weight, 0.0) if seen > 0 or near > 0 else loss
         own = self._pages.get(url)
         if own is None:
             if len(self._pages) >= MAX_PAGES:
@@ -290,9 +290,8 @@ class Quality:
         and by where it stands in the answers.
         """
         seen, near = self._standing(url)
-        general = seen * self._ratio("seen") if seen > 0 else near * self._ratio("near")
-        if not seen and not near:
-            general = self.base_weight
+        # Whatever answers list a page now, a change may bring it into others.
+        general = self.base_weight + seen * self._ratio("seen") + near * self._ratio("near")
         own = self._pages.get(url) or _OfPage()
         return (PRIOR_CHANGES * general + own.loss) / (PRIOR_CHANGES + own.changes)
 

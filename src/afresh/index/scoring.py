@@ -43,11 +43,22 @@ class Wanted:
     rarity: Mapping[Term, float] = field(default_factory=dict)
 
     @property
-    def heads(self) -> Iterable[tuple[str, bool]]:
-        """The first word of each term, and whether it is only a beginning: what a page must have to be of interest."""
-        for term, words in self.words.items():
-            if words:
-                yield words[0], term.prefix and len(words) == 1
+    def heads(self) -> list[tuple[str, bool]]:
+        """Words, each with whether it is only a beginning, of which a page must have one: else it is not found.
+
+        Where all of several terms must be there, the rarest stands for them.
+        """
+        return self._heads(self.query.root)
+
+    def _heads(self, node: Node) -> list[tuple[str, bool]]:
+        if isinstance(node, Term):
+            words = self.words.get(node, ())
+            return [(words[0], node.prefix and len(words) == 1)] if words else []
+        parts = [each for each in (self._heads(part) for part in node.of) if each]
+        if isinstance(node, Any):
+            return [head for part in parts for head in part]
+        rare = {words[0]: self.rarity.get(term, 0.0) for term, words in self.words.items() if words}
+        return max(parts, key=lambda part: min(rare.get(word, 0.0) for word, _ in part), default=[])
 
 
 def wanted(query: Query, tokenizer: Tokenizer) -> Wanted:
