@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 GRACE = 10.0  # seconds for answers that are under way when a stop signal comes
 MAX_TOKENS_BYTES = 1 << 16
+MAX_FILES = 65_536
 
 
 def serve(
@@ -124,6 +125,7 @@ def run_server(config: Config, kept: "Sqlite | None") -> None:
             errors.print("Nothing is fetched ahead of readers: that takes a store, and `afresh run` on it.")
         else:
             _compile_prefetching()
+    allow_many_connections()
     parts = parts_for(config, kept, tokens(config.proxy.purge_tokens))
     with asyncio.Runner(loop_factory=fastest_loop()) as runner:
         runner.run(_serve(config, parts))
@@ -137,6 +139,15 @@ def _compile_prefetching() -> None:
     with shown_compiling():
         compile_ahead()
         parts_of(b"<p>text", "http://localhost/", "text/html")
+
+
+def allow_many_connections() -> None:
+    """Let as many files be open as the system lets us: each reader is one."""
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, MAX_FILES) if most > 0 else MAX_FILES, most))
 
 
 def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
