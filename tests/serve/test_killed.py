@@ -4,6 +4,8 @@ import asyncio
 import os
 import re
 import signal
+import socket
+import struct
 import subprocess
 import threading
 import time
@@ -33,8 +35,8 @@ class Started:
         command = [*COMMAND, "serve", "--listen", "127.0.0.1:0", "--config", str(folder / "afresh.toml")]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "200"})
         assert self.process.stderr is not None
-        said = self.process.stderr.readline()
-        found = re.search(r"127\.0\.0\.1:(\d+)", said)
+        said = [self.process.stderr.readline() for _ in range(1 if (folder / "kept.db").exists() else 2)]
+        found = re.search(r"127\.0\.0\.1:(\d+)", said[-1])
         assert found, said
         self.port = int(found[1])
         self.reads = threading.Thread(target=self.process.stderr.read, daemon=True)
@@ -115,6 +117,32 @@ async def _killed(folder: Path) -> None:
 
 def test_a_kill_under_load_loses_at_most_a_second_of_counts_and_no_copy(tmp_path: Path) -> None:
     asyncio.run(_killed(tmp_path))
+
+
+def test_readers_that_hang_up_while_they_are_answered_end_nothing(tmp_path: Path) -> None:
+    async def scene() -> int:
+        origin = Origin(lambda heard: Told(headers={"Cache-Control": "max-age=60"}, body=b"x" * 1000))
+        await origin.start()
+        started = await asyncio.to_thread(Started, tmp_path, origin.url)
+
+        def hang_up() -> None:
+            for nth in range(60):
+                made = socket.create_connection(("127.0.0.1", started.port))
+                made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                made.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 100)
+                time.sleep(nth % 20 * 1e-4)
+                made.close()  # with a reset, in the middle of the answers
+
+        await asyncio.to_thread(hang_up)
+        started.process.send_signal(signal.SIGPIPE)  # what the system sends to who writes to one that is gone
+        reader = Reader(*await asyncio.open_connection("127.0.0.1", started.port))
+        assert (await reader.ask()).status == 200
+        reader.close()
+        code = await asyncio.to_thread(started.end, signal.SIGTERM)
+        await origin.stop()
+        return code
+
+    assert asyncio.run(scene()) == 0
 
 
 def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:

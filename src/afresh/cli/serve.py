@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from afresh.cli.options import ConfigFile, StoreFile
-from afresh.cli.terminal import errors, plain
+from afresh.cli.terminal import errors, outlive_pipes, plain
 from afresh.config import Config, ServeSettings, parse
 from afresh.errors import ConfigError, InputError, StoreError
 from afresh.units import show_count, show_size
@@ -51,6 +51,7 @@ def serve(
     """
     from afresh.cli.opening import settings
 
+    outlive_pipes()  # readers hang up whenever they like, also while they are answered
     read = settings(config, store)
     if listen is not None:
         read = replace(read, proxy=replace(read.proxy, listen=_listening(listen)))
