@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import random
+import socket
 import subprocess
 import sys
 import tempfile
@@ -34,10 +35,11 @@ sitemaps = {signals}
 feeds = {signals}
 """
 RECALL, PRECISION, PING_RECALL, PING_PRECISION = 0.5, 0.2, 0.6, 0.9
-PORT = 8752
+# Weights as -log(1 - precision) has them.
+KNOWN = ("--pin", "indexnow=1", "--pin", "sitemap=0.1", "--mute", "liar")
 
 
-def serve(options: SiteOptions, ping: bool) -> tuple[Server, asyncio.AbstractEventLoop]:
+def serve(options: SiteOptions, ping: int) -> tuple[Server, asyncio.AbstractEventLoop]:
     """The site, in a thread of its own, with its honest sender."""
     began = time.monotonic()
     server = Server(Site(options), clock=lambda: time.monotonic() - began)
@@ -45,18 +47,18 @@ def serve(options: SiteOptions, ping: bool) -> tuple[Server, asyncio.AbstractEve
     threading.Thread(target=loop.run_forever, daemon=True).start()
     asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
     if ping:
-        asyncio.run_coroutine_threadsafe(Pinger(server, f"http://127.0.0.1:{PORT}/indexnow").run(), loop)
+        asyncio.run_coroutine_threadsafe(Pinger(server, f"http://127.0.0.1:{ping}/indexnow").run(), loop)
     return server, loop
 
 
-def lie(urls: list[str], token: str, rate: float) -> None:
+def lie(urls: list[str], token: str, rate: float, port: int) -> None:
     """Say of one page after another that it has changed."""
     rng = random.Random(1)
     while True:
         time.sleep(1.0)
         body = "\n".join(rng.choice(urls) for _ in range(round(rate)))
         asked = urllib.request.Request(
-            f"http://127.0.0.1:{PORT}/signal", body.encode(), {"Authorization": f"Bearer {token}"}
+            f"http://127.0.0.1:{port}/signal", body.encode(), {"Authorization": f"Bearer {token}"}
         )
         try:
             urllib.request.urlopen(asked, timeout=5).close()
@@ -64,20 +66,25 @@ def lie(urls: list[str], token: str, rate: float) -> None:
             continue
 
 
-def run(options: SiteOptions, *, signals: bool, seconds: float, budget: int) -> tuple[float, list[dict[str, object]]]:
-    """One crawl; (mean freshness over the second half as the site counts it, grades)."""
+def run(
+    options: SiteOptions, *, signals: bool, known: bool = False, seconds: float, budget: int
+) -> tuple[float, list[dict[str, object]]]:
+    """One crawl, with weights that are learned or known; (mean freshness over its second half, grades)."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         (root / "afresh.toml").write_text(SETTINGS.format(budget=budget, signals=str(signals).lower()))
         token = subprocess.run(
             [*COMMAND, "token", "new", "liar"], cwd=root, capture_output=True, text=True
         ).stdout.strip()
-        server, loop = serve(options, signals)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = int(free.getsockname()[1])
+        server, loop = serve(options, port if signals else 0)
         homes = [f"{server.documents.home(host)}/" for host in range(options.hosts)]
         if signals:
-            threading.Thread(target=lie, args=(server.urls(), token, 3.0), daemon=True).start()
+            threading.Thread(target=lie, args=(server.urls(), token, 3.0, port), daemon=True).start()
         crawl = subprocess.Popen(
-            [*COMMAND, "crawl", *homes, "--receive", f"127.0.0.1:{PORT}"],
+            [*COMMAND, "crawl", *homes, "--receive", f"127.0.0.1:{port}"],
             cwd=root,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -91,6 +98,8 @@ def run(options: SiteOptions, *, signals: bool, seconds: float, budget: int) -> 
                 mine = [each for name, each in clients.items() if name.startswith("afresh/")]
                 if mine and began is None:
                     began = time.monotonic()
+                    if known:
+                        subprocess.run([*COMMAND, "senders", *KNOWN], cwd=root, check=True, capture_output=True)
                 if mine and began is not None and time.monotonic() - began > seconds / 2:
                     fresh.append(float(mine[0]["fresh_now"]))
             said = subprocess.run([*COMMAND, "senders", "--json"], cwd=root, capture_output=True, text=True).stdout
@@ -110,6 +119,7 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=300)
     parser.add_argument("--budget", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--known", action="store_true", help="one run, with weights that are known from the start")
     chosen = parser.parse_args()
     options = SiteOptions(
         pages=chosen.pages,
@@ -125,6 +135,10 @@ def main() -> None:
         ping_recall=PING_RECALL,
         ping_precision=PING_PRECISION,
     )
+    if chosen.known:
+        best, _ = run(options, signals=True, known=True, seconds=chosen.seconds, budget=chosen.budget)
+        print(f"freshness as the site counts it: {best:.3f} with weights that are known")
+        return
     heard, grades = run(options, signals=True, seconds=chosen.seconds, budget=chosen.budget)
     print(f"{'sender':10} {'host':28} {'heard':>7} {'precision':>9} {'recall':>7} {'weight':>7}")
     for grade in grades:
