@@ -1,6 +1,7 @@
 """Grades and gain on the synthetic web: sitemaps of recall 0.5 and precision 0.2, an honest sender, and a liar.
 
     python benchmarks/signal_grades.py                   # twice four minutes: with signals, and without
+    python benchmarks/signal_grades.py --known           # once, with weights that are known
 
 The crawler is `afresh crawl`, a process of its own, which is told one address of each host. The honest sender submits
 by IndexNow, the liar posts pages at random. What is true is known to the site, which also counts how fresh copies are.
