@@ -21,6 +21,7 @@ MEASURES = ("overlap", "rbo", "ndcg")
 PRIOR_CHANGES = 5.0  # how many changes' worth the general relation counts for a single page
 FIRST_RATIO = 0.3  # of loss to attention, before any crawl has shown it
 FIRST_COUNT = 20.0  # how many changes' worth that is
+TYPICAL_EVERY = 1_000  # judged changes after which it is found out again where listed pages stand on average
 MAX_PAGES = 100_000  # whose own losses are remembered
 MAX_CHANGES = 16.0  # of a page that count; older ones fade
 ALL_ATTENTION = sum(attention(rank) for rank in range(1, DEPTH + 1))
@@ -83,6 +84,7 @@ class Quality:
         # Attention that changed pages had, and what their changes cost; the same of those listed below the first
         # results, by the share of searches that do; and how many others changed, and what that cost.
         self._relations = {"seen": [0.0, 0.0], "near": [0.0, 0.0], "others": [0.0, 0.0]}
+        self._judged = 0
         self._typical_of, self._typical_place = (0, 0), (0.0, 0.0)
         self._first_copies = [0.0, 0.0]  # pages that were new, and the loss while they were missing
 
@@ -173,11 +175,14 @@ class Quality:
                     ranking.links[url] = pages
                 scored.setdefault(query, {})[url] = scores[1] * self.weights.of_links(pages)
         self._linked(url, old, new, scored, moves=moves)
+        self._judged += 1
         standing = self._standing(url)
         losses, moved = dict.fromkeys(MEASURES, 0.0), []
         for query, points in scored.items():
             ranking = self.rankings[query]
             earlier = ranking.results
+            if not ranking.complete and self._stays_below(ranking, query, points):
+                continue
             results = self._moved(ranking, points)
             for name, loss in _losses(earlier, results).items():
                 losses[name] += ranking.share * loss
@@ -226,6 +231,11 @@ class Quality:
                 if moves:
                     ranking.links[target] = now
 
+    def _stays_below(self, ranking: Ranking, query: str, scored: Mapping[str, float]) -> bool:
+        """Whether none of these pages was in an answer, nor comes into it now."""
+        least = ranking.results[-1][1] if ranking.results else 0.0
+        return all(points < least and query not in self._listed.get(url, ()) for url, points in scored.items())
+
     def _moved(self, ranking: Ranking, scored: Mapping[str, float]) -> list[tuple[str, float]]:
         """An answer with pages where their scores belong now, and without those that are found no more."""
         kept = {url: points for url, points in ranking.results if url not in scored}
@@ -241,9 +251,10 @@ class Quality:
         ranking = self.rankings[query]
         earlier, ranking.results = ranking.results, results[:LISTED]
         ranking.complete = ranking.complete and len(results) <= LISTED
-        for url, _ in earlier:
+        had, has = {url for url, _ in earlier}, {url for url, _ in ranking.results}
+        for url in had - has:
             self._unlist(url, query)
-        for url, _ in ranking.results:
+        for url in has - had:
             self._list(url, query)
         for url in scored.keys() - self._listed.keys():
             ranking.links.pop(url, None)
@@ -298,11 +309,12 @@ class Quality:
     @property
     def _typical(self) -> tuple[float, float]:
         """Where a page that some answer lists stands on average; kept until other answers are followed."""
-        if self._typical_of != (len(self.rankings), len(self._listed)):
+        now = len(self.rankings), self._judged // TYPICAL_EVERY
+        if self._typical_of != now:
             places = [self._standing(url) for url in self._listed]
             count = max(len(places), 1)
             self._typical_place = sum(each[0] for each in places) / count, sum(each[1] for each in places) / count
-            self._typical_of = len(self.rankings), len(self._listed)
+            self._typical_of = now
         return self._typical_place
 
     def _ratio(self, where: str) -> float:
