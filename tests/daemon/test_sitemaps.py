@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import time
 import tracemalloc
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from afresh.daemon import Event, Listed
 from afresh.frontier import Politeness, Scope
 from afresh.sources.web import Discovery
 from afresh.store import Memory
+from afresh.store.messages import FOLLOWED
 from afresh.types import Outcome
 from live_site import NONE, Crawl, LiveSite, html, to
 
@@ -351,3 +353,34 @@ def test_g6_a_hostile_sitemap_is_a_clear_sentence_and_costs_bounded_memory(name:
     assert store.totals().pages <= 1_000
     assert store.copy(site.url("a.test")) is not None, "the pages do not notice"
     assert peak < 2.5 * 50 * 1024 * 1024
+
+
+def test_a_followed_sitemap_has_all_its_pages_kept_and_one_that_vanishes_may_be_gone() -> None:
+    """Without discovery, as `afresh add --sitemap` and `afresh run` do."""
+    names, began = ["/a", "/b"], time.time()
+
+    def answer(host: str, path: str) -> bytes:
+        if path == "/robots.txt":
+            return NONE
+        if path == "/map.xml":
+            urls = [site.url("a.test", name) for name in names]
+            return answer_of("text/xml", xml("urlset", "url", *urls, changed=dict.fromkeys(urls, began - 60.0)))
+        return html(f"<p>{path}")
+
+    site, store, told, daemons = LiveSite(answer), Memory(), [], []
+
+    async def act() -> None:
+        store.put({f"{FOLLOWED}{site.url('a.test', '/map.xml')}": "{}"})
+        crawl = Crawl(site, store, budget=10, listeners=(heard(told),), began=daemons.append)
+
+        def gone() -> bool:
+            if store.totals().copies >= 3:
+                names[1:] = []
+            return "sitemap-gone" in daemons[0].engine.senders.names if daemons else False
+
+        await crawl.until(gone, site.url("a.test"), seconds=40.0)
+
+    play(site, act)
+    assert set(kept(store)) == {site.url("a.test", path) for path in ("/", "/a", "/b")}
+    assert told[0].found == 2
+    assert told[-1].signals == 1
