@@ -14,7 +14,6 @@ from afresh.daemon.control import Control
 from afresh.daemon.newcomers import EARLY_SHARE, LIKELY_FRESH, Newcomers
 from afresh.daemon.pressure import Pressure
 from afresh.daemon.room import Room
-from afresh.daemon.run_price import RunPrice, run_price_name
 from afresh.engine import AnyEngine, Arrivals, Engine, Engines
 from afresh.errors import BodyDamaged, StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
@@ -80,7 +79,6 @@ class Keeper:
         self.room = Room(store)
         self.control = control or Control(engine=engine, store=store, clock=clock)
         self._newcomers: dict[str, Newcomers] = {}  # by the purse
-        self._run_prices: dict[str, RunPrice] = {}
         for part in engine.parts:
             self._begin_with(part)
         if isinstance(engine, Engines):
@@ -106,7 +104,6 @@ class Keeper:
     def _begin_with(self, part: Engine) -> None:
         """A part of the engine is there: it goes on where it was before a restart."""
         self._newcomers[part.purse] = Newcomers(part)
-        self._run_prices[part.purse] = RunPrice()
         part.names.read = self._read
         name = price_name(part)
         if (price := self.store.get(name)) is not None:
@@ -272,9 +269,6 @@ class Keeper:
     def _next(self, part: Engine, now: float) -> Order | Wait:
         """The same of one purse."""
         decision, newcomers = part.next(now), self._newcomers[part.purse]
-        if part.costs is not None:
-            waits = decision.until - now if isinstance(decision, Wait) and decision.reason == "budget" else 0.0
-            self._run_prices[part.purse].pays_again(waits)
         for _ in range(MOST_LET_IN):
             if not isinstance(decision, Wait) or decision.reason == "budget":
                 break
@@ -462,9 +456,6 @@ class Keeper:
         values = {"budget": repr(first.budget), "alive": repr(now)}
         values |= self.overview()
         values |= {price_name(part): repr(part.price) for part in self.engine.parts if part.price > 0}
-        for part in self.engine.parts:
-            if part.costs is not None and (price := self._run_prices[part.purse].of(part, now)) > 0:
-                values[run_price_name(part.purse)] = repr(price)
         if self.engine.calibration.statements:
             values["calibration"] = self.engine.calibration.to_text()
         by_costs, apart = first.by_costs, KEEP_LEARNED * max(1.0, len(self.engine) / MANY_RATES)

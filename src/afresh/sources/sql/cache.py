@@ -211,7 +211,7 @@ class QueryCache:
             prices = {}
             self._price = now, prices
         if lane not in prices:
-            text = self._store.get(f"run price {lane}") or self._store.get(f"price {lane}")
+            text = self._store.get(f"price {lane}")
             with suppress(ValueError):
                 prices[lane] = float(text) if text is not None else -1.0
         return prices[lane] if prices.get(lane, -1.0) > 0 else None
