@@ -99,8 +99,8 @@ class Turns:
 class Prefetching:
     """Listens to answers, expects what comes next, and fetches that while nobody waits.
 
-    Only sites with a `Wish`, only in own policy. While readers wait for anything, nothing is begun, and what was begun
-    is called off, unless a reader has joined it.
+    Only sites with a `Wish`, only in own policy. While readers wait for an origin, nothing is begun there, and what was
+    begun is called off, unless a reader has joined it.
     """
 
     def __init__(
@@ -218,10 +218,6 @@ class Prefetching:
                 async with asyncio.timeout(1.0):
                     await self._wake.wait()
             self._wake.clear()
-            now = self._clock()
-            for sites in self._sites.values():
-                for _, candidates in sites:
-                    candidates.expire(now)
             pause: float | None = 0.0
             while pause is not None:
                 await asyncio.sleep(pause)
@@ -229,15 +225,14 @@ class Prefetching:
 
     async def _step(self) -> float | None:
         """Begin one fetch, if there is one to begin; how long to wait before the next, or None: until something new."""
-        if self._service.asking.for_readers:
-            self._give_way()
-            return PAUSE
+        waiting = {site_of(filling.url) for filling in self._service.asking.running if filling.wanted}
+        self._give_way(waiting)
         if len(self._running) >= AT_ONCE:
-            await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED, timeout=PAUSE)
             return 0.0
-        wanted = await self._best()
+        wanted = await self._best(waiting)
         if not wanted:
-            return None
+            return PAUSE if waiting or self._running else None
         said = await self._turns.turn([(url, piece.gain) for url, (piece, _, _) in wanted.items()])
         key = None if said is None else said.get("key")
         for url, (piece, _, candidates) in wanted.items():
@@ -259,18 +254,21 @@ class Prefetching:
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("A fetch ahead of readers failed: %r", error)
 
-    def _give_way(self) -> None:
-        """Readers wait: what nobody has joined is called off."""
+    def _give_way(self, waiting: set[str]) -> None:
+        """Readers wait for these origins: what nobody has joined is called off there."""
         for filling in self._running.values():
-            if filling is not None and not filling.wanted and filling.task is not None and not filling.over:
+            if filling is not None and site_of(filling.url) in waiting and not filling.wanted and not filling.over:
+                assert filling.task is not None  # noqa: S101
                 filling.task.cancel()
 
-    async def _best(self) -> dict[str, tuple[Piece, Wish, Candidates]]:
+    async def _best(self, waiting: set[str]) -> dict[str, tuple[Piece, Wish, Candidates]]:
         """Pieces to ask a turn for, those worth most first."""
         load = float(self._service.asking.for_readers)
         found: dict[str, tuple[Piece, Wish, Candidates]] = {}
-        for sites in self._sites.values():
-            for wish, candidates in sites:
+        now = self._clock()
+        for origin, sites in self._sites.items():
+            for wish, candidates in sites if origin not in waiting else ():
+                candidates.expire(now)
                 number = 0
                 while number < WANTED and (best := candidates.best(load)) is not None:
                     url, piece = best
