@@ -152,7 +152,14 @@ async def walk(site: Site, hosts: list[int], port: int, number: int, waits: list
 async def live_run(budget: float, prefetch: bool, seconds: float, readers: int) -> tuple[float, float, float, int]:
     """(mean wait, share of requests without one, freshness of what is kept, requests)"""
     options = SiteOptions(
-        pages=2000, hosts=2 * HOSTS, day=40.0, latency=LATENCY, kinds=(("reference", 1),), processes="poisson", seed=3
+        pages=2000,
+        hosts=2 * HOSTS,
+        day=40.0,
+        change_factor=20.0,
+        latency=LATENCY,
+        kinds=(("reference", 1),),
+        processes="poisson",
+        seed=3,
     )
     site, begun = Site(options), time.monotonic()
     server = Server(site, clock=lambda: time.monotonic() - begun)

@@ -255,6 +255,14 @@ def test_memory_is_bounded_and_what_is_kept_stays_consistent() -> None:
     assert (tables.sites[:, PAGES] == live).all()
 
 
+def test_long_names_leave_less_room() -> None:
+    paths = Paths(1 << 20)
+    for number in range(3000):
+        paths.request("x", f"{SITE}/{number}/{'long' * 500}", float(number))
+    assert 0 < paths.pages < 200
+    assert sum(map(len, paths._names)) <= 150 * paths.room.pages
+
+
 def test_what_is_not_done_any_more_fades() -> None:
     paths = Paths(1 << 20, half_life=1e6)
     for reader in range(30):

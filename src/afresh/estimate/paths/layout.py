@@ -82,7 +82,8 @@ class Room(NamedTuple):
     readers: int
 
 
-NAME_BYTES = 300  # a page's name, and what finds it
+NAME_BYTES = 300  # a page's name, and what finds it,
+NAME_LETTERS = 150  # and how many letters of that are the name, on average: longer ones leave less room for others
 READER_BYTES = 700  # a reader's, with the moment of the last request
 _PAGES, _CONTEXTS, _CELLS, _LINKS, _READERS = 0.5, 0.2, 0.2, 0.07, 0.03  # shares of the memory
 

@@ -14,6 +14,7 @@ from afresh.estimate.paths.layout import (
     MAX_LINKS,
     MAX_SITES,
     MODELS,
+    NAME_LETTERS,
     PAGES,
     WEIGHTS,
     room_in,
@@ -47,6 +48,7 @@ class Paths:
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
         self._unused: list[int] = []
+        self._letters = 0  # of all names
         self._sites: dict[str, int] = {}
         self._readers: dict[str, tuple[int, float]] = {}  # (number, last request), the longest silent first
         self._faded: float | None = None
@@ -145,6 +147,8 @@ class Paths:
         if number is not None:
             return number
         self._make_room(now)
+        if self._letters + len(url) > self.room.pages * NAME_LETTERS:
+            return None
         if self._unused:
             number = self._unused.pop()
             self._names[number] = url
@@ -154,6 +158,7 @@ class Paths:
         else:
             return None
         self._numbers[url] = number
+        self._letters += len(url)
         row = self._sites.get(site)
         if row is None:
             row = self._sites[site] = len(self._sites) if len(self._sites) < OTHERS else OTHERS
@@ -165,7 +170,8 @@ class Paths:
         """Let counts fade when it is time, or when there is no room; not before that has become worth its while."""
         if self._faded is None:
             self._faded = now
-        full = (len(self._names) >= self.room.pages and not self._unused) or self.tables.state[FULL] > 0
+        full = self.tables.state[FULL] > 0 or (len(self._names) >= self.room.pages and not self._unused)
+        full = full or self._letters >= 0.9 * self.room.pages * NAME_LETTERS
         if now - self._faded >= self.half_life or (full and self._asked >= self.room.pages):
             self.fade(now)
 
@@ -175,6 +181,7 @@ class Paths:
         number = counts.faded(self.tables, 0.5, LEAST, gone)
         for page in gone[:number].tolist():
             del self._numbers[self._names[page]]
+            self._letters -= len(self._names[page])
             self._names[page] = ""
             self._unused.append(page)
         self._faded, self._asked = now, 0
