@@ -8,13 +8,14 @@ from afresh.cli.run import Progress
 from afresh.config import Config
 from afresh.daemon import Finished, Ordered, Released, Started
 from afresh.types import Crawl, Order, Outcome
+from afresh.units import Budget
 
 ORDER = Order(0, "http://a.example/", "a.example", 0.0)
 
 
 def told(outcomes: dict[Outcome, int], given_back: int = 0) -> Progress:
     config = Config()
-    progress = Progress(replace(config, crawl=replace(config.crawl, budget=20.0)), as_json_lines=False)
+    progress = Progress(replace(config, crawl=replace(config.crawl, budget=Budget(20.0))), as_json_lines=False)
     progress.hear(Started(5))
     for outcome, count in outcomes.items():
         for _ in range(count):
