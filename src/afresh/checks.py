@@ -29,10 +29,9 @@ def number(
     if type(value) is float and least < value < most:
         return value  # nearly always
     if isinstance(value, str):
-        raise ConfigError(
-            f"{name} must be a number, not {value[:40]!r}.",
-            hint='Rates are per second: units.rate("2/s") is 2.0.',
-        )
+        of_time = any(each.isdigit() for each in value)
+        hint = 'Rates are per second: units.rate("2/s") is 2.0.' if of_time else "Write it without quotes."
+        raise ConfigError(f"{name} must be a number, not {value[:40]!r}.", hint=hint)
     try:
         found = float(value)
     except (TypeError, ValueError, OverflowError):

@@ -110,7 +110,9 @@ def test_a_probe_and_the_sync_after_it_share_their_interval() -> None:
 def test_a_set_without_rates_is_refused_by_name(kind: type) -> None:
     with pytest.raises(ConfigError, match=r"r_min = 0\.5 is too high"):
         made(kind, r_min=0.5)
-    with pytest.raises(ConfigError, match=r"r_max/\(1\+epsilon\) = 0.28.* is too low"):
+    with pytest.raises(
+        ConfigError, match=r"r_max = 0.3 is too low: 20 times that is 6, less .* Raise r_max to 0.4 or more"
+    ):
         made(kind, r_max=0.3)
     with pytest.raises(ConfigError, match="epsilon"):
         made(kind, epsilon=0.0)
@@ -118,6 +120,39 @@ def test_a_set_without_rates_is_refused_by_name(kind: type) -> None:
     plays = learner.plays(1e9)
     with pytest.raises(ConfigError, match="costs must be finite"):
         learner.observe(plays, np.full(len(plays.arm), np.nan))
+
+
+@pytest.mark.parametrize("kind", [AsyncMirrorSync, AsyncPsgdSync])
+def test_a_huge_step_keeps_the_sum_or_is_refused(kind: type) -> None:
+    learner = made(kind, arms=4, eta=1e150)
+    for _ in range(20):
+        plays = learner.plays(1e9)
+        learner.observe(plays, plays.age)
+        assert learner.rates.sum() == pytest.approx(1.6 / 1.05, rel=1e-9)
+    assert np.ptp(learner.rates) > 0.1
+
+
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_what_makes_no_sense_gets_a_sentence_and_teaches_nothing(kind: type) -> None:
+    for rng in (None, 1):
+        with pytest.raises(ConfigError, match=r"rng must be a numpy\.random\.Generator"):
+            kind(4, 1.6, rng=rng)
+    for name in ("eta", "epsilon"):
+        with pytest.raises(ConfigError, match=f"{name} must be a number, not 'a'. Write it without quotes"):
+            made(kind, **{name: "a"})
+    learner = made(kind)
+    for until in ("x", math.nan):
+        with pytest.raises(ConfigError, match="until must be"):
+            learner.plays(until)
+    plays = learner.plays(20.0)
+    for costs in (["a"], -plays.age, plays.age[1:]):
+        with pytest.raises(ConfigError, match="costs must be finite numbers of at least 0"):
+            learner.observe(plays, costs)
+    with pytest.raises(ConfigError, match="plays must be what"):
+        learner.observe("x", [1.0])
+    learner.observe(plays, plays.age)
+    with pytest.raises(ConfigError, match="These plays are not awaited"):
+        learner.observe(plays, plays.age)
 
 
 def test_an_arm_at_the_least_rate_gives_a_sample_in_every_round() -> None:

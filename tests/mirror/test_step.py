@@ -130,6 +130,43 @@ def test_an_empty_set_is_refused_by_the_name_of_its_bound(low: float, high: floa
         project(rates, low=low, high=high, total=total)
 
 
+@pytest.mark.parametrize("size", [1e20, 1e50, 1e150, 1e300, 1e308])
+def test_huge_numbers_keep_the_sum_or_are_refused(size: float) -> None:
+    both = mirror_step([1, 1], [-1, 0], eta=size, low=0.1, high=4)
+    assert both.tolist() == pytest.approx([1.9, 0.1], rel=1e-12)
+    assert mirror_step([1, 1], [-size, 0], eta=0.5, low=0.1, high=4).tolist() == pytest.approx([1.9, 0.1], rel=1e-12)
+    assert project([size, 1.0, 0.0], low=0.5, high=2.0, total=3.0).tolist() == pytest.approx([2.0, 0.5, 0.5])
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        rates = rng.uniform(0.1, 3.0, 7)
+        gradient = -(10.0 ** rng.uniform(-3, math.log10(size), 7))
+        x = mirror_step(rates, gradient, eta=0.7, low=0.1, high=3.0)
+        assert x.sum() == pytest.approx(rates.sum(), rel=1e-12)
+        assert np.array_equal(np.argsort(x, kind="stable")[-1:], np.argsort(-gradient)[-1:]) or x.max() == 3.0
+        assert project(gradient, low=0.1, high=3.0, total=7.0).sum() == pytest.approx(7.0, rel=1e-12)
+    for far in ([-size, size], [size, -size]):
+        try:
+            assert mirror_step([1, 1], far, eta=1.0, low=0.1, high=4).sum() == pytest.approx(2.0)
+            assert project(far, low=0.1, high=4, total=2.0).sum() == pytest.approx(2.0)
+        except ConfigError as error:
+            assert "not finite" in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize(
+    ("rates", "gradient", "eta", "said"),
+    [
+        ([], [], 1.0, "one number at least"),
+        (["a"], [1.0], 1.0, "rates must be numbers"),
+        ([1.0], [None, "x"], 1.0, "gradient must be numbers"),
+        ([1.0, 1.0], [-1.0, 0.0], -1.0, "eta must be a finite number of at least 0"),
+        ([1.0, 1.0], [-1.0, 0.0], "a", "eta must be a number"),
+    ],
+)
+def test_arguments_without_sense_get_a_sentence(rates: object, gradient: object, eta: object, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        mirror_step(rates, gradient, eta=eta, low=0.1, high=4.0)  # type: ignore[arg-type]
+
+
 def test_numbers_that_are_none_are_refused() -> None:
     rates = np.full(3, 0.4)
     with pytest.raises(ConfigError, match="not finite"):

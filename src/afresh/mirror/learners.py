@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from afresh.checks import number, whole
 from afresh.errors import ConfigError
 from afresh.mirror.plays import Plays, hand_out, new_arms, take_in
-from afresh.mirror.step import check_set, mirror_step, project
+from afresh.mirror.step import ROUNDING, mirror_step, project
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -68,20 +68,25 @@ class _Rounds:
         of arms, since gradients are divided by it. It is for costs around 1.
         """
         whole("arms", arms, least=1)
+        if not isinstance(rng, np.random.Generator):
+            raise ConfigError(
+                f"rng must be a numpy.random.Generator, not {rng!r:.40}.", hint="Give numpy.random.default_rng(1)."
+            )
         self.budget = number("budget", budget, above=True)
         self.epsilon = number("epsilon", epsilon, above=True, most=1.0)
         self.eta = self._eta_per_arm * arms if eta is None else number("eta", eta)
-        self.r_min = LEAST_SHARE * budget / arms if r_min is None else number("r_min", r_min, above=True)
-        largest = LARGEST_SHARE * budget / arms if r_max is None else number("r_max", r_max, above=True)
-        self._high = largest / (1.0 + epsilon)
-        self._total = budget / (1.0 + epsilon)
-        check_set(arms, self.r_min, self._high, self._total, ("r_min", "r_max/(1+epsilon)", "budget/(1+epsilon)"))
+        self.r_min = LEAST_SHARE * self.budget / arms if r_min is None else number("r_min", r_min, above=True)
+        largest = LARGEST_SHARE * self.budget / arms if r_max is None else number("r_max", r_max, above=True)
+        self._high = largest / (1.0 + self.epsilon)
+        self._total = self.budget / (1.0 + self.epsilon)
+        _check_bounds(arms, self.budget, self.epsilon, self.r_min, largest)
         self.update_interval = UPDATE_SHARE / self.r_min
         if update_interval is not None:
             self.update_interval = number("update_interval", update_interval, above=True)
         self.now = self._updated = number("now", now, least=-math.inf)
         self._rng = rng
         self._seed = np.uint64(rng.integers(2**63))
+        self._awaited: list[Plays] = []  # whose costs are not known yet
         self._arms = new_arms(arms, self._total / arms, self.now)  # the barrier's own minimum: all alike
 
     @property
@@ -96,14 +101,34 @@ class _Rounds:
 
     def plays(self, until: float) -> Plays:
         """The next plays, up to the moment given or the next update, whichever is first."""
+        until = number("until", until, least=-math.inf, infinite=True)
         self.now = max(self.now, min(until, self.next_update))
-        return hand_out(self._arms, self.epsilon, self._seed, self.now)
+        plays = hand_out(self._arms, self.epsilon, self._seed, self.now)
+        if plays.arm.size:
+            self._awaited.append(plays)
+        return plays
 
     def observe(self, plays: Plays, costs: ArrayLike) -> None:
         """What the plays that were handed out last have cost; updates the rates if it is time."""
-        found = np.asarray(costs, dtype=np.float64)
-        if found.shape != plays.arm.shape or not np.isfinite(found).all():
-            raise ConfigError("costs must be finite numbers, one a play.", hint="Give the cost before each refresh.")
+        if not isinstance(plays, Plays):
+            raise ConfigError(f"plays must be what plays() gave, not {plays!r:.40}.", hint="Call plays() before.")
+        try:
+            found = np.asarray(costs, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            found = np.full(0, math.nan)
+        sound = bool(np.isfinite(found).all()) and found.min(initial=0.0) >= 0.0
+        if found.shape != plays.arm.shape or not sound:
+            raise ConfigError(
+                "costs must be finite numbers of at least 0, one a play.", hint="Give the cost before each refresh."
+            )
+        awaited = [each is plays for each in self._awaited]
+        if plays.arm.size and True not in awaited:
+            raise ConfigError(
+                "These plays are not awaited: their costs are known already, or another learner handed them out.",
+                hint="Observe what each call of plays() gave once.",
+            )
+        if plays.arm.size:
+            del self._awaited[awaited.index(True)]
         take_in(self._arms, self.epsilon, plays.arm, plays.kind, found)
         if self.now >= self.next_update:
             self._update(np.flatnonzero(self._arms.counts))
@@ -118,6 +143,30 @@ class _Rounds:
         self._arms.sums[played] = 0.0
         self._arms.counts[played] = 0
         return np.asarray(mean / max(played.size, 1))
+
+
+def _check_bounds(arms: int, budget: float, epsilon: float, r_min: float, r_max: float) -> None:
+    """ConfigError unless some rates between the bounds spend the budget; it names what to change, and to what.
+
+    A share of the budget goes to probes. So r_max, like the budget, counts without it: both are divided by 1 + ε.
+    """
+    share = 1.0 + epsilon
+    if r_min * share > r_max:
+        raise ConfigError(
+            f"r_min = {r_min:g} is above r_max = {r_max:g}, of which probes take a part.",
+            hint=f"Lower r_min to {r_max / share:g} or less, or raise r_max to {r_min * share:g}.",
+        )
+    if arms * r_min * share > budget * (1.0 + ROUNDING):
+        raise ConfigError(
+            f"r_min = {r_min:g} is too high: {arms:,} times that, and probes, is {arms * r_min * share:g}, more than "
+            f"the budget {budget:g}.",
+            hint=f"Lower r_min to {budget / share / arms:g} or less, or raise the budget.",
+        )
+    if arms * r_max < budget * (1.0 - ROUNDING):
+        raise ConfigError(
+            f"r_max = {r_max:g} is too low: {arms:,} times that is {arms * r_max:g}, less than the budget {budget:g}.",
+            hint=f"Raise r_max to {budget / arms:g} or more, or lower the budget.",
+        )
 
 
 class MirrorSync(_Rounds):

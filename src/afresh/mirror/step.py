@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from afresh.checks import number
 from afresh.errors import ConfigError
 from afresh.value.compiled import compiled
 
@@ -20,7 +21,9 @@ Names = tuple[str, str, str]
 BARRIER, EUCLID = range(2)
 TOLERANCE = 1e-13  # of the sum, at which the search ends; adding a million rates is hardly more exact
 ROUNDING = 1e-12  # of the sum, by which bounds may miss it: rates that lie on a bound add up to no exact number
+_MISSED = 1e-9  # of the sum; more than that is missed only if numbers have left the range of what is finite
 _PATIENCE = 8  # Newton steps before every second step halves the corners
+_ROUNDS = 24  # in which places over all orders of magnitude that numbers have are brought near zero, 15 digits a time
 _PASSES = 1000  # never reached: halving the corners takes about twice the logarithm of their number
 _NAMES = ("low", "high", "total")
 
@@ -104,7 +107,11 @@ def solve(curve: int, place: Floats, low: float, high: float, total: float, star
     for k in range(count):
         least, most = min(least, place[k]), max(most, place[k])
     below, above = mean - most, mean - least
-    for _ in range(3):
+    fine = False
+    for nth in range(_ROUNDS):
+        if nth >= 3 and fine:
+            return
+        fine = above <= max(abs(first), abs(last))  # what this round searches is no wider than the rates' own scale
         shift = _search(curve, place, (first, last, below, above), start, total, out)
         found = 0.0
         for k in range(count):
@@ -120,8 +127,7 @@ def solve(curve: int, place: Floats, low: float, high: float, total: float, star
 def check_set(count: int, low: float, high: float, total: float, names: Names = _NAMES) -> None:
     """ConfigError unless some rates between the bounds have this total; it names the bound that is in the way."""
     for name, value in zip(names, (low, high, total), strict=True):
-        if not 0.0 < value < math.inf:
-            raise ConfigError(f"{name} must be a finite number above 0, not {value!r}.", hint="Check where it is from.")
+        number(name, value, above=True)
     if low > high:
         raise ConfigError(f"{names[0]} = {low:g} is above {names[1]} = {high:g}.", hint=f"Lower {names[0]}.")
     if count * low > total * (1.0 + ROUNDING):
@@ -146,15 +152,16 @@ def mirror_step(
     >>> mirror_step([1.0, 1.0], [-1.0, 0.0], eta=0.5, low=0.1, high=4.0).round(6).tolist()
     [1.236068, 0.763932]
     """
-    now, slope = _columns(rates, gradient)
+    now, slope = _columns(rates=rates, gradient=gradient)
+    eta = number("eta", eta)
     if not (now > 0.0).all():
         raise ConfigError("rates must be above 0.", hint="Start from the uniform rates, total / count.")
-    wanted = float(now.sum()) if total is None else float(total)
+    wanted = float(now.sum()) if total is None else number("total", total, above=True)
     with np.errstate(over="ignore", invalid="ignore"):
         place = 1.0 / now + eta * slope
-    squares = now * now
-    # To first order, for small steps; the search is safe from any start.
-    start = -eta * float(squares @ slope) / float(squares.sum())
+        squares = now * now
+        # To first order, for small steps; the search is safe from any start.
+        start = -eta * float(squares @ slope) / float(squares.sum())
     return _solved(BARRIER, place, low, high, wanted, start)
 
 
@@ -164,13 +171,25 @@ def project(point: ArrayLike, *, low: float, high: float, total: float) -> Float
     >>> project([3.0, 1.0, 0.0], low=0.5, high=2.0, total=3.0).tolist()
     [2.0, 0.5, 0.5]
     """
-    place = -np.array(point, dtype=np.float64, ndmin=1)
-    start = -(float(place.sum()) + total) / max(place.size, 1)
-    return _solved(EUCLID, place, low, high, float(total), start)
+    place = -_column("point", point)
+    total = number("total", total, above=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        start = -(float(place.sum()) + total) / place.size
+    return _solved(EUCLID, place, low, high, total, start)
 
 
-def _columns(*given: Any) -> tuple[Floats, Floats]:
-    first, second = (np.array(each, dtype=np.float64, ndmin=1) for each in given)
+def _column(name: str, given: Any) -> Floats:
+    try:
+        found = np.array(given, dtype=np.float64, ndmin=1)
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigError(f"{name} must be numbers, not {given!r:.40}.", hint="Give one number an arm.") from None
+    if not found.size:
+        raise ConfigError(f"{name} must have one number at least.", hint="Give one number an arm.")
+    return found
+
+
+def _columns(*, rates: Any, gradient: Any) -> tuple[Floats, Floats]:
+    first, second = _column("rates", rates), _column("gradient", gradient)
     if first.shape != second.shape or first.ndim != 1:
         raise ConfigError(
             f"rates and gradient must be of one length, not {first.shape} and {second.shape}.",
@@ -182,11 +201,17 @@ def _columns(*given: Any) -> tuple[Floats, Floats]:
 def _solved(curve: int, place: Floats, low: float, high: float, total: float, start: float) -> Floats:
     check_set(place.size, low, high, total)
     if not np.isfinite(place).all():
-        raise ConfigError("Some numbers of the step are not finite.", hint="Lower eta, or bound the costs.")
+        raise _not_finite()
     out = np.empty(place.size)
     for bound in (low, high):  # the only rates there are
         if abs(place.size * bound - total) <= ROUNDING * total:
             out.fill(bound)
             return out
     solve(curve, place, low, high, total, start if math.isfinite(start) else 0.0, out)
+    if not abs(float(out.sum()) - total) <= _MISSED * total:
+        raise _not_finite()
     return out
+
+
+def _not_finite() -> ConfigError:
+    return ConfigError("Some numbers of the step are not finite.", hint="Lower eta, or bound the costs.")
