@@ -1,6 +1,8 @@
 """`policy = "mirror"` on the command line: a crawl of a synthetic web, what `show` says of it, and bad settings."""
 
 import json
+import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -52,6 +54,34 @@ def test_a_crawl_by_costs_and_what_show_says(afresh, tmp_path: Path) -> None:  #
     assert afterwards["by"] == "store"
     assert afterwards["learned_rate"]["rate"] == pytest.approx(learned["rate"], rel=0.5)
     assert "Its costs have taught" in afterwards["why"]
+
+
+def test_a_cost_that_always_fails_is_told_of_at_once_and_after_the_end(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "afresh.toml").write_text(SETTINGS + 'policy = "mirror"\ncost = "mycost:cost"\n')
+    (tmp_path / "mycost.py").write_text("def cost(seen):\n    raise ValueError('no index')\n")
+    with synthetic_web(pages=3, hosts=3, seed=5, day=5.0) as server:
+        with Sqlite(tmp_path / "afresh.db") as store:
+            store.add(Page(url, host_of(url)) for url in server.urls())
+        environment = {**os.environ, "PYTHONPATH": ".", "COLUMNS": "200"}
+        process = subprocess.Popen(
+            [*COMMAND, "run", "--seconds", "300s", "--json"],
+            cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        try:
+            assert process.stderr is not None
+            told = process.stderr.readline()
+            while told and "Note:" not in told:
+                told = process.stderr.readline()
+            time.sleep(0.3)
+        finally:
+            process.terminate()
+            rest = process.communicate(timeout=30)[1]
+    assert "The cost of a crawl is not known: ValueError: no index." in told
+    assert "Note:" not in rest
+    assert "(not running)" in (status := " ".join(afresh("status").stdout.split()))
+    assert re.search(
+        r"in the last run 0 known, 0 probes .* the function failed [\d,]+ times; the last: ValueError", status
+    )
 
 
 @pytest.mark.parametrize(

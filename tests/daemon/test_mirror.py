@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -267,6 +268,51 @@ def test_a_function_that_hangs_is_left_behind_and_not_asked_meanwhile(monkeypatc
     began = time.monotonic()
     asyncio.run(go())
     assert time.monotonic() - began < 5.0
+
+
+def slowly(hosts: int, seconds: float, call: float) -> tuple[int, int, dict[str, Any]]:
+    """Crawl hosts again and again with a function that takes so long; crawls, calls, and what is said of them."""
+    calls, crawls = 0, 0
+
+    def slow(seen: Seen) -> float:
+        nonlocal calls
+        calls += 1
+        time.sleep(call)
+        return 1.0
+
+    async def go() -> dict[str, Any]:
+        costing = Costing(slow, sources=WEB, copy=lambda url: KEPT, importance=lambda url: 2.0)
+        fetched, end = Fetched(URL, 30.0, 0.1, 200, b"new", "text/plain"), time.monotonic() + seconds
+
+        async def crawl(host: str) -> None:
+            nonlocal crawls
+            while time.monotonic() < end:
+                order = Order(0, URL, host, 40.0)
+                await costing.judged(order, BEFORE, fetched, Verdict(Outcome.CHANGED, 0.5))
+                crawls += 1
+                await asyncio.sleep(0.02)
+
+        await asyncio.gather(*(crawl(f"h{nth}.example") for nth in range(hosts)))
+        costing.close()
+        return costing.summary()
+
+    said = asyncio.run(go())
+    return crawls, calls, said
+
+
+def test_a_slow_function_is_asked_about_fewer_crawls_and_holds_no_other_up() -> None:
+    crawls, calls, said = slowly(hosts=8, seconds=1.5, call=0.25)
+    assert crawls > 60  # were they to queue, there would be six
+    assert said["known"] == calls >= 3  # and no call was in vain
+    assert said["unknown"] == {"busy": crawls - calls}
+    assert said["share_asked"] == pytest.approx(calls / crawls)
+    assert 0.25 <= said["seconds"] <= said["slowest"] < 0.6  # of the call alone
+
+
+def test_the_only_host_waits_for_a_slow_function_half_of_the_time() -> None:
+    _, calls, said = slowly(hosts=1, seconds=1.5, call=0.25)
+    assert 2 <= calls <= 4
+    assert said["unknown"]["busy"] > 10
 
 
 def test_a_function_that_never_comes_back_lets_the_program_end(tmp_path: Path) -> None:

@@ -356,6 +356,7 @@ class Progress:
     signals: int = 0
     allowed: "Allowance | None" = None  # what politeness was last said to allow
     room: str = ""  # what the store takes no more
+    costless: set[str] = field(default_factory=set)  # kinds of reasons for costs that are not known, told of
     quiet: bool = False  # standard output is the log's
     output: Output | None = None  # what writes to it, since the first line
     stop: Callable[[], None] = lambda: None  # what to do when standard output is gone
@@ -416,6 +417,8 @@ class Progress:
             case events.Filled(used, bound, takes):
                 full = f"store: {show_size(used)} of {show_size(bound)} used, {takes} (store.max_bytes)"
                 self.room = "" if takes == EVERYTHING else full
+            case events.CostUnknown(kind, why):
+                self._tell_of_costs(kind, why)
             case events.Stopped(released):
                 self.released = released
 
@@ -459,6 +462,15 @@ class Progress:
         if before is None or before.because != allowed.because or not 0.7 < allowed.rate / before.rate < 1.4:
             self.allowed = allowed
             where.print(labelled("Note:", f"{sentence}.", 6))
+
+    def _tell_of_costs(self, kind: str, why: str) -> None:
+        """Say that costs are not known: the first time for each kind of reason; `afresh status` counts."""
+        if kind in self.costless:
+            return
+        self.costless.add(kind)
+        shown_live = console.is_terminal and not (self.as_json_lines or self.quiet)
+        said = f"The cost of a crawl is not known: {plain(why, 160)}. afresh status counts such crawls."
+        (console if shown_live else errors).print(labelled("Note:", said, 6))
 
     def _forget(self) -> None:
         """Keep the last ten seconds only."""

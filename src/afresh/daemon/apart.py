@@ -4,18 +4,27 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Any
 
-Asked = tuple[Callable[[], float | None], asyncio.AbstractEventLoop, "asyncio.Future[float | None]"]
+MAX_WAITING = 16  # calls, each of which may hold bodies
+PATIENCE_SECONDS = 0.1  # for which a call waits for its turn
+
+Answer = Future[float | None]
+
+
+class Occupied(Exception):
+    """The thread is at other calls: this one was not begun, and never will be."""
 
 
 class Apart:
-    """Carries functions out one after the other; the interpreter's own pools would wait for one that hangs."""
+    """Carries functions out one after the other; the interpreter's own pools would wait for one that hangs.
+
+    Whoever asks waits for a turn for `PATIENCE_SECONDS` at most. What was given up before its turn is never begun.
+    """
 
     def __init__(self, name: str) -> None:
-        self._asked: SimpleQueue[Asked | None] = SimpleQueue()
+        self._asked: SimpleQueue[tuple[Callable[[], float | None], Answer] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._since: float | None = None  # when what is under way began
 
@@ -26,39 +35,47 @@ class Apart:
         return 0.0 if since is None else time.monotonic() - since
 
     async def ask(self, function: Callable[[], float | None], seconds: float) -> float | None:
-        """What the function returns, or raises; TimeoutError if that takes longer."""
+        """What the function returns, or raises.
+
+        TimeoutError if the call itself takes longer; Occupied if it had no turn.
+        """
         if not self._thread.is_alive():
             self._thread.start()
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[float | None] = loop.create_future()
-        self._asked.put((function, loop, answer))
-        async with asyncio.timeout(seconds):
-            return await answer
+        if self.busy > PATIENCE_SECONDS or self._asked.qsize() >= MAX_WAITING:
+            raise Occupied("it is at other crawls")
+        answer: Answer = Future()
+        self._asked.put((function, answer))
+        told = asyncio.wrap_future(answer)
+        try:
+            done, _ = await asyncio.wait({told}, timeout=PATIENCE_SECONDS)
+            if not done and answer.cancel():
+                raise Occupied("it is at other crawls")
+            if not done:
+                await asyncio.wait({told}, timeout=max(seconds - self.busy, 0.0))
+            if not told.done():
+                raise TimeoutError
+            return told.result()
+        finally:
+            told.cancel()  # of a call under way this says only that nobody waits for it any more
 
     def _work(self) -> None:
         while (asked := self._asked.get()) is not None:
-            function, loop, answer = asked
-            if answer.cancelled():  # nobody waits any more
-                continue
-            self._since = time.monotonic()
-            try:
-                tell: tuple[Any, ...] = answer.set_result, function()
-            except BaseException as error:  # whatever it wants to end, it is not this program
-                ends = not isinstance(error, Exception)
-                tell = (
-                    answer.set_exception,
-                    RuntimeError(f"it wanted to end the program ({error!r})") if ends else error,
-                )
-            self._since = None
-            with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(_unless_given_up, answer, *tell)
-            del asked, function, answer, tell  # they hold bodies
+            function, answer = asked
+            if answer.set_running_or_notify_cancel():
+                self._since = time.monotonic()
+                try:
+                    found = function()
+                except BaseException as error:  # whatever it wants to end, it is not this program
+                    ends = not isinstance(error, Exception)
+                    wanted = RuntimeError(f"it wanted to end the program ({error!r})") if ends else error
+                    self._since = None
+                    answer.set_exception(wanted)
+                    del wanted
+                else:
+                    self._since = None
+                    answer.set_result(found)
+            del asked, function, answer  # they hold bodies
 
     def close(self) -> None:
         """Let the thread end, once it comes back."""
         self._asked.put(None)
-
-
-def _unless_given_up(answer: "asyncio.Future[float | None]", tell: Callable[[Any], None], what: Any) -> None:
-    if not answer.done():
-        tell(what)

@@ -1,5 +1,6 @@
 """What a crawl has found the copy to have cost; and a probe's verdict, which leaves the copy as it is."""
 
+import json
 import logging
 import math
 import time
@@ -8,16 +9,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from afresh.daemon.apart import Apart
+from afresh.daemon.apart import PATIENCE_SECONDS, Apart, Occupied
 from afresh.mirror.costs import COSTS, MOST_COST, Cost, Seen
 from afresh.sources import Sources
 from afresh.store import PageState
+from afresh.store.messages import COSTS_KEPT
 from afresh.types import Answer, Copy, Fetched, Order, Outcome, Verdict
 
 _log = logging.getLogger("afresh.costs")
 
 MOST_SECONDS = 10.0  # that an operator's function may take
 TELL_AGAIN = 60.0
+MAX_HOSTS = 10_000  # that are remembered because their crawls waited for the function
+BUSY = "busy"  # the kind of those that the function was not asked about
+SPARED = "the function is slow, and this host has just waited for it"
 REFRESHED = (Outcome.CHANGED, Outcome.UNCHANGED)
 
 
@@ -25,31 +30,52 @@ class Costing:
     """Asks a `Cost` about every crawl of a page that has a copy.
 
     A function of the operator's own runs in a thread, and is given the copy; if it fails, or takes too long, the crawl
-    counts as one that could not tell. While it hangs it is not asked: that would only hold the crawl up.
+    counts as one that could not tell. So does one that comes while the function is at other crawls: a slow function is
+    asked about fewer crawls, and slows none but those that it is asked about. A host waits for it at most half of the
+    time.
     """
 
     def __init__(
-        self, cost: Cost, *, sources: Sources, copy: Callable[[str], Copy | None], importance: Callable[[str], float]
+        self,
+        cost: Cost,
+        *,
+        sources: Sources,
+        copy: Callable[[str], Copy | None],
+        importance: Callable[[str], float],
+        tell: Callable[[str, str], None] = lambda kind, why: None,
+        name: str = "",
     ) -> None:
+        """`tell` hears of costs that are not known, a few times, as (kind, why); `name` is that of the setting."""
         self.cost = cost
+        self._name, self._tell = name, tell
         self._sources = sources
         self._copy, self._importance = copy, importance
         self._thread = None if cost in COSTS.values() else Apart("afresh-cost")
         self._complained = ""
         self._unknown = Counter[str]()  # costs that were not found out, by why
         self._told: dict[str, float] = {}  # when the log was told of each kind
-        self._known, self._seconds, self._slowest = 0, 0.0, 0.0
+        self._known, self._probes = 0, 0
+        self._calls, self._seconds, self._slowest = 0, 0.0, 0.0  # of the function, each by itself
+        self._spared: dict[str, float] = {}  # hosts whose crawls are not to wait for it before these moments
 
     def summary(self) -> dict[str, Any]:
         """What came of asking since the start, for `afresh status`."""
-        asked = self._known + self._unknown.total()
+        crawls = self._known + self._unknown.total()
+        own = self._thread is not None and crawls > 0
         return {
             "known": self._known,
+            "probes": self._probes,
             "unknown": dict(self._unknown.most_common()),
             "complaint": self._complained,
-            "seconds": self._seconds / asked if asked and self._thread is not None else None,
-            "slowest": self._slowest if self._thread is not None else None,
+            "share_asked": 1.0 - self._unknown[BUSY] / crawls if own else None,
+            "seconds": self._seconds / self._calls if own and self._calls else None,
+            "slowest": self._slowest if own else None,
         }
+
+    def values(self) -> dict[str, str]:
+        """The same for the store, once there is something to say: `afresh status` finds it there after the end."""
+        said = self.summary()
+        return {COSTS_KEPT: json.dumps({**said, "cost": self._name})} if said["known"] or said["unknown"] else {}
 
     async def judged(
         self, order: Order, before: PageState, fetched: Fetched, verdict: Verdict, query_loss: float | None = None
@@ -58,11 +84,12 @@ class Costing:
         if verdict.outcome not in REFRESHED:
             return verdict
         seen = replace(self._seen(order.url, before, fetched, verdict), query_loss=query_loss)
-        cost = self.cost(seen) if self._thread is None else await self._asked(seen, self._thread)
+        cost = self.cost(seen) if self._thread is None else await self._asked(seen, order.host, self._thread)
         if cost is not None and not 0.0 <= cost <= MOST_COST:
             self._complain("no cost", f"it is {cost!r}, and not a number from 0 to {MOST_COST:g}")
             cost = None
         self._known += cost is not None
+        self._probes += cost is not None and order.probe
         verdict = replace(verdict, cost=cost)
         if not order.probe:
             return verdict
@@ -83,8 +110,17 @@ class Costing:
             fetched=fetched,
         )
 
-    async def _asked(self, seen: Seen, thread: Apart) -> float | None:
+    async def _asked(self, seen: Seen, host: str, thread: Apart) -> float | None:
         def ask() -> float:
+            began = time.monotonic()
+            try:
+                return plainly()
+            finally:
+                took = time.monotonic() - began
+                self._calls, self._seconds = self._calls + 1, self._seconds + took
+                self._slowest = max(self._slowest, took)
+
+        def plainly() -> float:
             copy, fetched = self._copy(seen.url), seen.fetched
             if fetched.answered is Answer.SAME and copy is not None:
                 fetched = replace(fetched, body=copy.body)  # which need not come again
@@ -100,23 +136,39 @@ class Costing:
             if thread.busy > MOST_SECONDS:
                 self._complain("too slow", f"it has been at one crawl for more than {MOST_SECONDS:g} s")
                 return None
+            if self._spared.get(host, -math.inf) > began:
+                self._complain(BUSY, SPARED)
+                return None
             return await thread.ask(ask, MOST_SECONDS)
+        except Occupied:
+            self._complain(BUSY, "the function was at other crawls")
         except TimeoutError:
             self._complain("too slow", f"it took more than {MOST_SECONDS:g} s")
         except Exception as error:  # whatever an operator's function may raise
             self._complain("failed", f"{type(error).__name__}: {error}")
         finally:
-            took = time.monotonic() - began
-            self._seconds, self._slowest = self._seconds + took, max(self._slowest, took)
+            self._spare(host, began, time.monotonic())
         return None
 
+    def _spare(self, host: str, began: float, ended: float) -> None:
+        """A host that has waited long is not to wait again for as long."""
+        if ended - began <= PATIENCE_SECONDS:
+            return
+        if len(self._spared) >= MAX_HOSTS:
+            self._spared = {each: until for each, until in self._spared.items() if until > ended}
+        if len(self._spared) < MAX_HOSTS:
+            self._spared[host] = 2 * ended - began
+
     def _complain(self, kind: str, what: str) -> None:
-        """Count it; one line a minute in the log for each kind of complaint."""
+        """Count it, and tell of it; one line a minute in the log for each kind of complaint."""
         self._unknown[kind] += 1
-        self._complained, now = what[:300], time.monotonic()
+        what, now = what[:300], time.monotonic()
+        if kind != BUSY:
+            self._complained = what
         if now - self._told.get(kind, -math.inf) >= TELL_AGAIN:
             self._told[kind] = now
-            _log.warning("The cost of a crawl is not known: %s.", self._complained)
+            _log.warning("The cost of a crawl is not known: %s.", what)
+            self._tell(kind, what)
 
     def close(self) -> None:
         """End the thread; what hangs in it is not waited for."""

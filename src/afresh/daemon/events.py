@@ -52,11 +52,19 @@ class Filled:
 
 
 @dataclass(frozen=True, slots=True)
+class CostUnknown:
+    """What an outdated copy has cost was not found out: told once a minute at most for each kind of reason."""
+
+    kind: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stopped:
     """The daemon is down; this many fetches were given back unfinished."""
 
     released: int
 
 
-Event = Started | Ordered | Finished | Released | Stored | Listed | Filled | Stopped
+Event = Started | Ordered | Finished | Released | Stored | Listed | Filled | CostUnknown | Stopped
 Listener = Callable[[Event], None]

@@ -18,7 +18,7 @@ from afresh.daemon.control import BudgetHours, Control
 from afresh.daemon.costing import Costing
 from afresh.daemon.dates import Dates
 from afresh.daemon.desk import Desk
-from afresh.daemon.events import Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
+from afresh.daemon.events import CostUnknown, Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
 from afresh.daemon.evicting import Evicting
 from afresh.daemon.foretold import Foretold
 from afresh.daemon.grading import Grading
@@ -134,7 +134,14 @@ class Daemon:
         )
         self._costing = None
         if engine.first.by_costs is not None:
-            self._costing = Costing(cost, sources=self.sources, copy=self._keeper.copy, importance=self._importance)
+            self._costing = Costing(
+                cost,
+                sources=self.sources,
+                copy=self._keeper.copy,
+                importance=self._importance,
+                tell=lambda kind, why: self._tell(CostUnknown(kind, why)),
+                name=engine.first.by_costs.costs_learned().cost,
+            )
         self.evicting = Evicting(engine=engine, store=store, sources=self.sources, clock=self.clock, wake=self.wake)
         self.overview = Overview(engine=engine, sources=self.sources, clock=self.clock)
         # What can be asked over the socket, by name: a caller may put in others before `run`.
@@ -175,7 +182,8 @@ class Daemon:
         of_kinds = {} if self._kinds is None else self._kinds.values(self.engine.first)
         of_searches = {} if self._searching is None else self._searching.values()
         learned = {**self._dates.values(self.engine), **self._foretold.values()}
-        return {**of_kinds, **learned, **of_searches}
+        of_costs = {} if self._costing is None else self._costing.values()
+        return {**of_kinds, **learned, **of_searches, **of_costs}
 
     def copy(self, url: str) -> Copy | None:
         """The copy of a page as it is now, durable or not; it may read the store."""
