@@ -693,6 +693,11 @@ class Config:
         whole = [site for site in self.site if not site.path and not site.host.startswith("*.")]
         return {site.host: site.importance for site in whole if site.importance is not None}
 
+    @property
+    def fed(self) -> bool:
+        """Whether pages come in by readers who ask for them: then a store begins without any."""
+        return any(not site.strict for site in self.serve)
+
 
 # The tables that may appear any number of times, [[site]] and its like; all others may appear once.
 MANY = ("site", "kind", "serve", "database", "query")

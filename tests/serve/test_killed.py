@@ -35,8 +35,8 @@ class Started:
         command = [*COMMAND, "serve", "--listen", "127.0.0.1:0", "--config", str(folder / "afresh.toml")]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "200"})
         assert self.process.stderr is not None
-        said = [self.process.stderr.readline() for _ in range(1 if (folder / "kept.db").exists() else 2)]
-        found = re.search(r"127\.0\.0\.1:(\d+)", said[-1])
+        said = self.process.stderr.readline()
+        found = re.search(r"127\.0\.0\.1:(\d+)", said)
         assert found, said
         self.port = int(found[1])
         self.reads = threading.Thread(target=self.process.stderr.read, daemon=True)

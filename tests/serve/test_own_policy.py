@@ -180,7 +180,16 @@ async def _from_the_store(store: Store) -> None:
                 break
             await asyncio.sleep(0.05)
         assert got.body == b"newer"
+        # Also where the reader would have had to wait for the origin: the store is asked first, once for all who wait.
+        aged(proxy, 1e6)
+        kept(store, f"{url}/good", b"newest", checked=time.time(), rate=1e-4)
+        answers = await asyncio.gather(*(proxy.ask("/good") for _ in range(20)))
+        assert [(got.body, hit(got)) for got in answers] == [(b"newest", True)] * 20
         assert not [heard for heard in proxy.origin.heard if heard.target == "/good"]
+        # What must be asked about first is, whatever was crawled meanwhile.
+        kept(store, f"{url}/good", b"of before", checked=time.time(), rate=1e-4)
+        proxy.parts.service.cache.spoil(f"{url}/good")
+        assert (await proxy.ask("/good")).body == b"asked"
 
 
 def test_copies_of_the_runner_are_handed_out_by_what_is_believed_of_them(tmp_path: Path) -> None:

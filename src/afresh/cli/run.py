@@ -64,7 +64,7 @@ def run(
     read = again()
     limit = duration(seconds) if seconds is not None else None
     logging_to = open_log(log, log_format, as_json_lines=json)
-    with open_store(read, create=bool(read.query)) as kept:
+    with open_store(read, create=bool(read.query) or read.fed) as kept:
         progress = Progress(read, as_json_lines=json, budget_by="" if budget is None else "--budget")
         keep_fresh(read, kept, progress, limit, again=again, log=logging_to)
 
@@ -217,7 +217,7 @@ def _keep_fresh(
 
     hand_in(config, kept)
     totals = kept.totals()
-    if not totals.pages:
+    if not totals.pages and not config.fed:
         raise InputError("There are no pages to keep fresh.", hint="Add some: afresh add https://example.com/")
     from afresh.cli.build import (
         budget_hours,

@@ -63,7 +63,7 @@ def serve(
             hint="afresh serve --origin http://127.0.0.1:9000, or see docs/serving.md.",
         )
     with ExitStack() as opened:
-        kept = None if strict else _store(read, opened, needed=store is not None)
+        kept = None if strict else _store(read, opened, needed=store is not None, create=origin is None and read.fed)
         run_server(read, kept)
 
 
@@ -85,15 +85,15 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'
 
 
-def _store(config: Config, opened: ExitStack, *, needed: bool) -> "Sqlite | None":
-    """The store beside which to serve; none, if there is none and nobody named one."""
+def _store(config: Config, opened: ExitStack, *, needed: bool, create: bool) -> "Sqlite | None":
+    """The store beside which to serve; none, if there is none, nobody named one and none is to be made."""
     from afresh.cli.opening import open_store
 
-    if not needed and not config.store.path.exists():
+    if not needed and not create and not config.store.path.exists():
         errors.print(f"There is no store at {plain(str(config.store.path))}: answers are kept in memory alone.")
         return None
     try:
-        return opened.enter_context(open_store(config, create=False))
+        return opened.enter_context(open_store(config, create=create))
     except StoreError as error:
         raise StoreError(error.message, hint=f"{error.hint} Or use --strict, which needs no store.") from None
 

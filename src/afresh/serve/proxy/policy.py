@@ -45,7 +45,7 @@ class Policy:
         self.refresh = refresh
         self._cache = cache
         self._kept = kept
-        self._looks: set[asyncio.Task[None]] = set()
+        self._looks: dict[Entry, asyncio.Task[None]] = {}
         self._sites: dict[str, Site] = {}
 
     @staticmethod
@@ -147,13 +147,28 @@ class Policy:
     def look(self, entry: Entry, now: float) -> None:
         """Ask the store behind the reader's back whether it has a newer copy, or knows more of the page."""
         entry.look_again = now + LOOK_EVERY
+        if self._looking(entry) is None:
+            entry.look_again = now + LOOK_EVERY if self._kept is not None else inf
+
+    async def looked(self, entry: Entry) -> None:
+        """Wait for what the store knows of a page, before its origin is asked; all who wait share one look.
+
+        What was told to be asked about first (`Cache.spoil`) is: what was crawled meanwhile may be of before.
+        """
+        if entry.good_until > 0.0 and (task := self._looking(entry)) is not None:
+            await asyncio.wait([task])
+
+    def _looking(self, entry: Entry) -> asyncio.Task[None] | None:
+        """The look at what the store knows of a page that is under way, or a new one; None if there can be none."""
+        if entry in self._looks:
+            return self._looks[entry]
         site = self._sites.get(_host_of(entry.url))
         if self._kept is None or site is None or len(self._looks) >= MOST_LOOKS:
-            entry.look_again = now + LOOK_EVERY if self._kept is not None else inf
-            return
+            return None
         task = asyncio.get_running_loop().create_task(self._look(self._kept, entry, site))
-        self._looks.add(task)
-        task.add_done_callback(self._looks.discard)
+        self._looks[entry] = task
+        task.add_done_callback(lambda _: self._looks.pop(entry, None))
+        return task
 
     async def _look(self, kept: Kept, entry: Entry, site: Site) -> None:
         found = await kept.newer(entry, site)
@@ -162,6 +177,7 @@ class Policy:
         self.crawled(entry, found, site)
         if (
             found is not entry
+            and entry.good_until > 0.0
             and self._cache.get(entry.url, dict(zip(entry.names, entry.selector, strict=True))) is entry
         ):
             found.look_again = entry.look_again
@@ -169,7 +185,7 @@ class Policy:
 
     async def close(self) -> None:
         """Stop looking."""
-        for task in self._looks:
+        for task in self._looks.values():
             task.cancel()
 
 

@@ -164,6 +164,9 @@ class Service:
         entry = self.cache.get(url, request.fields)
         if entry is None and not site.strict and "range" not in request.fields:
             entry = await self.policy.from_store(url, site, request.fields)
+        elif entry is not None and not site.strict and time() >= entry.good_until and url not in self.asking.under_way:
+            await self.policy.looked(entry)  # the runner may have refreshed it ahead
+            entry = self.cache.get(url, request.fields)
         now = time()
         if entry is not None and await self._from(connection, request, site, entry, wanted, now):
             return
