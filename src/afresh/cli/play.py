@@ -153,6 +153,9 @@ def web(
     seed: Annotated[int, typer.Option(help="The site's seed: the same seed gives the same site.")] = 0,
     day: Annotated[str, typer.Option(help="How long a day of the site's life lasts.")] = "1d",
     rough: Annotated[bool, typer.Option("--rough", help="With latency, errors, broken answers and lies.")] = False,
+    dressed: Annotated[
+        bool, typer.Option("--dressed", help="Pages with a stylesheet, a picture and a script.")
+    ] = False,
     ping: Annotated[str | None, typer.Option(help="Send pings about changes to this URL.", show_default=False)] = None,
     urls: Annotated[Path | None, typer.Option(help="Write the URLs of all pages to this file.")] = None,
 ) -> None:
@@ -168,7 +171,7 @@ def web(
 
     if not 1 <= port <= 65535:
         raise ConfigError(f"There is no port {port}.", hint="Give --port between 1 and 65535.")
-    options = SiteOptions(pages=pages, hosts=hosts, seed=seed, day=with_unit(day))
+    options = SiteOptions(pages=pages, hosts=hosts, seed=seed, day=with_unit(day), dressed=dressed)
     if rough:
         options = replace(options, **ROUGH)  # type: ignore[arg-type]
     if urls is not None:

@@ -50,6 +50,8 @@ class SiteOptions:
     zipf: float = 0.9  # popularity falls with rank to this power
     popularity_correlation: float = 0.3  # how far popular pages are also the quickly changing ones, -1 … 1
 
+    dressed: bool = False  # pages with a stylesheet, a picture and a script, each at an address of its own
+
     noise_share: float = 0.3  # pages with a clock, token or advertisement that changes without meaning
     noisy_text_share: float = 0.0  # pages with a counter of visits inside their main text
     etag_share: float = 0.7  # pages that send an ETag

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from afresh.sim.web import dice
+from afresh.sim.web import dice, dress
 from afresh.sim.web.text import paragraph, sentences, title
 
 EDITION = 8  # every n-th change rewrites the whole text
@@ -87,11 +87,12 @@ class _Shell:
 class Renderer:
     """Writes bodies; keeps the unchanging parts of the pages it has written (the latest `shells` of them)."""
 
-    def __init__(self, seed: int, *, shells: int = 20_000) -> None:
+    def __init__(self, seed: int, *, dressed: bool = False, shells: int = 20_000) -> None:
         self._text = dice.key(seed, dice.Stream.TEXT)
         self._noise = dice.key(seed, dice.Stream.NOISE)
         self._shells: dict[int, _Shell] = {}
         self._limit = shells
+        self._dress = (dress.HEAD, dress.HEADER) if dressed else ("", "")
 
     def title(self, kind: str, page: int, version: int) -> str:
         """The page's title; news get a new one when the whole text is rewritten."""
@@ -134,8 +135,9 @@ class Renderer:
             '<meta name="generator" content="afresh web">\n<meta name="revision" content="'
         )
         after = (
-            f' | {name}</title>\n<style>{_STYLE[kind]}</style>\n{_feed(kind)}</head>\n<body class="{kind}">\n'
-            f'<header><a class="logo" href="/">{name}</a></header>\n'
+            f" | {name}</title>\n<style>{_STYLE[kind]}</style>\n{self._dress[0]}{_feed(kind)}</head>\n"
+            f'<body class="{kind}">\n'
+            f'<header><a class="logo" href="/">{name}</a>{self._dress[1]}</header>\n'
         )
         menu = "".join(f'<li><a href="/#{i}">{word}</a></li>' for i, word in enumerate(_MENU[kind]))
         listed = "\n".join(f'<li><a href="{escape(url)}">{escape(text)}</a></li>' for url, text in links)

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from afresh.errors import ConfigError
-from afresh.sim.web import control
+from afresh.sim.web import control, dress
 from afresh.sim.web.answers import PageAnswers
 from afresh.sim.web.documents import Documents
 from afresh.sim.web.ledger import Client, Ledger
@@ -140,6 +140,9 @@ class Server:
         if page is not None:
             return await self._pages.answer(request, client, page)
         client.counts.other_requests += 1
+        options = self.site.options
+        if options.dressed and (part := dress.part(options.seed, host, path)) is not None:
+            return web.Response(body=part[1], content_type=part[0], headers={"Cache-Control": "max-age=3600"})
         found = self.documents.document(host, path, self.clock())
         if found is None:
             return web.Response(status=404, text="There is no such page.\n")

@@ -40,7 +40,7 @@ class Site:
         self.request_rate = draw.request_rates(options, self.change_rate)
         self.timeline = self._timeline()
         self.gone_at = draw.deletions(options, self.first_page)
-        self.renderer = Renderer(options.seed)
+        self.renderer = Renderer(options.seed, dressed=options.dressed)
         self.sitemap = self._announcer(Stream.SITEMAP, options.sitemap_share, "sitemap")
         self.pings = self._announcer(Stream.PING, options.ping_share, "ping")
         self._draw_manners()
