@@ -18,7 +18,7 @@ from typing import Any, cast
 from afresh.errors import ConfigError
 from afresh.hours import Hours, hours
 from afresh.types import Importance
-from afresh.units import Budget, budget, duration, importance, rate, show_duration, size
+from afresh.units import Budget, budget, cost, duration, importance, rate, show_duration, size
 
 DEFAULT_PATH = Path("afresh.toml")
 MAX_KINDS = 8  # tables [[kind]]
@@ -336,6 +336,19 @@ def _kind_name(value: Any) -> str:
     return value
 
 
+def _spread(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1.2 <= value <= 1000:
+        raise ConfigError(f"{value!r} is no factor between 1.2 and 1000.", hint="Write 3 for three times.")
+    return float(value)
+
+
+def _cost_of_refresh(value: Any) -> tuple[float, str]:
+    found, unit = cost(value)
+    if not 0 < found < 1e12:
+        raise ConfigError(f"{value!r} is not what a refresh can cost.", hint='Write it like "200 kB" or "0.5 s".')
+    return found, unit
+
+
 def _patterns(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(each, str) and "//" in each for each in value):
         raise ConfigError(f"{value!r:.80} is not a list of addresses.", hint='Write ["https://example.com/shop/*"].')
@@ -412,6 +425,16 @@ class KindSettings:
     )
     change_rate: float | None = _setting(
         "", _or_nothing(rate), "How often a typical page changes, such as 2/day, until its own crawls say more."
+    )
+    spread: float | None = _setting(
+        "",
+        _or_nothing(_spread),
+        "Two thirds of its pages change at most this factor faster or slower. It needs change_rate.",
+    )
+    cost: tuple[float, str] | None = _setting(
+        "",
+        _or_nothing(_cost_of_refresh),
+        'What a refresh costs, such as "200 kB" or "0.5 s": used if the budget is in that unit, until crawls say more.',
     )
     value: float = _setting(1.0, _number(0), "How many times more its pages are wanted than others.")
 
@@ -851,6 +874,12 @@ def _parse_kinds(tables: list[Any], where: str) -> tuple[KindSettings, ...]:
     if not all(isinstance(each, dict) and each.get("name") for each in tables):
         raise ConfigError(f"A [[kind]] in {where} has no name.", hint='Write name = "product" below it.')
     kinds = [cast(KindSettings, _parse_table("kind", KindSettings, each, where)) for each in tables]
+    for each in kinds:
+        if each.spread is not None and each.change_rate is None:
+            raise ConfigError(
+                f"The [[kind]] {each.name} in {where} has a spread, and no change_rate.",
+                hint='Write change_rate = "2/day" beside it.',
+            )
     names = [each.name for each in kinds]
     if len(set(names)) < len(names) or len(kinds) > MAX_KINDS:
         raise ConfigError(

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import re
+from contextlib import suppress
 from typing import Any, Self
 
 from afresh.errors import ConfigError
@@ -139,6 +140,20 @@ def budget(text: str | float) -> Budget:
     if spent is None:
         raise ConfigError(f"{text!r} is not a budget.", hint='Write it like "10/s", "0.2 s/s" or "5 MB/s".')
     return Budget(_finite(float(match[1]) * spent / per, str(text)), "seconds")
+
+
+def cost(text: str) -> tuple[float, str]:
+    """What something costs, and in which unit: "200 kB" is bytes, "0.5 s" time that the other side works.
+
+    >>> cost("200 kB"), cost("500ms"), cost("0.01 EUR")
+    ((200000.0, 'bytes'), (0.5, 'seconds'), (0.01, 'money'))
+    """
+    match = _QUANTITY.fullmatch(str(text))
+    if match is not None and match[2]:
+        with suppress(ConfigError):
+            found = budget(f"{match[1]} {match[2]}/s")
+            return float(found), found.unit
+    raise ConfigError(f"{text!r} is no cost with its unit.", hint='Write it like "200 kB" or "0.5 s".')
 
 
 def show_budget(given: float, unit: str = "") -> str:

@@ -11,7 +11,7 @@ import pytest
 from afresh.cli.evidence import evidence
 from afresh.config import parse
 from afresh.daemon import Daemon, KindRule, Kinds
-from afresh.engine import Engine
+from afresh.engine import Arrivals, Engine
 from afresh.errors import ConfigError
 from afresh.estimate import Grid, Learner
 from afresh.estimate.kinds import unpack
@@ -19,7 +19,8 @@ from afresh.fetch import Scripted
 from afresh.frontier import Lanes, Politeness
 from afresh.schedule import Scheduler
 from afresh.store import Sqlite
-from afresh.types import Fetched, Page, Validators
+from afresh.store.base import Heard
+from afresh.types import Fetched, Page, Spent, Validators
 
 PAGES = {
     "https://a.example/products/lamp": b"<title>Lamp</title><meta property=og:type content=product><h1>Lamp</h1>"
@@ -33,6 +34,8 @@ SETTINGS = """
 name = "board"
 pages = ["https://a.example/own/*"]
 change_rate = "24/day"
+spread = 3
+cost = "200 kB"
 value = 3
 """
 
@@ -61,7 +64,7 @@ def crawl(store: Sqlite, estimator: Any, rules: tuple[KindRule, ...], done: Any)
 
 def test_kinds_are_told_at_the_first_crawl_kept_and_shown(afresh: Any, tmp_path: Path) -> None:
     (tmp_path / "afresh.toml").write_text(SETTINGS)
-    rules = (KindRule("board", ("https://a.example/own/*",), 24 / 86400, 3.0),)
+    rules = (KindRule("board", ("https://a.example/own/*",), 24 / 86400, 3.0, 3.0, (200_000.0, "bytes")),)
     with Sqlite(tmp_path / "afresh.db", create=True) as store:
         store.add([Page(url, "a.example") for url in PAGES])
         daemon = crawl(store, Learner(typical_rate=1 / 86400), rules, lambda: store.totals().copies == len(PAGES))
@@ -73,9 +76,11 @@ def test_kinds_are_told_at_the_first_crawl_kept_and_shown(afresh: Any, tmp_path:
     assert by_name["board"]["value"] == 3.0
     assert by_name["product"]["pages"] > 0.4
     assert "scores" not in found
-    assert "costs" not in found
+    assert "costs_of" not in found
     assert by_name["board"]["seconds"] == pytest.approx(0.001)
     assert found["all"]["bytes"] == 0.0  # none came over a network
+    assert by_name["board"]["spread"] == pytest.approx(1.1, abs=0.1)
+    assert 10_000 < by_name["board"]["bytes"] < 200_000  # as was said, and some crawls that cost nothing
     text = afresh("kinds").stdout
     assert max(map(len, text.splitlines())) <= 80
     assert "1 ms 0 B" in text
@@ -104,6 +109,46 @@ def test_what_a_belief_rests_on_is_said(checked: int, kinds: list[tuple[str, flo
     assert evidence({"beliefs": {"observations": checked}, "kinds": kinds, "said": []}) == sentence
 
 
+def test_kinds_by_address_hold_before_the_first_crawl_and_leave_with_their_rule() -> None:
+    """Also where another kind has the number of one that an operator named before."""
+
+    def begun(*rules: KindRule, learned: bytes = b"", kept: str | None = None) -> tuple[Engine, Kinds]:
+        engine, kinds = Engine(scheduler=Scheduler.live(budget=1.0), estimator=Learner()), Kinds(rules)
+        kinds.begin(engine, lambda _: kept)
+        engine.add_many(Arrivals.of([Page(url, "a.example") for url in PAGES]), 1.0)
+        engine.add(Page("https://a.example/own/2", "a.example"), 1.0, learned=learned)
+        return engine, kinds
+
+    def said(engine: Engine, kinds: Kinds, place: str) -> list[tuple[str, float]]:
+        return kinds.said(engine.kind(f"https://a.example/{place}"))
+
+    one, kinds = begun(KindRule("board", ("https://a.example/own/*",)))
+    assert said(one, kinds, "own/1") == said(one, kinds, "own/2") == [("board", 15 / 16)]
+    assert said(one, kinds, "products/lamp") == []
+    kinds.costs.learn(one.kind("https://a.example/own/1"), Spent(bytes=9_000), new=True)
+    learned, kept = one.learned("https://a.example/own/2"), kinds.values(one)["kinds"]
+    other, kinds = begun(
+        KindRule("lamps", ("https://a.example/products/*",)), KindRule("board"), learned=learned, kept=kept
+    )
+    assert said(other, kinds, "own/2") == []
+    assert said(other, kinds, "products/lamp") == [("lamps", 15 / 16)]
+    by_name = {each["kind"]: each for each in (kinds.summary(other) or {})["kinds"]}
+    assert (by_name["board"]["bytes"], by_name["lamps"]["bytes"]) == (pytest.approx(9_000.0), None)
+
+
+def test_a_page_that_nobody_asked_for_is_shown_with_what_is_foretold(afresh: Any, tmp_path: Path) -> None:
+    learner = Learner()
+    learner.add(0, now=time.time())
+    learner.told_popularity(0, 2.5)
+    page = Page("https://a.example/own/1", "a.example")
+    with Sqlite(tmp_path / "afresh.db", create=True) as store:
+        store.add([page])
+        store.write([], heard=[Heard(page.url, learner.beliefs(0, time.time()), 0, learner.learned(0))])
+    shown = afresh("show", page.url).stdout
+    assert "none yet; it is foretold to be asked for 2.5 times what pages alike are" in " ".join(shown.split())
+    assert json.loads(afresh("show", page.url, "--json").stdout)["foretold"] == pytest.approx(2.5)
+
+
 def test_an_estimator_that_learns_nothing_of_kinds_is_told_none(tmp_path: Path) -> None:
     with Sqlite(tmp_path / "afresh.db", create=True) as store:
         store.add([Page(url, "a.example") for url in PAGES])
@@ -125,6 +170,11 @@ def test_nothing_is_known_before_the_first_crawl(afresh: Any, tmp_path: Path) ->
         ('[[kind]]\nname = "a"\npages = "x"', "is not a list of addresses"),
         ('[[kind]]\nname = "a"\nvalue = -1', "is not a number"),
         ('[[kind]]\nname = "a"\n[[kind]]\nname = "a"', "name a kind twice"),
+        ('[[kind]]\nname = "a"\ncost = "3"', "is no cost with its unit"),
+        ('[[kind]]\nname = "a"\ncost = "3 apples"', "is no cost with its unit"),
+        ('[[kind]]\nname = "a"\ncost = "0 s"', "not what a refresh can cost"),
+        ('[[kind]]\nname = "a"\nspread = 1', "no factor between"),
+        ('[[kind]]\nname = "a"\nspread = 3', "has a spread, and no change_rate"),
         ('[[kind]]\nname = "a"\nrate = "1/d"', "There is no setting kind.rate"),
     ],
 )

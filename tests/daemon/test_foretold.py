@@ -1,8 +1,10 @@
 import numpy as np
+import pytest
 
 from afresh.daemon.foretold import Foretold
 from afresh.engine import Engine
 from afresh.estimate import Grid, Learner
+from afresh.estimate.learner import foretold_in
 from afresh.frontier import Links, Scope
 from afresh.reading import read
 from afresh.schedule import Scheduler
@@ -45,6 +47,24 @@ def test_what_readers_want_is_learned_from_the_texts_of_links_and_used_for_new_p
     again = Foretold()
     again.begin(foretold.values().get)
     assert again.foretelling.used
+    # What was foretold of a page is kept with the page, until somebody asks for it.
+    results = f"http://{HOST}/All"
+    learned, factor = to.learned(results), to.foretold(results)
+    assert factor is not None
+    assert factor == pytest.approx(foretold_in(learned))
+    assert (factor > 1.5, to.foretold(FRONT.url)) == (True, None)
+    restarted = engine(Learner(typical_rate=1 / DAY))
+    restarted.add(Page(results, HOST), now, learned=learned)
+    restarted.observe(Request(FRONT.url, now, 600.0))
+    assert restarted.foretold(results) == factor
+    plain = Page(f"http://{HOST}/plain", HOST)
+    restarted.add(plain, now)
+    rates = [restarted.beliefs(url, now + 1.0).request_rate for url in (results, plain.url)]
+    assert rates[0] == pytest.approx(rates[1] * factor, rel=0.01)
+    restarted.observe(Request(results, now))
+    assert restarted.foretold(results) is foretold_in(restarted.learned(results)) is None
+    restarted.tell(Page(plain.url, HOST, popularity=2.0), now)
+    assert restarted.foretold(plain.url) is None
 
 
 def test_nothing_is_kept_where_nobody_asks_or_the_operator_has_spoken() -> None:

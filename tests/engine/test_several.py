@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from afresh.engine import Costs, Engine, Engines
+from afresh.engine import Costs, Engine, Engines, KindCosts
 from afresh.engine.ahead import compile_ahead
 from afresh.estimate import Learner
+from afresh.estimate.kinds import pack
 from afresh.frontier import Lanes, Politeness
 from afresh.schedule import Scheduler
 from afresh.types import Answer, Fetched, Order, Outcome, Page, Request, Signal, Spent, Validators, Verdict, Wait
@@ -83,6 +84,52 @@ def test_same_and_new_are_learned_apart_and_nothing_found_may_count() -> None:
     assert again.of(3) == (1_000.0, 40_000.0)
     assert before < again.expected(3) < 40_000.0  # how often something is new is not known any more
     assert again.expected(99) > 0  # of which nothing is known: like the others
+
+
+LIGHT, HEAVY = pack([1.0]), pack([0.0, 1.0])
+
+
+@pytest.mark.parametrize("unit", ["bytes", "calls"])
+def test_a_new_page_costs_what_its_kind_costs_until_its_own_crawls_tell(unit: str) -> None:
+    one, kinds = engine(20_000.0, costs=Costs(unit)), KindCosts()
+    assert one.costs is not None
+    kinds.give(1, 4_000.0, "bytes")
+    for _ in range(200):
+        kinds.learn(HEAVY, Spent(bytes=200_000), new=True)
+        kinds.learn(HEAVY, Spent(bytes=1_000), new=False)
+    one.use_kinds(kinds, lambda url, before: LIGHT if "light" in url else before)
+    urls = ["https://a.example/light", "https://a.example/heavy", "https://a.example/else"]
+    one.add_many([Page(url, "a.example") for url in urls], 1000.0)
+    one.tell_kind(urls[1], HEAVY, 1000.0)
+    slots = [one.slots([url])[0] for url in urls]
+    light, heavy, other = (one.scheduler.cost_of(slot) for slot in slots)  # type: ignore[attr-defined]
+    if unit == "calls":
+        assert (light, heavy, other) == (1.0, 1.0, 1.0)
+        return
+    assert other == 1.0
+    assert light == pytest.approx(0.25, abs=0.06)  # of 20,000 bytes: at once, as an operator has said so
+    assert 4.0 < heavy < 7.0  # half of refreshes find something new, as far as is known
+    one.costs.learn(int(slots[1]), Spent(bytes=30_000), new=True)
+    assert 1_000 < one.costs.expected(int(slots[1]), HEAVY) < 30_000  # its own cost, and of its kind what it lacks
+    one.costs.learn(int(slots[1]), Spent(bytes=30_000), new=False)
+    assert one.costs.expected(int(slots[1]), HEAVY) == 30_000  # nothing of its kind any more
+    assert one.costs.expected(int(slots[2])) == pytest.approx(30_000)
+
+
+def test_what_kinds_cost_is_kept_and_what_an_operator_says_gives_way() -> None:
+    kinds, again = KindCosts(), KindCosts()
+    for each in (kinds, again):
+        each.give(2, 1_000.0, "bytes")
+    assert kinds.mean(2, "bytes") == 1_000.0
+    assert kinds.mean(1, "seconds") is None
+    for _ in range(100):
+        kinds.learn(HEAVY, Spent(seconds=0.5, bytes=50_000), new=True)
+    again.recall(2, kinds.learned(2))
+    again.recall(0, [[-1.0] * 5] * 2)  # damaged
+    again.recall(1, [[1.0]])
+    assert again.mean(2, "bytes") == pytest.approx(kinds.mean(2, "bytes"), rel=1e-4)
+    assert 40_000 < kinds.expected(HEAVY, "bytes", 7.0, new=True) < 50_000
+    assert (again.mean(0, "bytes"), kinds.mean(0, "seconds")) == (None, pytest.approx(0.5))
 
 
 def test_what_others_ran_is_paid_out_of_the_same_purse() -> None:

@@ -119,6 +119,15 @@ def test_what_an_operator_says_of_a_kind_counts_at_once_and_gives_way() -> None:
     assert learner.beliefs(0, 40 * DAY).change_rate < 0.2 / DAY
 
 
+@pytest.mark.parametrize("spread", [1.5, 3.0, 8.0])
+def test_the_spread_that_an_operator_names_is_that_of_the_rates(spread: float) -> None:
+    learner = Learner(typical_rate=1 / DAY)
+    learner.describe_kind(2, rate=3 / DAY, spread=spread)
+    said = learner.of_kinds().kinds[1]
+    assert said.change_rate == pytest.approx(3 / DAY, rel=0.1)
+    assert said.spread == pytest.approx(math.log(spread), rel=0.1)
+
+
 def test_kinds_and_their_worth_survive_a_restart() -> None:
     learner, _, _ = world(told=True, hosts=20)
     again = Learner(typical_rate=1 / DAY)

@@ -258,7 +258,9 @@ def rules_for(config: Config) -> SiteRules:
 
 def kinds_for(config: Config) -> Kinds | None:
     """What tells the kinds of pages; None if the settings do not want it."""
-    rules = [KindRule(kind.name, kind.pages, kind.change_rate, kind.value) for kind in config.kind]
+    rules = [
+        KindRule(kind.name, kind.pages, kind.change_rate, kind.value, kind.spread, kind.cost) for kind in config.kind
+    ]
     return Kinds(rules) if config.crawl.kinds else None
 
 

@@ -67,7 +67,7 @@ def _from_store(kept: Store) -> dict[str, Any]:
 
     def read() -> dict[str, Any]:
         found: dict[str, Any] = text.loads(kept.get(KEPT) or "{}")
-        for name in ("scores", "costs"):
+        for name in ("scores", "costs_of"):
             found.pop(name, None)
         return found
 

@@ -91,6 +91,7 @@ def _asked(config: Config, url: str) -> dict[str, Any] | None:
 def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, config: Config) -> dict[str, Any]:
     from afresh.cli.allowed import allowed
     from afresh.cli.stated import stated_by_runner, stated_of
+    from afresh.estimate.learner import foretold_in
     from afresh.frontier import Retries, in_trouble
     from afresh.sources.sql.cache import runs_on_request
 
@@ -129,6 +130,7 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
         "gone": None if gone is None else asdict(gone),
         "failing": None if last is None else {"outcome": last.outcome, "reason": last.reason, "time": last.time},
         "kinds": (said or {}).get("kinds") or _kinds(state, config),
+        "foretold": foretold_in(state.learned) if said is None else said.get("foretold"),
         "said": said_by(kept, state.page.host, copy),
         "signals": state.signals,
         "beliefs": None if stated.beliefs is None else asdict(stated.beliefs),
@@ -392,6 +394,9 @@ def _print(facts: dict[str, Any]) -> None:
         etag, last_modified = plain(copy["etag"], 80) or "none", plain(copy["last_modified"], 40) or "none"
         console.print(labelled("validators", f"ETag {etag}, Last-Modified {last_modified}"))
     _print_gain(facts)
+    if facts["foretold"] is not None:
+        alike = f"{facts['foretold']:.2g} times what pages alike are"
+        console.print(labelled("requests", f"none yet; it is foretold to be asked for {alike}"))
     for label, line in _costs(facts):
         console.print(labelled(label, line))
     if wanted := told(facts["wishes"]):

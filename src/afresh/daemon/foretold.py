@@ -36,7 +36,8 @@ class _Judge:
 class Foretold:
     """What is foretold of requests for new pages: by the pages that lead to them, their texts for it, their kind."""
 
-    def __init__(self) -> None:
+    def __init__(self, told: Callable[[str], None] = lambda _: None) -> None:
+        self._told = told  # hears of each page of which something else is foretold
         self.foretelling = Foretelling()
         self._judges: dict[str, _Judge] = {}
         self._read = 0  # pages whose links were read
@@ -93,6 +94,7 @@ class Foretold:
         if abs(math.log(factor / judge.told)) > WORTH_TELLING:
             judge.told = factor
             engine.tell_popularity(url, factor, now)
+            self._told(url)
 
     def _judge(self, engine: Engine, url: str, now: float) -> None:
         """Judge a page that was watched for long enough; the others go to the end of the queue."""

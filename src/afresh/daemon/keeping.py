@@ -370,6 +370,10 @@ class Keeper:
         if self.engine.part_of(url) is not self.engine.first:
             self._touched.add(url)
 
+    def foretold(self, url: str) -> None:
+        """Something else is foretold of a page than what the store has."""
+        self._touched.add(url)
+
     def _heard(self) -> list[Heard]:
         """What was heard of pages, to be written; nobody asks the states that are remembered here for that."""
         touched, self._touched = list(self._touched), set()

@@ -5,16 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from afresh.engine import Engine
+from afresh.engine import Engine, KindCosts
 from afresh.estimate.kinds import MAX_KINDS, pack, unpack
 from afresh.frontier.glob import Glob
 from afresh.kinds.bayes import KINDS
 from afresh.types import Fetched
 
 KEPT = "kinds"  # under this name the store holds what was learned of kinds
+ALL = ""  # the name of all pages together
 MAX_PAGE = 1 << 20  # bytes of a page that are read for its kind
-MAX_COST = 1e15  # of any cost that is learned
-COST_MEMORY = 0.999  # what a crawl leaves of what crawls of its kind have cost before
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +24,8 @@ class KindRule:
     pages: tuple[str, ...] = ()  # patterns of addresses, with * for anything
     rate: float | None = None  # changes a second of a typical page; None: learned
     value: float = 1.0  # how much more its pages are wanted than others
+    spread: float | None = None  # by this factor at most the rates of two thirds of its pages differ from that
+    cost: tuple[float, str] | None = None  # of a refresh, and in which unit; None: learned
 
 
 def names_of(rules: Sequence[KindRule]) -> tuple[str, ...]:
@@ -39,40 +40,45 @@ class Kinds:
         self.rules = tuple(rules)
         self.names = names_of(self.rules)
         self.reads = reads
-        # What a refresh costs, of each kind and, first, of all pages: crawls, seconds and bytes, all of which fade.
-        self._costs = [[0.0, 0.0, 0.0] for _ in range(MAX_KINDS + 1)]
-        self._patterns = [(Glob(f"{page}$"), rule.name) for rule in self.rules for page in rule.pages]
+        self.costs = KindCosts()
+        self._patterns = [
+            (Glob(f"{page}$"), pack([float(each == rule.name) for each in self.names]))
+            for rule in self.rules
+            if rule.name in self.names
+            for page in rule.pages
+        ]
 
     def begin(self, engine: Engine, get: Callable[[str], str | None]) -> None:
         """Tell an engine what operators say, and what kinds were worth before."""
         for rule in self.rules:
             if rule.name in self.names:
-                engine.describe_kind(self.names.index(rule.name) + 1, rate=rule.rate, value=rule.value)
+                number = self.names.index(rule.name) + 1
+                engine.describe_kind(number, rate=rule.rate, spread=rule.spread, value=rule.value)
+                if rule.cost is not None:
+                    self.costs.give(number, *rule.cost)
+        engine.use_kinds(self.costs, self.by_address if self.rules else None)
         kept = json.loads(get(KEPT) or "{}")
         engine.recall_kinds([float(score) for score in kept.get("scores", [])])
-        for own, before in zip(self._costs, kept.get("costs", []), strict=False):
-            own[:] = [min(max(float(each), 0.0), MAX_COST) for each in before[:3]]
+        costs = kept.get("costs_of", {})
+        for number, name in enumerate((ALL, *self.names)):
+            if name in costs:
+                self.costs.recall(number, costs[name])
 
-    def crawled(self, kind: int, fetched: Fetched) -> None:
-        """A page of these kinds was crawled: it cost something."""
-        spent = fetched.cost
-        for number, share in ((0, 1.0), *unpack(kind)):
-            own = self._costs[number]
-            for place, cost in enumerate((1.0, spent.seconds, float(spent.bytes))):
-                own[place] = own[place] * COST_MEMORY**share + share * min(max(cost, 0.0), MAX_COST)
+    def by_address(self, url: str, before: int) -> int:
+        """The kinds of a page that comes in: as operators say of its address, else as they were told `before`."""
+        for pattern, packed in self._patterns:
+            if pattern.matches(url):
+                return packed
+        # A kind that somebody once named is of those addresses alone, and another one may have its number now.
+        return 0 if any(kind > len(KINDS) for kind, _ in unpack(before)) else before
 
     def _cost(self, number: int) -> dict[str, float | None]:
-        crawls, seconds, size = self._costs[number]
-        return {
-            "seconds": seconds / crawls if crawls else None,
-            "bytes": size / crawls if crawls else None,
-        }
+        return {unit: self.costs.mean(number, unit) for unit in ("seconds", "bytes")}
 
     def of(self, url: str, fetched: Fetched) -> int:
         """The kinds of a page that was fetched, packed; 0: unknown. It reads bytes, and belongs in a thread."""
-        for pattern, name in self._patterns:
-            if pattern.matches(url) and name in self.names:
-                return pack([float(each == name) for each in self.names])
+        if told := self.by_address(url, 0):
+            return told
         if not self.reads or not fetched.body or "html" not in fetched.content_type.lower():
             return 0
         from afresh.kinds.criteria import WANTED, criteria
@@ -88,8 +94,11 @@ class Kinds:
 
     def values(self, engine: Engine) -> dict[str, str]:
         """What is worth keeping."""
-        summary, learned = self.summary(engine), {"scores": engine.scores_of_kinds(), "costs": self._costs}
-        return {} if summary is None else {KEPT: json.dumps({**summary, **learned})}
+        summary = self.summary(engine)
+        if summary is None:
+            return {}
+        costs = {name: self.costs.learned(number) for number, name in enumerate((ALL, *self.names))}
+        return {KEPT: json.dumps({**summary, "scores": engine.scores_of_kinds(), "costs_of": costs})}
 
     def summary(self, engine: Engine) -> dict[str, Any] | None:
         """What is known of each kind, for people; None where the engine learns nothing of kinds."""

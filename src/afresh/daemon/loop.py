@@ -100,7 +100,7 @@ class Daemon:
         self._kinds = kinds
         self._never = never
         self._dates = Dates(self.sources)
-        self._foretold = Foretold()
+        self._foretold = Foretold(lambda url: self._keeper.foretold(url))
         self._grading = Grading(engine, self.sources, self.clock)
         self._pressure = Pressure(max_unwritten)
         self._shedding = Shedding()
@@ -544,13 +544,18 @@ class Daemon:
     ) -> None:
         """Learn from a crawl, and keep what it leaves; its host rests at least for `rest`."""
         crawl = self.engine.finish(order, fetched, verdict, self.clock(), rest=rest)
+        kind = read.kind or self.engine.kind(order.url)
+        if (
+            self._kinds is not None
+            and verdict.outcome.refreshed
+            and self.engine.part_of(order.url) is self.engine.first
+        ):
+            self._kinds.costs.learn(kind, fetched.cost, new=verdict.outcome is not Outcome.UNCHANGED)
         if read.kind:
-            self.engine.tell_kind(order.url, read.kind, self.clock())
-        if self._kinds is not None and verdict.outcome.refreshed:
-            self._kinds.crawled(self.engine.kind(order.url), fetched)
+            self.engine.tell_kind(order.url, kind, self.clock())
         if verdict.outcome.refreshed:
             self._dates.hear(self.engine, before, fetched, verdict, self.clock(), read.written, told=crawl.signals > 0)
-            self._foretold.crawled(self.engine.part_of(order.url), order.url, read.kind, self.clock())
+            self._foretold.crawled(self.engine.part_of(order.url), order.url, kind, self.clock())
             self._grading.crawled(before, fetched, verdict)
         self._keeper.keep(before, crawl, fetched, verdict, read.noise)
         if self._keeper.full:

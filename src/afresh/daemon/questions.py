@@ -88,6 +88,7 @@ def questions(
             "urgent": keeper.state(url).urgent,
             "fresh_probability": engine.fresh_probability(url, now),
             "kinds": [] if kinds is None else kinds.said(engine.kind(url)),
+            "foretold": engine.foretold(url),
             "signals": engine.signals(url),
             "failures": engine.failures(url),
             "value": why.value / unit,

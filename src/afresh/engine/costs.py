@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.checks import number
+from afresh.engine.kind_costs import KindCosts
 from afresh.types import Spent
 
 # What a refresh is taken to cost while nobody knows, and the unit that the schedule reckons in.
@@ -38,6 +39,7 @@ class Costs:
         self.unit = unit
         self.typical = TYPICAL[unit]
         self.penalty = number("penalty", penalty)
+        self.kinds: KindCosts | None = None  # what those of each kind cost, if kinds are told
         self._pages = np.full((0, 3), math.nan)  # cost of finding the same, of finding something new; share of the new
         self._all = [math.nan, math.nan, 0.5]
 
@@ -73,21 +75,26 @@ class Costs:
         same, new, _ = self._pages[slot].tolist()
         return None if math.isnan(same) else same, None if math.isnan(new) else new
 
-    def expected(self, slot: int) -> float:
-        """What the next refresh of a page is expected to cost, the penalty included."""
+    def expected(self, slot: int, kinds: int = 0) -> float:
+        """What the next refresh of a page of these kinds is expected to cost, the penalty included."""
         self._reach(slot)
         same, new, share = self._pages[slot].tolist()
         typical = next((each for each in (self._all[1], self._all[0]) if not math.isnan(each)), self.typical)
         if math.isnan(new):
-            new = same if not math.isnan(same) else typical
+            new = self._by_kinds(kinds, same if not math.isnan(same) else typical, new=True)
         if math.isnan(same):
-            same = new
+            same = min(self._by_kinds(kinds, new, new=False), new)
         share = self._all[2] if math.isnan(share) else share
         return float(share * new + (1.0 - share) * (same + self.penalty))
 
-    def reckoned(self, slot: int) -> float:
+    def _by_kinds(self, kinds: int, otherwise: float, *, new: bool) -> float:
+        if self.kinds is None or not kinds:
+            return otherwise
+        return self.kinds.expected(kinds, self.unit, otherwise, new=new)
+
+    def reckoned(self, slot: int, kinds: int = 0) -> float:
         """The same in the schedule's unit: refreshes of the typical cost."""
-        return max(self.expected(slot) / self.typical, CHEAPEST)
+        return max(self.expected(slot, kinds) / self.typical, CHEAPEST)
 
     def _reach(self, slot: int) -> None:
         if slot >= len(self._pages):

@@ -26,7 +26,6 @@ from afresh.frontier import Lane, Lanes, Retries, SiteRules, host_failed, retry_
 from afresh.schedule import Explanation, KnowsPrices, Schedules
 from afresh.types import STORE_FULL, Crawl, Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
-DEAR_ENOUGH = 0.05  # a share by which an expected cost changes, before the page takes its place anew
 MOST_SENT_AWAY = 100  # pages whose paths have spent their budget, in one go
 
 
@@ -268,9 +267,7 @@ class Engine(Members):
         else:
             cost = costs.spent(fetched.cost)
         scheduler.settle(cost / costs.typical - (before if ordered else 0.0), now)
-        after = costs.reckoned(slot)
-        scheduler.set_costs(slot, after)
-        return abs(after - before) > DEAR_ENOUGH * before
+        return self._reprice(slot, before)
 
     def costs_of(self, url: str) -> tuple[float | None, float | None]:
         """What a refresh of a page costs if it finds the same, and if not, in the budget's unit; None: unknown."""

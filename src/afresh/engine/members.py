@@ -1,7 +1,7 @@
 """Pages come and go: one at a time, or many at once, in columns; and what their operators want of them."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -13,6 +13,7 @@ from afresh.engine.arrivals import Arrivals
 from afresh.engine.columns import GONE, HELD, NO_ROOM, OUT_OF_PLAY, OUTDATED, WAITING
 from afresh.engine.costs import Costs
 from afresh.engine.hearts import CompiledHeart, Entries
+from afresh.engine.kind_costs import KindCosts
 from afresh.engine.names import Names
 from afresh.engine.statements import Statements
 from afresh.estimate import Activity, Estimator, Senders, branches_of, kin_of
@@ -32,6 +33,7 @@ UNKNOWN = "unknown"  # the sender of signals that were heard before a restart
 MOST_FOLDERS = 1 << 17  # whose places are remembered
 SETTLED_AT_ONCE = 1 << 16  # pages
 MAX_POPULARITY = 1e6  # of a page, in times pages alike
+DEAR_ENOUGH = 0.05  # a share by which an expected cost changes, before the page takes its place anew
 
 
 class Members(Statements):
@@ -69,6 +71,8 @@ class Members(Statements):
         self._wanted: set[int] = set()  # pages that an operator wants now
         self._folders: dict[int, tuple[int, int]] = {}  # branch and group of kin of pages in a folder, by its key
         self._unsettled: list[Integers] = []  # pages that came in and are not in play yet
+        # The kinds of a page by its address and by what was known of them; None: addresses tell nothing.
+        self._kinds_by_address: Callable[[str, int], int] | None = None
 
     @property
     def lanes(self) -> Lanes:
@@ -116,7 +120,6 @@ class Members(Statements):
             age=float("inf") if current is None else max(now - current, 0.0),
         )
         self.names.enter(slot, page, number)
-        self._price(np.array([slot]))
         if self.by_costs is not None:
             self.by_costs.named(slot, page.url)
         branches = tuple[int, ...]()
@@ -133,6 +136,8 @@ class Members(Statements):
             learned=learned,
             kin=kin_of(page.url, page.host),
         )
+        self._tell_by_address([page.url], [slot])
+        self._price(np.array([slot]))
         self._recall(slot, page.host, signals)
         self._limit(slot, wanted, now)
         self.heart.believe(slot, now)
@@ -143,7 +148,14 @@ class Members(Statements):
         """Pages come in: what a crawl of each is expected to cost."""
         if self.costs is not None and isinstance(self.scheduler, KnowsPrices):
             self.costs.enter(slots, same, new)
-            self.scheduler.set_costs(slots, np.array([self.costs.reckoned(slot) for slot in slots.tolist()]))
+            reckoned = [self.costs.reckoned(slot, self._kinds_at(slot)) for slot in slots.tolist()]
+            self.scheduler.set_costs(slots, np.array(reckoned))
+
+    def _reprice(self, slot: int, before: float) -> bool:
+        """Tell the scheduler what a crawl of a page is expected to cost now; whether that is something else."""
+        after = cast(Costs, self.costs).reckoned(slot, self._kinds_at(slot))
+        cast(KnowsPrices, self.scheduler).set_costs(slot, after)
+        return abs(after - before) > DEAR_ENOUGH * before
 
     def _recall(self, slot: int, host: str, signals: int) -> None:
         """Signals that were heard before a restart; nobody knows any more who sent them."""
@@ -188,6 +200,7 @@ class Members(Statements):
         slots[:] = -1
         if len(new):
             slots[new] = self._enter(some, new, now)
+            self._tell_by_address([some.urls[nth] for nth in new.tolist()], slots[new].tolist())
             if self.costs is not None:
                 known = (some.cost_same, some.cost_new)
                 self._price(slots[new], *([each[nth] for nth in new.tolist()] if each else () for each in known))
@@ -459,11 +472,36 @@ class Members(Statements):
         if isinstance(self.estimator, LearnsKinds):
             self.estimator.told_kind(slot, kind)
             self.heart.believe(slot, now)
+            scheduler = self.scheduler
+            priced = self.costs is not None and isinstance(scheduler, KnowsPrices)
+            if priced and self._reprice(slot, cast(KnowsPrices, scheduler).cost_of(slot)):
+                cast(KnowsPrices, scheduler).reckon(slot, now)
 
-    def describe_kind(self, kind: int, *, rate: float | None = None, value: float = 1.0) -> None:
-        """What an operator says of a kind: how often its pages change, and how much more they are wanted."""
+    def describe_kind(
+        self, kind: int, *, rate: float | None = None, spread: float | None = None, value: float = 1.0
+    ) -> None:
+        """What an operator says of a kind: how often its pages change, by what factor those of most pages differ from
+        that, and how much more they are wanted."""
         if isinstance(self.estimator, LearnsKinds):
-            self.estimator.describe_kind(kind, rate=rate, value=value)
+            self.estimator.describe_kind(kind, rate=rate, spread=spread, value=value)
+
+    def use_kinds(self, costs: KindCosts, by_address: Callable[[str, int], int] | None = None) -> None:
+        """What pages of each kind cost; and what says the kinds of a page that comes in, by its address and by what was
+        known of them."""
+        self._kinds_by_address = by_address
+        if self.costs is not None:
+            self.costs.kinds = costs
+
+    def _kinds_at(self, slot: int) -> int:
+        return self.estimator.kind_of(slot) if isinstance(self.estimator, LearnsKinds) else 0
+
+    def _tell_by_address(self, urls: Sequence[str], slots: Sequence[int]) -> None:
+        if self._kinds_by_address is None or not isinstance(self.estimator, LearnsKinds):
+            return
+        for url, slot in zip(urls, slots, strict=True):
+            before = self.estimator.kind_of(slot)
+            if (kinds := self._kinds_by_address(url, before)) != before:
+                self.estimator.told_kind(slot, kinds)
 
     def recall_kinds(self, scores: Sequence[float]) -> None:
         """What kinds had proved to be worth before a restart."""

@@ -254,6 +254,10 @@ class Engines:
         """The kinds of a page, packed; 0: unknown."""
         return self.part_of(url).kind(url)
 
+    def foretold(self, url: str) -> float | None:
+        """As `Engine.foretold`."""
+        return self.part_of(url).foretold(url)
+
     def tell_kind(self, url: str, kind: int, now: float) -> None:
         """As `Engine.tell_kind`."""
         self.part_of(url).tell_kind(url, kind, now)

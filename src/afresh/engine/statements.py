@@ -14,7 +14,7 @@ from afresh.engine.hearts import Rough, heart_for
 from afresh.engine.names import Names
 from afresh.errors import InputError
 from afresh.estimate import Activity, Estimator, Senders
-from afresh.estimate.base import LearnsKinds
+from afresh.estimate.base import ForetellsRequests, LearnsKinds
 from afresh.schedule import LearnedRate, Schedules, SeesCosts
 from afresh.types import Beliefs
 
@@ -220,6 +220,11 @@ class Statements:
         """The kinds of a page, packed; 0: unknown, or the estimator learns nothing of kinds."""
         slot, estimator = self._slot(url), self.estimator
         return estimator.kind_of(slot) if isinstance(estimator, LearnsKinds) else 0
+
+    def foretold(self, url: str) -> float | None:
+        """How much a page that nobody has asked for yet is foretold to be, in times pages alike; None: nothing is."""
+        slot, estimator = self._slot(url), self.estimator
+        return estimator.foretold(slot) if isinstance(estimator, ForetellsRequests) else None
 
     def of_kinds(self) -> "KindsLearned | None":
         """What is known of kinds; None if the estimator learns nothing of them."""

@@ -131,7 +131,9 @@ class LearnsKinds(Protocol):
         """The kinds of a page; 0: unknown."""
         ...
 
-    def describe_kind(self, kind: int, *, rate: float | None = ..., value: float = ...) -> None:
+    def describe_kind(
+        self, kind: int, *, rate: float | None = ..., spread: float | None = ..., value: float = ...
+    ) -> None:
         """What an operator says of a kind."""
 
     def of_kinds(self) -> "KindsLearned":
@@ -152,6 +154,10 @@ class ForetellsRequests(Protocol):
 
     def told_popularity(self, slot: int, popularity: float) -> None:
         """A page is taken to be asked for so many times as often as pages alike, until requests say more."""
+
+    def foretold(self, slot: int) -> float | None:
+        """What it was told so of a page that nobody has asked for yet; None: nothing."""
+        ...
 
     def requests_beside(self, slot: int, now: float) -> tuple[float, float]:
         """The requests that a page has had, and those that a page alike would have had; both fade."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.estimate.points import RATES, Logs, fresh_of, guessed_rates, weigh_rates
+from afresh.estimate.points import RATES, Logs, fresh_of, guessed_rates, spread_rates, weigh_rates
 from afresh.estimate.sums import Sums
 from afresh.value.compiled import compiled
 
@@ -38,7 +38,8 @@ SCORE_MEMORY = 0.9995  # what a judged crawl leaves of the scores before it
 # what their rates are.
 START_SCORES, GIVEN_SCORES = np.array([3.0, 0.0, -1.0, -2.0]), np.array([-1.0, 0.0, 0.0, 0.0])
 NEGLIGIBLE = 0.02  # a power below this changes nothing that can be seen
-GUESS_SHAPE = 2.0  # of the Gamma distribution round the rate that an operator names for a kind
+GUESS_SHAPE = 2.0  # of the Gamma distribution round the rate that an operator names for a kind without its spread
+MIN_SPREAD, MAX_SPREAD = 1.2, 1000.0  # of the rates of a kind: a factor
 _LEAST = 1e-6  # no crawl rules a power out for ever,
 _MOST = 300.0  # and nats beyond this prove no more
 
@@ -91,9 +92,12 @@ def _mean_power(scores: Floats) -> float:
     return float(weights @ POWERS / weights.sum())
 
 
-def guessed(rate: float, typical_rate: float) -> Logs:
-    """The distribution over the rates that an operator's rate for a kind stands for."""
-    return guessed_rates(GUESS_SHAPE, rate / typical_rate)
+def guessed(rate: float, typical_rate: float, spread: float | None = None) -> Logs:
+    """The distribution over the rates that an operator's rate for a kind stands for, and the factor by which those of
+    two thirds of its pages differ from that at most."""
+    if spread is None:
+        return guessed_rates(GUESS_SHAPE, rate / typical_rate)
+    return spread_rates(spread, rate / typical_rate)
 
 
 @compiled

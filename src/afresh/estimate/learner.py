@@ -1,7 +1,9 @@
 """The estimator that the live engine uses: `online` behind the small interface of `base`."""
 
+import math
 from collections.abc import Sequence
 from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +12,7 @@ from afresh.checks import moment, number, require_kinds, whole
 from afresh.estimate.base import BY_LEARNER, amount, bounded, check_wanted, checked_rate
 from afresh.estimate.courses import new_courses
 from afresh.estimate.dates import POWER
-from afresh.estimate.kinds import GIVEN, GUESSES, MAX_KINDS, give, guessed
+from afresh.estimate.kinds import GIVEN, GUESSES, MAX_KINDS, MAX_SPREAD, MIN_SPREAD, give, guessed
 from afresh.estimate.kinds_learned import KindsLearned, kinds_learned
 from afresh.estimate.online import (
     CRAWL_MEMORY,
@@ -48,6 +50,7 @@ MOST_GROUPS = 65_536
 MAX_SIGNALS = 1e9
 MOVED_SHARE = 0.1  # of a weight; less is not told to the schedule
 MAX_VALUE = 1e6  # of a kind, in times other pages
+MAX_FORETOLD = 14.0  # of the logarithm of how much a page is foretold to be asked for, in times pages alike
 MAX_WATCHED = 1e15  # seconds that a page was watched: no moment is later, whatever a sender says
 MIN_MEMORY = 1e-6  # typical intervals
 MAX_SLOT = 1_000_000_000
@@ -169,6 +172,7 @@ class Learner:
             self.asking.wanted["times"][slots] = times
         if popularity is not None:
             self.asking.wanted["popularity"][slots] = np.where(np.isnan(popularity), 1.0, popularity)
+            self.table.pages["foretold"][slots[~np.isnan(popularity)]] = 0.0
         asked = records["since"] + records["asked"]
         since = np.minimum(records["since"], self.asking.counted_since[0])
         requests = records["requests"] * np.exp(-np.maximum(now - asked, 0.0) / self._memory.slow)
@@ -205,10 +209,17 @@ class Learner:
             1.0 if popularity is None else popularity,
             importance is not None and importance.times,
         )
+        if popularity is not None:
+            self.table.pages["foretold"][slot] = 0.0
 
     def told_popularity(self, slot: int, popularity: float) -> None:
         """A page is taken to be asked for so many times as often as pages alike, until requests say more."""
-        self.asking.wanted["popularity"][self._known(slot)] = number("popularity", popularity)
+        log = math.log(max(number("popularity", popularity), math.exp(-MAX_FORETOLD)))
+        self.table.pages["foretold"][self._known(slot)] = min(log, MAX_FORETOLD)
+
+    def foretold(self, slot: int) -> float | None:
+        """What was told so of a page that nobody has asked for yet; None: nothing."""
+        return _foretold(self.table.pages[self._known(slot)])
 
     def average_request_rate(self, slot: int, now: float) -> float:
         """How often pages like this one are asked for; 0 while nobody asked for anything."""
@@ -238,16 +249,22 @@ class Learner:
         """The kinds of a page, packed."""
         return int(self.table.pages["kind"][self._known(slot)])
 
-    def describe_kind(self, kind: int, *, rate: float | None = None, value: float = 1.0) -> None:
-        """What an operator says of a kind: how often its pages change, how much more they are wanted than others."""
+    def describe_kind(
+        self, kind: int, *, rate: float | None = None, spread: float | None = None, value: float = 1.0
+    ) -> None:
+        """What an operator says of a kind: how often its pages change, and how much more they are wanted than others.
+
+        `spread`: the rates of two thirds of them differ by this factor at most from that.
+        """
         kind = whole("kind", kind, least=1, most=MAX_KINDS)
         own, guess = self.table.groups[kind], self.table.groups[GUESSES + kind]
         own["value"] = number("value", value, most=MAX_VALUE)
         own["parent"] = 0
         if rate is not None:
+            known = None if spread is None else number("spread", spread, least=MIN_SPREAD, most=MAX_SPREAD)
             give(self._of_kinds)
             own["parent"] = GUESSES + kind
-            own["rates"] = guess["rates"] = guessed(checked_rate(rate), self.typical_rate)
+            own["rates"] = guess["rates"] = guessed(checked_rate(rate), self.typical_rate, known)
 
     def scores_of_kinds(self) -> list[float]:
         """What kinds have proved to be worth, for `recall_kinds` after a restart."""
@@ -462,9 +479,20 @@ def kind_in(learned: bytes) -> int:
     return 0 if record is None else int(record["kind"][0])
 
 
+def foretold_in(learned: bytes) -> float | None:
+    """How much a page will be asked for, by what was `learned`, if nobody has yet and that was foretold."""
+    record = _read_one(learned, 0.0)
+    return None if record is None or not _make_sense(record)[0] else _foretold(record[0])
+
+
+def _foretold(record: Any) -> float | None:
+    asked = record["requests"] > 0.0 or record["burst"] > 0.0
+    return None if asked or record["foretold"] == 0.0 else math.exp(float(record["foretold"]))
+
+
 def _make_sense(records: NDArray[np.void]) -> NDArray[np.bool_]:
     """Whether records that were read back can be ours: a damaged one must not spoil what others are taught."""
-    fine = np.abs(records["since"]) <= MAX_KEPT
+    fine = (np.abs(records["since"]) <= MAX_KEPT) & (np.abs(records["foretold"]) <= MAX_FORETOLD)
     for name in ("asked", "sums", "heard", "requests", "burst", "heard_at"):
         within = (records[name] >= 0.0) & (records[name] <= MAX_KEPT)
         fine &= within if within.ndim == 1 else within.all(axis=1)

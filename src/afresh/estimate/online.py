@@ -61,7 +61,7 @@ PAGE = np.dtype(
         ("kind", "u2"),  # see `kinds.pack`
         # What follows was not kept by earlier versions.
         ("heard_at", "f4"),  # how long after `since` the count of signals was last brought up to date
-        ("unused_too", "f4"),
+        ("foretold", "f4"),  # logarithm of how much it is foretold to be asked for, in times pages alike
     ]
 )
 GROUP = np.dtype(

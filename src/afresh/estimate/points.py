@@ -45,6 +45,14 @@ def guessed_rates(shape: float, around: float = 1.0) -> Logs:
     return _normalised(np.maximum(logs, logs.max() + _LEAST_GUESS))
 
 
+def spread_rates(spread: float, around: float) -> Logs:
+    """The same for a log-normal distribution: two thirds of it are within a factor of `spread` of its median, which is
+    `around` times the typical rate.
+    """
+    logs = -0.5 * ((_LOG_RATES - math.log(around)) / math.log(spread)) ** 2
+    return _normalised(np.maximum(logs, logs.max() + _LEAST_GUESS))
+
+
 def all_rates() -> Floats:
     """The rates, in times the typical rate."""
     return _RATES.copy()

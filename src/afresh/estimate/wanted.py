@@ -125,7 +125,8 @@ def request_rate_of(table: Table, asking: Asking, page: int, now: float) -> floa
         rate = expected(kept, age, 60.0, slow, fast, average) / 60.0
     else:
         watched = now - counted_from(table, asking, page)
-        rate = request_rate(slow, fast, watched, average, memory, float(said.popularity))
+        popularity = float(said.popularity) * math.exp(float(record.foretold))
+        rate = request_rate(slow, fast, watched, average, memory, popularity)
     if record.kind != 0:
         rate *= value_of(table.groups, record.kind)
     return float(min(rate * said.importance if given else rate, MAX_RATE))
