@@ -91,7 +91,7 @@ def test_json_to_standard_output_stands_there_alone(tmp_path: Path) -> None:
     )
     assert said.returncode == 0, said.stderr
     assert [row["pages"] for row in json.loads(said.stdout)]
-    assert "Must show" in said.stderr
+    assert "Claim: " in said.stderr
     assert list(tmp_path.iterdir()) == []
 
 

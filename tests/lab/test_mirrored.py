@@ -1,11 +1,13 @@
 """The experiments about learned rates: the published numbers, at small scale, and the laws behind them."""
 
 import math
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
-from afresh.lab import experiment, run
+from afresh.lab import RegretRow, experiment, run
 from afresh.lab.families import AgeSquared, Family, Poisson, Polynomial, Significance, best_rates, cost_of, slope_of
 from afresh.lab.mirrored import growth
 from afresh.lab.missed import AGE_SQUARED, SIGNIFICANCE, STALE, costs_of, missed, score
@@ -118,6 +120,7 @@ def test_the_published_gaps(name: str) -> None:
 
 def test_learners_follow_costs_that_turn_and_fixed_rates_do_not() -> None:
     rows = {(row.algorithm, row.round): row.gap for row in run(experiment("mirror-turns"), reps=2).rounds}
+    assert max(nth for _, nth in rows) == 239  # no curve ends in a new phase
     for name in ("MirrorSync", "AsyncMirrorSync"):
         for end in (59, 119, 179, 239):
             assert rows[name, end] < 0.5 * rows["best fixed rates", end], (name, end)
@@ -130,6 +133,19 @@ def test_regret_grows_like_the_time_to_two_thirds() -> None:
         gap = sample.curves["cost"] - sample.curves["optimum"]
         assert gap[0] > 0.0, name
         assert 1.0 + math.log(gap[1] / gap[0]) / math.log(8) < 0.70, name
+
+
+def test_rows_of_regret_have_the_optimum_of_their_own_costs_and_the_exponent() -> None:
+    known = experiment("mirror-regret")
+    chosen = replace(known, trial=partial(growth, lengths=(64, 256), fastest=0.5))
+    rows = [row for row in run(chosen, reps=2).rounds if isinstance(row, RegretRow)]
+    assert [(row.algorithm, row.round) for row in rows] == [
+        (f"MirrorSync, {name}", length) for name in ("same costs", "adversary") for length in (64, 256)
+    ]
+    for first, second in (rows[:2], rows[2:]):
+        assert second.regret == pytest.approx(256 * (second.mean_J - second.optimum))
+        assert first.exponent == second.exponent == pytest.approx(math.log(second.regret / first.regret, 4))
+    assert rows[0].optimum != pytest.approx(rows[2].optimum, rel=0.01)
 
 
 def test_the_table_and_the_rows_of_rounds() -> None:

@@ -1,5 +1,6 @@
 """The lab on the command line: the published figures, and a report of what was made."""
 
+import math
 import os
 import shlex
 import sys
@@ -88,7 +89,9 @@ def run(
         result = carry_out(
             chosen, sizes=sizes, reps=count, seed=seed, jobs=jobs or os.cpu_count() or 1, progress=progress
         )
-    if result.rounds:
+    if result.experiment.picture == "regret":
+        _show_regret(result)
+    elif result.rounds:
         _show_rounds(result)
     else:
         _show(result)
@@ -135,7 +138,7 @@ def _sizes(text: str, chosen: "Experiment") -> tuple[int, ...]:
 
 def _show(result: "Result") -> None:
     chosen = result.experiment
-    table = slim_table(f"{chosen.name}: {chosen.title}", f"Must show: {chosen.claim}.")
+    table = slim_table(f"{chosen.name}: {chosen.title}", f"Claim: {chosen.claim}.")
     for name in ("pages", "policy", chosen.measure, "± s.e.", "of ceiling", "reps", "s"):
         wraps = name in ("policy", chosen.measure)  # their words may be long: nothing is cut
         table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=not wraps, overflow="fold")
@@ -158,7 +161,7 @@ def _show(result: "Result") -> None:
 
 def _show_rounds(result: "Result") -> None:
     chosen = result.experiment
-    table = slim_table(f"{chosen.name}: {chosen.title}", f"Must show: {chosen.claim}.")
+    table = slim_table(f"{chosen.name}: {chosen.title}", f"Claim: {chosen.claim}.")
     for name in ("algorithm", "round", chosen.measure, "± s.e.", "gap", "± s.e.", "reps"):
         table.add_column(name, justify="left" if name == "algorithm" else "right", overflow="fold")
     shown = [row for row in result.rounds if row.round in chosen.told]
@@ -168,6 +171,26 @@ def _show_rounds(result: "Result") -> None:
             row.algorithm, f"{row.round:,}", f"{row.mean_J:.5f}", errors[0], f"{row.gap:.5f}", errors[1], str(row.reps)
         )
         if after is not None and after.algorithm != row.algorithm:
+            table.add_section()
+    console.print(table)
+
+
+def _show_regret(result: "Result") -> None:
+    from afresh.lab import RegretRow
+
+    chosen = result.experiment
+    table = slim_table(f"{chosen.name}: {chosen.title}", f"Claim: {chosen.claim}.")
+    for name in ("algorithm", "T", "optimum", "gap", "regret", "± s.e.", "exponent", "reps"):
+        table.add_column(name, justify="left" if name == "algorithm" else "right", overflow="fold")
+    rows = [row for row in result.rounds if isinstance(row, RegretRow)]
+    for row, after in zip(rows, [*rows[1:], None], strict=True):
+        last = after is None or after.algorithm != row.algorithm
+        table.add_row(
+            *(row.algorithm, f"{row.round:,}", f"{row.optimum:.5f}", f"{row.gap:.5f}"),
+            *(f"{row.regret:.1f}", "-" if row.reps == 1 else f"{row.regret_stderr:.1f}"),
+            *(f"{row.exponent:.3f}" if last and not math.isnan(row.exponent) else "", str(row.reps)),
+        )
+        if last and after is not None:
             table.add_section()
     console.print(table)
 

@@ -71,7 +71,7 @@ def search(
 def _show(rows: "list[Row]", title: str) -> None:
     from afresh.lab.searched import TITLES
 
-    table = slim_table(f"Answers on copies against answers on fresh copies: {title}", f"Must show: {CLAIM}.")
+    table = slim_table(f"Answers on copies against answers on fresh copies: {title}", f"Claim: {CLAIM}.")
     for name in ("every", "policy", "RBO", "± s.e.", "wrong", "overlap", "nDCG", "fresh", "crawls"):
         table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=name != "policy")
     last = None

@@ -4,8 +4,8 @@
 `afresh.sim`. `run` carries an experiment out, on as many cores as there are.
 """
 
-from afresh.lab.base import Experiment, Result, RoundRow, Row
+from afresh.lab.base import Experiment, RegretRow, Result, RoundRow, Row
 from afresh.lab.experiments import EXPERIMENTS, experiment
 from afresh.lab.run import run
 
-__all__ = ["EXPERIMENTS", "Experiment", "Result", "RoundRow", "Row", "experiment", "run"]
+__all__ = ["EXPERIMENTS", "Experiment", "RegretRow", "Result", "RoundRow", "Row", "experiment", "run"]

@@ -51,6 +51,16 @@ class RoundRow:
     reps: int
 
 
+@dataclass(frozen=True, slots=True)
+class RegretRow(RoundRow):
+    """One line of a result about regret: `round` is the number of rounds T, and the costs are means over them."""
+
+    optimum: float  # mean cost a round of the best rates in hindsight, for these very costs
+    regret: float  # of all rounds together: gap × T
+    regret_stderr: float
+    exponent: float  # of T, fitted to the regret of all T; NaN: there is one T only, or no regret
+
+
 Trial = Callable[[int, int], dict[str, Sample]]  # (pages, seed) → policy → sample
 
 

@@ -135,7 +135,7 @@ def turning(pages: int, seed: int, every: int) -> Samples:
     best.append(_best(law, pages, 3.0, epsilon=0.05))
     law.scale = np.mean(scales, axis=0)
     fixed = best_rates(law, pages, low=R_MIN, high=3.0 / 1.05, total=BUDGET * pages / 1.05)
-    phases = np.arange(ROUNDS + 1) // every % 2
+    phases = np.arange(ROUNDS) // every % 2  # the last phase ends with the last round
     optimum = np.array(best)[phases]
     found = {}
     for name in ("MirrorSync", "AsyncMirrorSync"):
@@ -145,12 +145,12 @@ def turning(pages: int, seed: int, every: int) -> Samples:
             law.scale = scales[phase]
             costs.append(cost_of(law, learner.rates))
             _play(learner, law.costs, (count + 1) * ROUND)
-        found[name] = _sample(np.arange(ROUNDS + 1.0), costs, optimum, time.perf_counter() - began)
+        found[name] = _sample(np.arange(float(ROUNDS)), costs, optimum, time.perf_counter() - began)
     known = []
     for phase in phases.tolist():
         law.scale = scales[phase]
         known.append(cost_of(law, fixed))
-    found["best fixed rates"] = _sample(np.arange(ROUNDS + 1.0), known, optimum, 0.0)
+    found["best fixed rates"] = _sample(np.arange(float(ROUNDS)), known, optimum, 0.0)
     return found
 
 

@@ -118,7 +118,8 @@ def _rounds(pyplot: Any, result: Result) -> Any:
             continue
         axes.plot(x, y, color=_colour(k), label=algorithm)
         axes.fill_between(x, y - 2 * np.nan_to_num(band), y + 2 * np.nan_to_num(band), color=_colour(k), alpha=0.25)
-    axes.set_xlabel("rounds (bands: two standard errors of the gap to the optimum)")
+    bands = " (bands: two standard errors of the gap to the optimum)" if result.rounds[0].reps > 1 else ""
+    axes.set_xlabel(f"rounds{bands}")
     axes.set_ylabel("mean cost J")
     axes.legend(fontsize=8)
     return figure
@@ -127,9 +128,7 @@ def _rounds(pyplot: Any, result: Result) -> Any:
 def _regret(pyplot: Any, result: Result) -> Any:
     figure, axes = pyplot.subplots(figsize=(7, 4.2))
     for k, algorithm in enumerate(dict.fromkeys(row.algorithm for row in result.rounds)):
-        rows = [row for row in result.rounds if row.algorithm == algorithm and algorithm != "optimum"]
-        if not rows:
-            continue
+        rows = [row for row in result.rounds if row.algorithm == algorithm]
         x = np.array([row.round for row in rows], np.float64)
         regret, error = (x * np.array([getattr(row, name) for row in rows]) for name in ("gap", "gap_stderr"))
         axes.errorbar(x, regret, yerr=np.nan_to_num(error), color=_colour(k), marker="o", capsize=3, label=algorithm)

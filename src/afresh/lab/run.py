@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
+from dataclasses import asdict
 
 import numpy as np
 
-from afresh.lab.base import Experiment, Floats, Result, RoundRow, Row, Sample, Trial
+from afresh.lab.base import Experiment, Floats, RegretRow, Result, RoundRow, Row, Sample, Trial
 from afresh.lab.workers import workers
 
 Samples = dict[str, Sample]
@@ -77,8 +78,29 @@ def round_rows(experiment: Experiment, trials: Sequence[Samples]) -> list[RoundR
     for algorithm in trials[0]:
         curves = [each[algorithm].curves for each in trials]
         costs, best = (np.array([curve[name] for curve in curves]) for name in ("cost", "optimum"))
-        rows += _rounds_of(experiment, algorithm, curves[0]["round"], costs, best)
+        found = _rounds_of(experiment, algorithm, curves[0]["round"], costs, best)
+        rows += _regret_of(found) if experiment.picture == "regret" else found
+    if experiment.picture == "regret":  # every algorithm has an optimum of its own there
+        return rows
     return rows + _rounds_of(experiment, "optimum", curves[0]["round"], best, best)
+
+
+def _regret_of(rows: Sequence[RoundRow]) -> list[RoundRow]:
+    """The same rows with the regret of all rounds together, and how it grows."""
+    regret = [row.gap * row.round for row in rows]
+    exponent = float("nan")
+    if len(rows) > 1 and min(regret) > 0.0:
+        exponent = float(np.polyfit(np.log([row.round for row in rows]), np.log(regret), 1)[0])
+    return [
+        RegretRow(
+            **asdict(row),
+            optimum=row.mean_J - row.gap,
+            regret=each,
+            regret_stderr=row.gap_stderr * row.round,
+            exponent=exponent,
+        )
+        for row, each in zip(rows, regret, strict=True)
+    ]
 
 
 def _rounds_of(experiment: Experiment, algorithm: str, rounds: Floats, costs: Floats, best: Floats) -> list[RoundRow]:
