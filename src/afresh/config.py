@@ -145,6 +145,7 @@ POLICIES = (
 )
 
 
+FEWEST_PROBES, MOST_PROBES = 0.001, 0.5  # a share of the refreshes
 COSTS = ("significance", "staleness", "age", "query-quality")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
@@ -164,9 +165,12 @@ def _function_or_nothing(value: Any) -> str:
     return str(value)
 
 
-def _some_share(value: Any) -> float:
-    if not _share(value) > 0:
-        raise ConfigError(f"{value!r} is no share above 0.", hint="Write 0.05 for one in twenty.")
+def _probes(value: Any) -> float:
+    if not FEWEST_PROBES <= _share(value) <= MOST_PROBES:
+        raise ConfigError(
+            f"{value!r} is no share from {FEWEST_PROBES:g} to {MOST_PROBES:g}.",
+            hint="Write 0.05 for one in twenty: fewer teach next to nothing, and more take too much of the budget.",
+        )
     return float(value)
 
 
@@ -225,7 +229,9 @@ class CrawlSettings:
         'or a function of your own, "module:function".',
     )
     probes: float = _setting(
-        0.05, _some_share, "With policy mirror, the share of refreshes before which a probe looks and keeps the copy."
+        0.05,
+        _probes,
+        "With policy mirror, the share of refreshes before which a probe looks and keeps the copy; 0.001 to 0.5.",
     )
     sweep: float = _setting(
         0.02, _share, "This share of the crawls, rounded to one in n, visits the copies left alone longest; 0: none."

@@ -44,7 +44,7 @@ def test_a_crawl_by_costs_and_what_show_says(afresh, tmp_path: Path) -> None:  #
     assert {learned["cost"], learned["probe"]} <= {0.0, 1.0}
     words = " ".join(shown.split())
     assert "learned from costs" in words
-    assert "Its costs have taught a refresh in" in words
+    assert "Its costs have taught a refresh every" in words
     assert "probed (" in words
     with Sqlite(tmp_path / "afresh.db", create=False) as store:
         outcomes = [crawl.outcome for url in urls for crawl in store.history(url, 100)]
@@ -84,13 +84,27 @@ def test_a_cost_that_always_fails_is_told_of_at_once_and_after_the_end(afresh, t
     )
 
 
+def test_status_of_a_store_says_what_holds_for_the_next_run(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "afresh.toml").write_text('[crawl]\nbudget = "1/d"\npolicy = "mirror"\n')
+    with Sqlite(tmp_path / "afresh.db") as store:
+        store.add([Page("http://a.example/", "a.example")])
+        store.put({"budget": "1.0", "price": "0.25"})  # of a run with another policy
+    assert json.loads(afresh("status", "--json").stdout)["price"] is None
+    assert "one crawl every 1 d, the first of them as soon as a run begins" in afresh("status").stdout
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         ('cost = "stale"', "There is no cost 'stale'"),
         ('cost = "no.such.module:cost"', "cannot be imported: ModuleNotFoundError"),
         ('cost = "math:pi"', "is not a function"),
-        ("probes = 0.0", "is no share above 0"),
+        ('cost = "math:missing"', "math has no missing. hint: Is the name spelled right?"),
+        ('cost = "fractions:Fraction"', "is a class"),
+        ('cost = "asyncio:sleep"', "is async"),
+        ('cost = "os:getcwd"', "cannot be called with 1 argument"),
+        ("probes = 1", "is no share from 0.001 to 0.5"),
+        ("probes = 0.0", "is no share from 0.001 to 0.5"),
     ],
 )
 def test_settings_without_sense_are_refused(afresh, tmp_path: Path, line: str, said: str) -> None:  # type: ignore[no-untyped-def]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from importlib import import_module
+from inspect import iscoroutinefunction, signature
 from secrets import token_bytes
 from typing import cast
 
@@ -155,22 +156,44 @@ def cost_for(config: Config) -> Cost:
     name = config.crawl.cost
     if name in COSTS:
         return COSTS[name]
-    return cast(Cost, function_named(name, "The cost", "It takes an afresh.mirror.costs.Seen."))
+    return cast(Cost, function_named(name, "The cost", "It takes an afresh.mirror.costs.Seen.", arguments=1))
 
 
-def function_named(name: str, what: str, hint: str) -> Callable[..., object]:
-    """An operator's own function, by its import path."""
-    module, _, function = name.partition(":")
+def function_named(name: str, what: str, hint: str, arguments: int) -> Callable[..., object]:
+    """An operator's own function, by its import path; ConfigError if it cannot be called with so many arguments."""
+    path, _, function = name.partition(":")
     try:
-        found = getattr(import_module(module), function)
+        module = import_module(path)
     except Exception as error:  # whatever an operator's module may raise
         raise ConfigError(
             f"{what} {name} cannot be imported: {type(error).__name__}: {str(error)[:200]}.",
             hint="Is its folder in PYTHONPATH?",
         ) from error
+    if not hasattr(module, function):
+        raise ConfigError(f"{what} {name} does not exist: {path} has no {function}.", hint="Is the name spelled right?")
+    found = getattr(module, function)
     if not callable(found):
         raise ConfigError(f"{what} {name} is not a function.", hint=hint)
+    if isinstance(found, type):
+        raise ConfigError(f"{what} {name} is a class.", hint=f"Name a function, or an object of it. {hint}")
+    if iscoroutinefunction(found) or iscoroutinefunction(type(found).__call__):
+        raise ConfigError(f"{what} {name} is async.", hint=f"Write it with def: it runs in a thread. {hint}")
+    if not _takes(found, arguments):
+        takes = "1 argument" if arguments == 1 else f"{arguments} arguments"
+        raise ConfigError(f"{what} {name} cannot be called with {takes}.", hint=hint)
     return cast(Callable[..., object], found)
+
+
+def _takes(function: Callable[..., object], arguments: int) -> bool:
+    try:
+        given = signature(function)
+    except (TypeError, ValueError):  # it does not say
+        return True
+    try:
+        given.bind(*[None] * arguments)
+    except TypeError:
+        return False
+    return True
 
 
 def searching_for(config: Config, kept: Sqlite) -> Callable[[Daemon], Searching] | None:
@@ -184,7 +207,7 @@ def searching_for(config: Config, kept: Sqlite) -> Callable[[Daemon], Searching]
     report = None
     if config.index.report:
         hint = "It takes an address, the old copy and the new one."
-        report = cast(Report, function_named(config.index.report, "The report", hint))
+        report = cast(Report, function_named(config.index.report, "The report", hint, arguments=3))
     index = index_for(config)
     kept.accompany(index)
 

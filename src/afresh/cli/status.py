@@ -22,8 +22,9 @@ from afresh.store.messages import Pauses, searches_kept
 from afresh.store.socket_file import ask
 from afresh.store.understood import number_kept
 from afresh.types import Outcome
-from afresh.units import show_budget, show_count, show_size
+from afresh.units import show_budget, show_count, show_duration, show_size
 
+SELDOM_SECONDS = 600.0  # between two crawls, from which on the budget line says what to expect
 COMPILING = "compiling"  # the named value that says since when a runner compiles
 
 
@@ -105,11 +106,19 @@ def _budget_lines(facts: dict[str, Any], *, known: bool) -> Iterator[str]:
         yield f"budget       {show_budget(facts['budget'], facts['budget_unit'])}{sweep}"
         if by := facts["budget_by"]:
             yield f"{INDENT}set by {by}: the budget and hours of the settings do not hold"
+        yield from _seldom(facts["budget"], facts["budget_unit"])
         return
     yield f"budget       {show_budget(facts['next_budget'], facts['budget_unit'])}{sweep}"
+    yield from _seldom(facts["next_budget"], facts["budget_unit"])
     if facts["budget"] != facts["next_budget"]:
         last = show_budget(facts["budget"], facts["budget_unit"])
         yield f"{INDENT}by the settings, for the next run; the last run had {last}"
+
+
+def _seldom(budget: float, unit: str) -> Iterator[str]:
+    """What a budget of very few crawls means for who waits for the first."""
+    if unit == "calls" and 0.0 < budget < 1.0 / SELDOM_SECONDS:
+        yield f"{INDENT}one crawl every {show_duration(1.0 / budget)}, the first of them as soon as a run begins"
 
 
 def purse_lines(facts: dict[str, Any]) -> Iterator[str]:
@@ -157,6 +166,7 @@ def _status(kept: Store, when: float, config: Config, said: dict[str, Any], paus
     pauses = Pauses(paused["everything"], frozenset(paused["hosts"]))
     alive, totals, space = number_kept(kept, "alive"), kept.totals(), kept.space()
     budget, price = (said.get(name) or number_kept(kept, name) for name in ("budget", "price"))
+    learning = learning_of(kept, config, said)
     polite = Allowance.from_text(said.get("allowance")) or allowed(kept, config)
     return {
         **asdict(totals),
@@ -176,8 +186,8 @@ def _status(kept: Store, when: float, config: Config, said: dict[str, Any], paus
         "sweep": config.crawl.sweep,
         "politeness": polite.sentence(budget if runs and budget is not None else following),
         "held_without_copy": held_without_copy(kept, HostPatterns(config.crawl.never), pauses, when),
-        "learning": learning_of(kept, config, said),
-        "price": price,
+        "learning": learning,
+        "price": price if learning is None else None,  # where rates are learned from costs there is none
         "budget_spare": bool(said.get("budget_spare")),
         "waiting": said.get("waiting") or 0,  # for a first crawl, while copies are refreshed
         **(_said_by_runner(said, when) or _freshness(kept, when, config)),

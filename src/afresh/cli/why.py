@@ -50,12 +50,14 @@ def _by_costs(facts: dict[str, Any], when: float) -> str:
     learned, passed = facts["learned_rate"], facts["value"]
     every = show_duration(1.0 / learned["rate"]) if learned["rate"] else "no time"
     says = (
-        f"Its costs have taught a refresh in {every}" if is_learned(learned) else f"All pages get a refresh in {every}"
+        f"Its costs have taught a refresh every {every}"
+        if is_learned(learned)
+        else f"All pages get a refresh every {every}"
     )
     if not is_learned(learned):
         says += ", as nothing was learned from its costs yet"
     if facts["host_allows_every"]:
-        says += "; its host takes less than its pages are to get, which makes that one in about "
+        says += "; its host takes less than its pages are to get, which makes that one every "
         says += show_duration(facts["host_allows_every"])
     if facts["by"] == "store":
         return f"{says}."
@@ -65,7 +67,7 @@ def _by_costs(facts: dict[str, Any], when: float) -> str:
         return f"{says}; it is due, and what has been due longest goes first."
     if passed >= 1.0:
         return f"{says}; it is due once its host has rested."
-    return f"{says}. Of that {100 * max(passed, 0.0):.0f} % have passed."
+    return f"{says}; {100 * max(passed, 0.0):.0f} % of that time has passed since the last one."
 
 
 def is_learned(learned: dict[str, Any]) -> bool:
@@ -78,13 +80,17 @@ def told_of_costs(learned: dict[str, Any]) -> list[tuple[str, str]]:
 
     >>> told_of_costs({"rate": 0.5, "slope": -2.0, "cost": 0.25, "probe": 0.1})[1][1]
     '0.25 at the last refresh; 0.1 at the last probe; a refresh more in an hour would save 0.000556 of its mean cost'
+    >>> told_of_costs({"rate": 0.5, "slope": 0.0, "cost": 0.0, "probe": 0.0})[1][1]
+    '0 at the last refresh; 0 at the last probe; nothing to gain so far from another refresh'
     """
     known = {name: value for name, value in learned.items() if value is not None and not math.isnan(value)}
     last = f"{known['cost']:.3g} at the last refresh" if "cost" in known else "not known yet"
     probe = f"{known['probe']:.3g} at the last probe" if "probe" in known else "not probed yet"
     gain = "what another refresh would save is not known yet"
     if "slope" in known and "probe" in known:  # without a probe nothing is known of it
-        gain = f"a refresh more in an hour would save {max(0.0, -known['slope']) / 3600:.3g} of its mean cost"
+        gain = "nothing to gain so far from another refresh"
+        if known["slope"] < 0.0:
+            gain = f"a refresh more in an hour would save {-known['slope'] / 3600:.3g} of its mean cost"
     by = "learned from costs" if is_learned(learned) else "like all pages: nothing was learned from its costs yet"
     return [("rate", f"{show_rate(learned['rate'])}, {by}"), ("costs", f"{last}; {probe}; {gain}")]
 
