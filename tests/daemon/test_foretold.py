@@ -1,15 +1,24 @@
+import asyncio
+import time
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from afresh.daemon.foretold import Foretold
+from afresh.daemon import Daemon
+from afresh.daemon.foretold import KEPT, Foretold
 from afresh.engine import Engine
 from afresh.estimate import Grid, Learner
+from afresh.estimate.foretelling import Foretelling, place_of
 from afresh.estimate.learner import foretold_in
-from afresh.frontier import Links, Scope
+from afresh.fetch import Scripted
+from afresh.frontier import Lanes, Links, Politeness, Scope
 from afresh.reading import read
 from afresh.schedule import Scheduler
-from afresh.sources.web.discovery import Discovery
-from afresh.types import Fetched, Page, Request
+from afresh.sources.web import Discovery, Web
+from afresh.store import Sqlite
+from afresh.store.base import Heard
+from afresh.types import Fetched, Page, Request, Validators
 
 HOST, DAY = "a.example", 86400.0
 FRONT = Page(f"http://{HOST}/", HOST)
@@ -99,3 +108,42 @@ def test_links_that_come_again_are_counted_for_pages_that_are_remembered() -> No
         assert found.again == ((f"http://{HOST}/new.html",) if nth else ())
     judge = foretold._judges[f"http://{HOST}/new.html"]
     assert (judge.links, foretold._read - judge.since + 1) == (10, 10)
+
+
+def test_what_a_runner_foretells_of_a_page_is_in_the_store_before_its_first_crawl(tmp_path: Path) -> None:
+    foretelling, before = Foretelling(), Learner(typical_rate=1 / DAY)
+    for _ in range(200):
+        foretelling.learn([place_of("text results")], 30.0, 5.0)
+        foretelling.learn([place_of("text imprint")], 1.0, 5.0)
+    before.add(0, now=time.time() - DAY)
+    before.requested(0, 50.0, time.time())
+    results = f"http://{HOST}/a"
+
+    def answer(url: str, known: Validators) -> Fetched:
+        body = b'<a href="/a">Results</a> <a href="/b">Nothing known</a>' if url == FRONT.url else b"<p>later"
+        return Fetched(url, time.time(), 0.001, status=200, body=body, content_type="text/html")
+
+    with Sqlite(tmp_path / "afresh.db", create=True) as store:
+        store.put({KEPT: foretelling.to_text()})
+        store.add([FRONT])
+        store.write([], heard=[Heard(FRONT.url, before.beliefs(0, time.time()), 0, before.learned(0))])
+        lanes = Lanes(Politeness(factor=0.0, shortest_gap=3600.0))  # so only the front page is crawled
+        to = Engine(scheduler=Scheduler.live(budget=50.0), estimator=Learner(typical_rate=1 / DAY), lanes=lanes)
+        daemon = Daemon(engine=to, sources=Web(Scripted(answer), discovery=Discovery(Scope())), store=store)
+
+        async def go() -> None:
+            running = asyncio.create_task(daemon.run())
+            for _ in range(400):
+                await asyncio.sleep(0.05)
+                if running.done() or results in to:
+                    break
+            daemon.stop()
+            await running
+
+        asyncio.run(go())
+        state = store.state(results)
+        assert state is not None
+        assert state.crawls == 0
+        factor = foretold_in(state.learned)
+        assert factor is not None
+        assert factor == to.foretold(results) > 2.0
