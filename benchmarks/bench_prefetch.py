@@ -1,11 +1,11 @@
 """What fetching ahead costs and gains: the model of readers' paths by itself, and live, on the synthetic web.
 
     python benchmarks/bench_prefetch.py model
-    python benchmarks/bench_prefetch.py live [--seconds N] [--readers N]
+    python benchmarks/bench_prefetch.py live [--seconds N] [--readers N] [--budgets 1 2] [--repeat N]
 
 Live, `afresh run` and `afresh serve` are processes of their own. Readers follow links of one half of the web through
-the cache; the runner keeps the other half fresh meanwhile. Three runs: without fetching ahead, with it in the same
-budget, and with twice the budget.
+the cache; the runner keeps the other half fresh meanwhile. At each budget there is a run without fetching ahead and one
+with it, so that equal budgets can be compared.
 """
 
 import argparse
@@ -202,20 +202,17 @@ async def live_run(budget: float, prefetch: bool, seconds: float, readers: int) 
     return float(np.mean(told)), float(np.mean(np.array(told) < LATENCY / 10)), float(np.mean(fresh)), len(told)
 
 
-def live(seconds: float, readers: int) -> None:
-    """Three runs, one after another."""
-    runs = (
-        ("without", BUDGET, False),
-        ("ahead, same budget", BUDGET, True),
-        ("ahead, twice the budget", 2 * BUDGET, True),
-    )
-    for name, budget, prefetch in runs:
-        wait, at_once, fresh, count = asyncio.run(live_run(budget, prefetch, seconds, readers))
-        print(
-            f"{name:24} budget {budget:g}/s: mean wait {1000 * wait:.0f} ms, {at_once:.1%} without waiting, "
-            f"{count:,} requests; everything else fresh {fresh:.2%}",
-            flush=True,
-        )
+def live(seconds: float, readers: int, budgets: list[float], repeat: int) -> None:
+    """Runs one after another, at each budget without fetching ahead and with it."""
+    for _ in range(repeat):
+        for times in budgets:
+            for name, prefetch in (("without", False), ("ahead", True)):
+                wait, at_once, fresh, count = asyncio.run(live_run(times * BUDGET, prefetch, seconds, readers))
+                print(
+                    f"{name:8} budget {times * BUDGET:g}/s: mean wait {1000 * wait:.0f} ms, {at_once:.1%} without "
+                    f"waiting, {count:,} requests; everything else fresh {fresh:.2%}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":
@@ -223,8 +220,12 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=["model", "live"])
     parser.add_argument("--seconds", type=float, default=90.0)
     parser.add_argument("--readers", type=int, default=30)
+    parser.add_argument(
+        "--budgets", type=float, nargs="+", default=[1.0, 2.0], help=f"times {BUDGET:g} crawls a second"
+    )
+    parser.add_argument("--repeat", type=int, default=1)
     given = parser.parse_args()
     if given.what == "model":
         model()
     else:
-        live(given.seconds, given.readers)
+        live(given.seconds, given.readers, given.budgets, given.repeat)

@@ -209,6 +209,41 @@ def test_readers_come_first_and_join_what_is_on_its_way(tmp_path: Path) -> None:
     asyncio.run(_gives_way(tmp_path))
 
 
+async def _later(folder: Path) -> None:
+    whole = html("/", files="x" * 5000)
+
+    def half(heard: Heard) -> Told:
+        if heard.target != "/a":
+            return play(heard, wait=0.3 if heard.target == "/c" else 0.0)
+        fields = {"Content-Type": "text/html", "Cache-Control": "max-age=3600"}
+        fields |= {"Accept-Ranges": "bytes", "ETag": '"one"'}
+        if "range" in heard.headers:
+            fields["Content-Range"] = f"bytes 2000-{len(whole) - 1}/{len(whole)}"
+            return Told(206, fields, whole[2000:])
+        return Told(200, fields | {"Content-Length": str(len(whole))}, whole[:2000])  # and no more
+
+    async with both(folder, half) as (proxy, daemon):
+        url, prefetching = proxy.origin.url, proxy.parts.prefetching
+        assert prefetching is not None
+        service = proxy.parts.service
+        await crawled(daemon, f"{url}/")
+        await proxy.ask("/")
+        await until(lambda: (begun := service.asking.under_way.get(f"{url}/a")) is not None and begun.size == 2000)
+        await proxy.ask("/c", {"User-Agent": "other"})
+        assert prefetching.counts.called_off == 1
+        await until(lambda: prefetching.counts.taken_up == 1)
+        counts = prefetching.counts
+        assert counts.called_off_bytes == 0
+        got = await proxy.ask("/a")
+        assert hit(got)
+        assert got.body == whole
+        assert [heard.headers.get("range") for heard in proxy.origin.heard if heard.target == "/a"][-1] == "bytes=2000-"
+
+
+def test_what_was_called_off_is_completed_when_nobody_waits(tmp_path: Path) -> None:
+    asyncio.run(_later(tmp_path))
+
+
 async def _alone(folder: Path) -> None:
     with Sqlite(folder / "s.db") as store:
         text = f'[store]\npath = "{folder / "s.db"}"\n[[serve]]\nprefix = "/"\norigin = "{{origin}}"\nprefetch = true\n'
@@ -253,7 +288,7 @@ def test_candidates_of_many_readers() -> None:
     best = site.best(0.0)
     assert best is not None
     assert (best[0], best[1].gain) == ("http://e.org/b", pytest.approx(1 - 0.6 * 0.6))
-    site.not_now(best[1])
+    site.not_now(*best)
     site.come("ann", [("http://e.org/a", 0.5)], 2.0)  # she went on: b is bob's alone
     best = site.best(0.0)
     assert best is not None
@@ -272,3 +307,26 @@ def test_candidates_of_many_readers() -> None:
     assert dear.best(0.0) is not None  # 0.5 requests for 30 kB
     dear.come("ann", [("http://e.org/a", 0.5)], 0.0)
     assert dear.best(1.0) is None  # while a reader waits it costs twice that
+
+
+def test_sizes_that_are_known_beforehand_decide_on_the_order() -> None:
+    site = Candidates("http://e.org", 0.0, lambda url: True)
+    site.come("ann", [("http://e.org/a", 0.5), ("http://e.org/b", 0.3), ("http://e.org/c", 0.2)], 0.0)
+    assert site.left("http://e.org/b", 300e3)
+    assert site.left("http://e.org/c", 3e3)
+    assert not site.left("http://e.org/c", 3e3)
+    order = [site.best(0.0) for _ in range(3)]
+    assert [best[0][-1] for best in order if best] == ["c", "a", "b"]
+    assert [best[1].size for best in order if best] == [3e3, 30e3, 300e3]
+    assert site.left("http://e.org/a", 3.0)  # what was fetched stays fetched
+    assert site.best(0.0) is None
+    site.here("http://e.org/a", Parts(above=("http://e.org/1.png", "http://e.org/2.png")))
+    site.left("http://e.org/2.png", 10.0, of="http://e.org/a")
+    order = [site.best(0.0) for _ in range(2)]
+    assert [best[1].size for best in order if best] == [30e3, 10.0]
+    assert order[0] is not None
+    site.left("http://e.org/1.png", 5.0, of="http://e.org/a")  # it was called off, and this is left of it
+    site.not_now(*order[0])
+    best = site.best(0.0)
+    assert best is not None
+    assert (best[0], best[1].size) == ("http://e.org/1.png", 5.0)

@@ -188,7 +188,8 @@ async def _serve(config: Config, parts: "Parts") -> None:
         ahead = parts.prefetching.counts
         errors.print(
             f"Fetched {show_count(ahead.fetched, 'answer')} ahead ({show_size(ahead.fetched_bytes)}), of which readers "
-            f"asked for {ahead.used:,} ({show_size(ahead.used_bytes)}); {ahead.called_off:,} called off.",
+            f"asked for {ahead.used:,} ({show_size(ahead.used_bytes)}); {ahead.called_off:,} called off, "
+            f"{ahead.taken_up + parts.service.asking.unfinished.used:,} completed later.",
             soft_wrap=True,
         )
 

@@ -22,12 +22,14 @@ from afresh.serve.proxy.policy import Policy
 from afresh.serve.proxy.protocol import Connection
 from afresh.serve.proxy.request import Request
 from afresh.serve.proxy.routes import Site
+from afresh.serve.proxy.unfinished import Beginning, Unfinished, beginning_of
 from afresh.serve.proxy.vary import selected
 
 FIRST_BYTE = 60.0  # seconds until the head of an answer is there
 BETWEEN_BYTES = 60.0
 MOST_INTERIM_BYTES = 8192
 _CANNOT = {"timeout": 504, "dns_timeout": 504, "connect_timeout": 504, "no_connection": 504, "reset": 504, "dns": 504}
+_OF_A_PART = frozenset({206, 304, 416})  # what an origin may only say of parts and conditions
 _FORBIDDEN = frozenset({"refused_address", "refused_port", "scope"})
 _log = logging.getLogger("afresh.serve")
 
@@ -46,6 +48,7 @@ class Asking:
         self.longest_stale = longest_stale
         self.under_way: dict[str, Filling] = {}  # what others may join, by address
         self.running: set[Filling] = set()  # all that is being asked
+        self.unfinished = Unfinished()
 
     @property
     def for_readers(self) -> int:
@@ -68,18 +71,26 @@ class Asking:
         lines, asked_with = self._lines(request, site, entry if asks else None, names)
         exchange: Exchange | None = None
         filling.asked = time()
+        begun: Beginning | None = None
+        if filling.joinable and not site.strict and request.method == "GET":
+            begun = self.unfinished.take(url, asked_with, filling.asked)
         self.running.add(filling)
         try:
-            where = Target(url)
-            head = forwarded.head(request.method, where, lines, via=request.fields.get("via", ""))
             interim = _interim_for(owner, request) if owner is not None else None
-            async with asyncio.timeout(FIRST_BYTE):
-                exchange = await self.origins.ask(where, request.method, head, named=site.named, interim=interim)
-            filling.answered = time()
-            if not self._settled(filling, request, site, entry, exchange.answer, asked_with, asks=asks):
+            exchange, status, said, begun = await self._ask(
+                filling, request, site, lines, asked_with, begun=begun, interim=interim
+            )
+            if not self._settled(filling, request, site, entry, status, said, asked_with, asks=asks):
+                self._goes_on(filling, begun)
                 filling.tell()
-                await self._pump(filling, exchange.answer)
+                await self._pump(filling, exchange.answer, begun)
                 self._keep(filling, request, site, entry, asked_with)
+        except asyncio.CancelledError:
+            if filling.known:
+                begun = beginning_of(filling, time())
+            if begun is not None:
+                self.unfinished.keep(begun)
+            raise
         except (OSError, ValueError, Spoiled, Crowded, Broken) as error:
             self._failed(filling, site, entry, error)
         finally:
@@ -93,6 +104,59 @@ class Asking:
                 entry.refreshing = False
             if exchange is not None:
                 exchange.release()
+
+    async def _ask(
+        self,
+        filling: Filling,
+        request: Request,
+        site: Site,
+        lines: Lines,
+        asked_with: Named,
+        *,
+        begun: Beginning | None,
+        interim: Callable[[bytes], None] | None,
+    ) -> tuple[Exchange, int, Lines, Beginning | None]:
+        """(what brings the body, status and fields of the whole answer, the beginning that the body goes on from)."""
+        if begun is not None:
+            exchange = await self._send(filling, request, site, _with_range(lines, begun), interim)
+            status, said = exchange.answer.status, exchange.answer.headers.lines
+            whole = begun.continued(said) if status == 206 else None
+            if whole is not None and self._shareable(filling, site, whole, asked_with):
+                return exchange, 200, whole, begun
+            if status not in _OF_A_PART:
+                return exchange, status, said, None  # another page by now, or an error: this is the answer
+            exchange.release()
+            if not filling.wanted:
+                raise Broken  # one turn is one question
+        exchange = await self._send(filling, request, site, lines, interim)
+        status, said = exchange.answer.status, exchange.answer.headers.lines
+        if status == 206 and not any(name.lower() == b"range" for name, _ in lines):
+            exchange.release()
+            raise ValueError("a part that nobody asked for")
+        return exchange, status, said, None
+
+    async def _send(
+        self,
+        filling: Filling,
+        request: Request,
+        site: Site,
+        lines: Lines,
+        interim: Callable[[bytes], None] | None,
+    ) -> Exchange:
+        where = Target(filling.url)
+        head = forwarded.head(request.method, where, lines, via=request.fields.get("via", ""))
+        async with asyncio.timeout(FIRST_BYTE):
+            exchange = await self.origins.ask(where, request.method, head, named=site.named, interim=interim)
+        filling.answered = time()
+        return exchange
+
+    def _goes_on(self, filling: Filling, begun: Beginning | None) -> None:
+        """An answer goes on from a beginning that is here."""
+        if begun is not None:
+            filling.begun = len(begun.body)
+            if filling.wanted:
+                self.unfinished.used += 1
+                self.unfinished.used_bytes += filling.begun
 
     def _lines(self, request: Request, site: Site, entry: Entry | None, names: vary.Selector) -> tuple[Lines, Named]:
         """(what is sent, and what of it the answer may depend on)."""
@@ -114,35 +178,36 @@ class Asking:
         request: Request,
         site: Site,
         entry: Entry | None,
-        answer: Answer,
+        status: int,
+        lines: Lines,
         asked_with: Named,
         *,
         asks: bool,
     ) -> bool:
         """Take in the head of an answer; whether that was all there is to say."""
-        fields = joined(answer.headers.lines)
-        filling.status, filling.fields = answer.status, fields
-        if answer.status == 304 and asks and entry is not None:
-            self._confirmed(filling, site, entry, answer.headers.lines, asked_with)
+        fields = joined(lines)
+        filling.status, filling.fields = status, fields
+        if status == 304 and asks and entry is not None:
+            self._confirmed(filling, site, entry, lines, asked_with)
             filling.finish()
             filling.tell()
             return True
-        if answer.status >= 500 and entry is not None and request.method == "GET":
+        if status >= 500 and entry is not None and request.method == "GET":
             age = entry.age(filling.answered)
             reached = site.strict  # own policy bears an error like a silence
             if rules.bears_failure(entry.terms, age, reached=reached, longest=self.longest_stale):
-                self._stand_in(filling, entry, f"fwd=stale; fwd-status={answer.status}; detail=stale")
+                self._stand_in(filling, entry, f"fwd=stale; fwd-status={status}; detail=stale")
                 return True
-        filling.lines = end_to_end(answer.headers.lines, besides=frozenset({b"content-length"}))
+        filling.lines = end_to_end(lines, besides=frozenset({b"content-length"}))
         length = fields.get("content-length", "")
         filling.length = int(length) if length.isdecimal() and len(length) < 19 else None
         terms = rules.terms(
-            request.method, asked_with, answer.status, fields, filling.asked, filling.answered, url=filling.url
+            request.method, asked_with, status, fields, filling.asked, filling.answered, url=filling.url
         )
         names = vary.names_of(fields)
-        storable = terms.storable if site.strict else self.policy.storable(terms, answer.status, fields)
+        storable = terms.storable if site.strict else self.policy.storable(terms, status, fields)
         why = "uri-miss" if entry is None else "stale"
-        filling.note = f"fwd={why}" if entry is None else f"fwd={why}; fwd-status={answer.status}"
+        filling.note = f"fwd={why}" if entry is None else f"fwd={why}; fwd-status={status}"
         if request.method == "HEAD" and entry is not None:
             self._compare(entry, fields)
         if storable and names is not None and request.method == "GET":
@@ -154,6 +219,12 @@ class Asking:
         elif filling.joinable:
             self.cache.note_alone(filling.url, filling.answered)
         return False
+
+    def _shareable(self, filling: Filling, site: Site, lines: Lines, asked_with: Named) -> bool:
+        """Whether an answer may be kept for all: only such a one is put together of parts."""
+        fields = joined(lines)
+        terms = rules.terms("GET", asked_with, 200, fields, filling.asked, filling.answered, url=filling.url)
+        return not site.strict and self.policy.storable(terms, 200, fields) and vary.names_of(fields) is not None
 
     def _confirmed(self, filling: Filling, site: Site, entry: Entry, lines: Lines, asked_with: Named) -> None:
         """The origin says that what we have still holds."""
@@ -175,16 +246,23 @@ class Asking:
         if any(name in fields and fields[name] != known for name, known in told.items()):
             entry.good_until = 0.0
 
-    async def _pump(self, filling: Filling, answer: Answer) -> None:
-        """Bring the body in."""
+    async def _pump(self, filling: Filling, answer: Answer, begun: Beginning | None = None) -> None:
+        """Bring the body in; behind a beginning exactly what is missing."""
+        if begun is not None:
+            await filling.feed(begun.body)
         while True:
             async with asyncio.timeout(BETWEEN_BYTES):
                 pieces = await answer.more()
             if not pieces:
                 break
-            await filling.feed(b"".join(pieces))
+            piece = b"".join(pieces)
+            if begun is not None and filling.size + len(piece) > begun.total:
+                raise Broken
+            await filling.feed(piece)
             if filling.keep and filling.size > self.largest:
                 filling.let_go()
+        if begun is not None and filling.size != begun.total:
+            raise Broken
         filling.finish()
 
     def _keep(self, filling: Filling, request: Request, site: Site, entry: Entry | None, asked_with: Named) -> None:
@@ -304,6 +382,11 @@ class Asking:
         return replace(
             made, born=entry.born, good_until=entry.good_until, outlook=entry.outlook, confirmed=entry.confirmed
         )
+
+
+def _with_range(lines: Lines, begun: Beginning) -> Lines:
+    """What is sent to ask for the rest of a beginning: whether an older copy still holds is not asked with it."""
+    return [line for line in lines if line[0].lower() not in forwarded.CONDITIONS] + begun.asks()
 
 
 def _interim_for(owner: Connection, request: Request) -> Callable[[bytes], None] | None:

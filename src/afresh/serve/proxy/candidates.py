@@ -16,6 +16,7 @@ MAX_READERS = 10_000
 MAX_KNOWN = 20_000  # pages whose parts are remembered, and addresses whose sizes are
 FIRST_PAGE, FIRST_PART = 30e3, 30e3  # bytes, before any was seen
 _NEWEST = 0.05  # what the last size counts for in the average
+LARGEST = float(1 << 40)  # bytes that an answer is believed to have, whatever it says
 NEVER = 0.999  # of a probability: nothing is certain
 
 
@@ -65,7 +66,7 @@ class Candidates:
                 self._weigh(url)
 
     def _weigh(self, url: str) -> None:
-        chance = 1.0 - prod(1.0 - each for each in self._chances[url].values())
+        chance = self._chance(url)
         if url in self.downloads:
             self.downloads.weigh(url, chance)
         else:
@@ -84,10 +85,10 @@ class Candidates:
         piece = self.downloads.next()
         return None if piece is None else (self._segments[piece.name].starting(piece.start), piece)
 
-    def not_now(self, piece: Piece) -> None:
-        """A piece was not fetched after all."""
+    def not_now(self, url: str, piece: Piece) -> None:
+        """A piece was not fetched after all: `url` is to be fetched still."""
         if piece.name in self.downloads:
-            self.downloads.arrived(piece.name, piece.start)
+            self.downloads.arrived(piece.name, self._segments[piece.name].start(url))
 
     def here(self, url: str, parts: Parts) -> None:
         """A page is here, and this is what it needs: that comes next."""
@@ -99,7 +100,7 @@ class Candidates:
         )
         _remember(self._parts, url, parts)
         if url in self.downloads:
-            chance = 1.0 - prod(1.0 - each for each in self._chances[url].values())
+            chance = self._chance(url)
             self.downloads.remove(url)
             self._segments[url] = self._as_segments(url)
             curve = self._segments[url].curve
@@ -108,13 +109,41 @@ class Candidates:
     def _allowed(self, urls: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(each for each in within(urls, self.base) if self._may(each))
 
-    def measured(self, url: str, size: float, *, page: bool) -> None:
-        """So many bytes a page, or a part of one, has."""
-        _remember(self._sizes, url, max(size, 1.0))
+    def measured(self, url: str, size: float, *, page: bool, of: str = "") -> None:
+        """So many bytes a page, or a part of one, has: `of` which one, if that is expected and not fetched yet."""
+        self.left(url, size, of=of)
         if page:
             self._page += _NEWEST * (size - self._page)
         else:
             self._part += _NEWEST * (size - self._part)
+
+    def knows_size(self, url: str) -> bool:
+        """Whether an answer of this address was measured."""
+        return url in self._sizes
+
+    def left(self, url: str, size: float, *, of: str = "") -> bool:
+        """So many bytes are to be fetched of an address; whether that is news."""
+        size = min(max(size, 1.0), LARGEST)
+        news = self._sizes.get(url) != size
+        _remember(self._sizes, url, size)
+        for name in {url, of} & self._segments.keys() if news else ():
+            self._resize(name)
+        return news
+
+    def _resize(self, name: str) -> None:
+        """The order goes by the sizes that are known now; what was fetched stays fetched."""
+        older, newer = self._segments[name], self._as_segments(name)
+        if older.urls != newer.urls:
+            return  # its parts are known by now, and `here` puts them in
+        done = self.downloads.remove(name)
+        next_one = older.starting(done) if done < older.curve.size else None
+        self._segments[name] = newer
+        here = newer.curve.size if next_one is None else newer.start(next_one)
+        self.downloads.add(name, self._chance(name), newer.curve, done=here)
+
+    def _chance(self, url: str) -> float:
+        """That at least one of those comes who may."""
+        return 1.0 - prod(1.0 - each for each in self._chances[url].values())
 
 
 def _remember(kept: OrderedDict[str, T], url: str, value: T) -> None:

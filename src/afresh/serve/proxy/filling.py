@@ -50,6 +50,7 @@ class Filling:
         self.over = False
         self.broken = False
         self.size = 0
+        self.begun = 0  # bytes of it that an earlier fetch had brought
         self._pieces: list[bytes] = []
         self._first = 0  # number of the first piece that is held
         self._held = 0

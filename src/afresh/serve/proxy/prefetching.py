@@ -58,8 +58,10 @@ class Counts:
     used: int = 0  # of these, asked for by a reader since
     used_bytes: int = 0
     called_off: int = 0  # since a reader waited
-    called_off_bytes: int = 0
+    called_off_bytes: int = 0  # that no later fetch has taken up
     from_store: int = 0  # that only had to be read
+
+    taken_up: int = 0  # of these, completed later
 
     @property
     def wasted_bytes(self) -> int:
@@ -156,10 +158,11 @@ class Prefetching:
         if (fetched := self._ahead.pop(url, None)) is not None:
             self.counts.used += 1
             self.counts.used_bytes += fetched
-        entry = self._service.cache.get(url, request.fields)
+        entry, candidates = self._service.cache.get(url, request.fields), found[1]
+        if how == "miss" and status == 200:
+            candidates.measured(url, size, page=_is_html(entry))
         if not _is_html(entry):
             return
-        candidates = found[1]
         now = self._clock()
         reader = f"{reader_of(connection.peer, request, self._trusted)} {request.fields.get('user-agent', '')[:200]}"
         candidates.come(reader, self.paths.request(reader, url, now, most=FORETOLD), now)
@@ -237,7 +240,7 @@ class Prefetching:
         key = None if said is None else said.get("key")
         for url, (piece, _, candidates) in wanted.items():
             if url != key:
-                candidates.not_now(piece)
+                candidates.not_now(url, piece)
         if key not in wanted or said is None:
             return NO_RUNNER if said is None else NO_TURN
         piece, wish, candidates = wanted[str(key)]
@@ -272,12 +275,16 @@ class Prefetching:
                 number = 0
                 while number < WANTED and (best := candidates.best(load)) is not None:
                     url, piece = best
-                    if url not in found and not await self._is_here(url, wish.site):
+                    if url in found or await self._is_here(url, wish.site):
+                        continue
+                    if self._sized(url, piece, candidates):
+                        candidates.not_now(url, piece)  # the order may be another now
+                    else:
                         found[url] = piece, wish, candidates
                         number += 1
         ordered = sorted(found.items(), key=lambda each: -each[1][0].gain)
-        for _, (piece, _, candidates) in ordered[WANTED:]:
-            candidates.not_now(piece)
+        for url, (piece, _, candidates) in ordered[WANTED:]:
+            candidates.not_now(url, piece)
         return dict(ordered[:WANTED])
 
     async def _is_here(self, url: str, site: Site) -> bool:
@@ -293,6 +300,14 @@ class Prefetching:
         self.counts.from_store += here
         return here
 
+    def _sized(self, url: str, piece: Piece, candidates: Candidates) -> bool:
+        """Whether an older answer tells a size that was not known."""
+        entry = self._service.cache.get(url, {})
+        if entry is None or entry.status != 200 or candidates.knows_size(url):
+            return False
+        candidates.measured(url, len(entry.body), page=_is_html(entry), of=piece.name)
+        return True
+
     async def _fetch(self, url: str, after: float, piece: Piece, wish: Wish, candidates: Candidates) -> None:
         began, failed = self._clock(), None
         try:
@@ -306,15 +321,16 @@ class Prefetching:
                 self._running[task] = filling
             await asyncio.wait({filling.task})
             if filling.task.cancelled():
-                self.counts.called_off += 1
-                self.counts.called_off_bytes += filling.size
-                candidates.not_now(piece)
+                self._called_off(filling, piece, candidates)
                 return
             failed = filling.failure is not None or filling.status >= 500
             if failed or filling.broken:
                 return
             self.counts.fetched += 1
             self.counts.fetched_bytes += filling.size
+            if filling.begun:
+                self.counts.taken_up += 1
+                self.counts.called_off_bytes -= filling.begun
             _bounded(self._ahead, url, filling.size)
             entry = self._service.cache.get(url, {})
             if url == piece.name and entry is not None and _is_html(entry):
@@ -323,6 +339,15 @@ class Prefetching:
                 candidates.measured(url, filling.size, page=False)
         finally:
             await self._turns.over(url, max(self._clock() - began, 0.0), failed=failed)
+
+    def _called_off(self, filling: Filling, piece: Piece, candidates: Candidates) -> None:
+        """A reader came first. What has come may be here still: then only the rest is to be fetched."""
+        self.counts.called_off += 1
+        self.counts.called_off_bytes += filling.size - filling.begun
+        if filling.length is not None and filling.status == 200:
+            here = filling.size if filling.url in self._service.asking.unfinished else 0
+            candidates.left(filling.url, filling.length - here, of=piece.name)
+        candidates.not_now(filling.url, piece)
 
 
 def _may(wish: Wish) -> Callable[[str], bool]:

@@ -66,8 +66,16 @@ class Segments:
 
     def starting(self, at: float) -> str:
         """The address whose bytes begin there."""
-        starts = [0.0, *self.curve.ends[:-1]]
+        starts = self._starts
         return self.urls[min(range(len(starts)), key=lambda nth: abs(starts[nth] - at))]
+
+    def start(self, url: str) -> float:
+        """Where the bytes of an address begin; 0 if it is none of them."""
+        return self._starts[self.urls.index(url)] if url in self.urls else 0.0
+
+    @property
+    def _starts(self) -> list[float]:
+        return [0.0, *self.curve.ends[:-1]]
 
 
 def segments_of(url: str, parts: Parts, sizes: Mapping[str, float], *, page: float, part: float) -> Segments:

@@ -149,6 +149,8 @@ class Service:
         site, url = found
         if request.method == "PURGE":
             refusal = purge(request, url, self.cache, self.policy, self.allowed)
+            if refusal.status == 200:
+                self.asking.unfinished.drop(url)
             self._refuse(connection, request, refusal)
         elif request.method not in _READING or request.has_body or self._is_private(site, request):
             await self._pass(connection, request, site, url)
@@ -346,6 +348,7 @@ class Service:
         where = Target(url)
         self.policy.changed(url)
         self.cache.drop(url)
+        self.asking.unfinished.drop(url)
         for name in ("location", "content-location"):
             named = filling.fields.get(name)
             if named is not None:
