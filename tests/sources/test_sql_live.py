@@ -16,14 +16,15 @@ import pytest
 
 from afresh import Database, Query, QueryCache
 from afresh.daemon import Daemon
-from afresh.engine import Engine
+from afresh.engine import Costs, Engine
 from afresh.engine.ahead import compile_ahead
+from afresh.errors import FetchError
 from afresh.estimate import Learner
 from afresh.schedule import Scheduler
 from afresh.sources.sql import Definitions, Sql
 from afresh.store import Sqlite
 from afresh.store.messages import of_definitions
-from afresh.types import Outcome
+from afresh.types import Fetched, Outcome
 from postgres import Postgres
 
 OF_SHOP = Query("of_shop", "shop", "SELECT id, amount FROM orders WHERE shop = :shop")
@@ -39,12 +40,13 @@ def _compiled() -> None:
 
 
 @asynccontextmanager
-async def running(path: Path, budget: float = 50.0) -> AsyncIterator[Daemon]:
+async def running(path: Path, budget: float = 50.0, costs: Costs | None = None) -> AsyncIterator[Daemon]:
     store = Sqlite(path)
     definitions = Definitions()
     definitions.recall(store)
     source = Sql(definitions, recall=store.get)
-    engine = Engine(scheduler=Scheduler.live(budget=budget), estimator=Learner(typical_rate=1.0))
+    scheduler = Scheduler.live(budget=budget, counted=costs is None)
+    engine = Engine(scheduler=scheduler, estimator=Learner(typical_rate=1.0), costs=costs)
     daemon = Daemon(engine=engine, sources=source, store=store, socket=Path(f"{path}.sock"), write_every=0.05)
     task = asyncio.create_task(daemon.run())
     try:
@@ -102,6 +104,49 @@ def test_what_a_reader_gets_is_kept_fresh_by_the_runner(tmp_path: Path, monkeypa
                 assert sum(crawl.outcome is Outcome.CHANGED for crawl in history) >= 3
                 assert json.loads(store.get("sql tables shop") or "") == {key: ["orders"]}
                 await asyncio.to_thread(cache.source.let_go)
+
+    asyncio.run(scene())
+
+
+def test_what_applications_run_is_counted_each_run_once(tmp_path: Path) -> None:
+    """Many keys in quick succession, one again and again, a result too large to hand over, and one that fails."""
+    connection = apsw.Connection(str(tmp_path / "shop.db"))
+    for statement in TABLES:
+        connection.execute(statement)
+    path = tmp_path / "afresh.db"
+    queries = [
+        OF_SHOP,
+        Query("large", "shop", "SELECT hex(randomblob(80000))"),
+        Query("bad", "shop", "SELECT * FROM nowhere"),
+    ]
+    costs, ran = Costs("seconds"), list[Fetched]()
+
+    async def scene() -> None:
+        database = Database("shop", f"sqlite:{tmp_path / 'shop.db'}")
+        async with running(path, budget=1e-6, costs=costs) as daemon:
+            with QueryCache(path, databases=[database], queries=queries) as cache:
+                run = cache.source.run
+
+                def noted(key: str) -> Fetched:
+                    ran.append(run(key))
+                    return ran[-1]
+
+                cache.source.run = noted  # type: ignore[method-assign]
+                for shop in range(30):
+                    await cache.aget("of_shop", shop=shop)
+                    assert (await cache.aget("of_shop", shop=shop)).kept  # though the store may not have it yet
+                for _ in range(10):
+                    await cache.aget("of_shop", shop=1, fresh=1.1)
+                await cache.aget("large")
+                with pytest.raises(FetchError):
+                    await cache.aget("bad")
+                began = time.monotonic()
+                await asyncio.to_thread(cache.close)
+                assert time.monotonic() - began < 5.0
+            assert len(ran) == 42
+            await until(lambda: not daemon.store.inbox())
+            counted = sum(costs.spent(fetched.cost) for fetched in ran)
+            assert daemon.engine.first.ran == pytest.approx(counted, rel=1e-6)
 
     asyncio.run(scene())
 

@@ -79,11 +79,17 @@ class Intake:
         """Another process has got something for who was waiting there: learned from, and kept, like a crawl of ours."""
         handed = await asyncio.to_thread(result_in, entry)
         url = handed.page.url
+        if not handed.brings_content:
+            self.engine.charge(url, handed.fetched.cost, self.clock())
+            self.keeper.heard((), entry.number)
+            return
         if not self.keeper.enter(url) and self.keeper.room.for_new_pages:
             await asyncio.to_thread(self.store.write, [], pages=[handed.page])
             await self.keeper.take_in()
         if self.keeper.enter(url):
             await receive(handed.fetched)
+        else:
+            self.engine.charge(url, handed.fetched.cost, self.clock())
         self.keeper.heard((), entry.number)
 
     async def _hear(self, entry: Entry) -> None:

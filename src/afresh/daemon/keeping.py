@@ -14,6 +14,7 @@ from afresh.daemon.control import Control
 from afresh.daemon.newcomers import EARLY_SHARE, LIKELY_FRESH, Newcomers
 from afresh.daemon.pressure import Pressure
 from afresh.daemon.room import Room
+from afresh.daemon.run_price import RunPrice, run_price_name
 from afresh.engine import AnyEngine, Arrivals, Engine, Engines
 from afresh.errors import BodyDamaged, StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
@@ -83,6 +84,7 @@ class Keeper:
             self._begin_with(part)
         if isinstance(engine, Engines):
             engine.made = self._begin_with
+        self._run_prices: dict[str, RunPrice] = {}
         self._turn = 0  # of the purses, which is asked first
         self._unwritten: list[Record] = []
         self._found: list[Page] = []  # pages that are not durable yet
@@ -459,7 +461,14 @@ class Keeper:
         first = self.engine.first
         values = {"budget": repr(first.budget), "alive": repr(now)}
         values |= self.overview()
-        values |= {price_name(part): repr(part.price) for part in self.engine.parts if part.price > 0}
+        for part in self.engine.parts:
+            if part.price > 0:
+                values[price_name(part)] = repr(part.price)
+            if part.costs is not None and part.purse != PURSE and part.price > 0:
+                run_price = self._run_prices.setdefault(part.purse, RunPrice())
+                values[run_price_name(part.purse)] = repr(
+                    run_price.at(now or self.clock(), part.ran, part.budget, part.price)
+                )
         if self.engine.calibration.statements:
             values["calibration"] = self.engine.calibration.to_text()
         by_costs, apart = first.by_costs, KEEP_LEARNED * max(1.0, len(self.engine) / MANY_RATES)

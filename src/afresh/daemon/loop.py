@@ -514,6 +514,7 @@ class Daemon:
         try:
             read = await self._reader.read(before, fetched, self.clock(), kind=self.engine.kind(fetched.url))
             if fetched.url not in self.engine or not self._keeper.room.for_bodies:
+                self.engine.charge(fetched.url, fetched.cost, self.clock())
                 return False
             crawl = self.engine.receive(fetched, read.verdict, self.clock())
             if crawl is not None:

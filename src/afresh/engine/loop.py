@@ -24,8 +24,22 @@ from afresh.estimate import Activity, Calibration, Estimator, Senders
 from afresh.estimate.base import bounded
 from afresh.frontier import Lane, Lanes, Retries, SiteRules, host_failed, retry_after
 from afresh.schedule import Explanation, KnowsPrices, Schedules
-from afresh.types import STORE_FULL, Crawl, Fetched, Importance, Order, Outcome, Page, Request, Signal, Verdict, Wait
+from afresh.types import (
+    STORE_FULL,
+    Crawl,
+    Fetched,
+    Importance,
+    Order,
+    Outcome,
+    Page,
+    Request,
+    Signal,
+    Spent,
+    Verdict,
+    Wait,
+)
 
+RUN_DEBT_SECONDS = 10.0  # of the budget that others may have overspent, and refreshes make up for
 MOST_SENT_AWAY = 100  # pages whose paths have spent their budget, in one go
 
 
@@ -69,6 +83,7 @@ class Engine(Members):
             shortest=shortest,
         )
         self.purse = purse  # the name of the budget that it spends
+        self.ran = 0.0  # what others have spent of it since the start, in its unit
         self._now = -math.inf  # when it was last asked for an order
         self.calibration = Calibration()  # of what is said about copies, checked by every crawl
 
@@ -266,8 +281,21 @@ class Engine(Members):
             cost = costs.learn(slot, fetched.cost, new=verdict.outcome is not Outcome.UNCHANGED)
         else:
             cost = costs.spent(fetched.cost)
-        scheduler.settle(cost / costs.typical - (before if ordered else 0.0), now)
+        if ordered:
+            scheduler.settle(cost / costs.typical - before, now)
+        else:
+            self._ran(cost, now)
         return self._reprice(slot, before)
+
+    def charge(self, url: str, spent: Spent, now: float) -> None:
+        """Others have spent this out of our purse, and nothing is learned from it."""
+        if self.costs is not None:
+            self._ran(self.costs.spent(spent), moment("now", now))
+
+    def _ran(self, cost: float, now: float) -> None:
+        self.ran += cost
+        typical = cast(Costs, self.costs).typical
+        cast(KnowsPrices, self.scheduler).settle(cost / typical, now, RUN_DEBT_SECONDS)
 
     def costs_of(self, url: str) -> tuple[float | None, float | None]:
         """What a refresh of a page costs if it finds the same, and if not, in the budget's unit; None: unknown."""
@@ -276,10 +304,13 @@ class Engine(Members):
     def receive(self, fetched: Fetched, verdict: Verdict, now: float) -> Crawl | None:
         """Learn from content that came without an order, because somebody who was waiting got it; the record of it.
 
-        None: it is older than the copy, or no content, or the page is being crawled at this moment.
+        None: it is older than the copy, or no content, or the page is being crawled at this moment. It was paid for out
+        of the same purse, whatever is learned.
         """
         check_crawl(fetched, verdict)
         slot, now = self._slot(fetched.url), moment("now", now)
+        if self.costs is not None:
+            self._spent(slot, fetched, verdict, now, ordered=False)
         current = self.heart.current(slot)
         if slot in self._out or not verdict.outcome.refreshed or (current is not None and fetched.started <= current):
             return None
@@ -287,8 +318,6 @@ class Engine(Members):
         if signals:
             self.heart.order(slot)
         order = Order(slot, fetched.url, self._host(slot), now, signals=signals)
-        if self.costs is not None:  # it was paid for out of the same purse
-            self._spent(slot, fetched, verdict, now, ordered=False)
         return self._refreshed(order, fetched, verdict, now, 0.0)
 
     def _refreshed(self, order: Order, fetched: Fetched, verdict: Verdict, now: float, gap: float) -> Crawl:

@@ -12,7 +12,7 @@ from afresh.engine.loop import Engine
 from afresh.engine.statements import FreshnessParts
 from afresh.estimate import Calibration, Senders
 from afresh.schedule import Explanation, LearnedRate
-from afresh.types import Beliefs, Crawl, Fetched, Order, Page, Request, Signal, Verdict
+from afresh.types import Beliefs, Crawl, Fetched, Order, Page, Request, Signal, Spent, Verdict
 
 MAX_PURSES = 64
 MAX_REFUSED = 10_000
@@ -177,6 +177,10 @@ class Engines:
     def receive(self, fetched: Fetched, verdict: Verdict, now: float) -> Crawl | None:
         """As `Engine.receive`."""
         return self.part_of(fetched.url).receive(fetched, verdict, now)
+
+    def charge(self, url: str, spent: Spent, now: float) -> None:
+        """As `Engine.charge`."""
+        self.part_of(url).charge(url, spent, now)
 
     def release(self, order: Order, now: float, gap: float = 0.0) -> None:
         """As `Engine.release`."""

@@ -185,8 +185,11 @@ class KnowsPrices(Protocol):
     def reckon(self, slot: int, now: float) -> None:
         """A page whose cost was set takes its place anew."""
 
-    def settle(self, more: float, now: float) -> None:
-        """What was crawled has cost so much more than was expected, or so much less if it is below 0."""
+    def settle(self, more: float, now: float, most: float = ..., /) -> None:
+        """What was crawled has cost so much more than was expected, or so much less if it is below 0.
+
+        The debt that this makes is of `most` seconds of the budget.
+        """
 
 
 @runtime_checkable

@@ -77,11 +77,14 @@ class Pace:
         if len(self._taken) > self._window:
             self._taken.popleft()
 
-    def settle(self, more: float, now: float) -> None:
-        """What was taken has cost so much more than was reckoned, or so much less if it is below 0."""
+    def settle(self, more: float, now: float, most: float = MAX_DEBT_SECONDS) -> None:
+        """What was taken has cost so much more than was reckoned, or so much less if it is below 0.
+
+        Nobody waits for longer than `most` seconds because of it.
+        """
         if self._budget > 0 and (more > 0 or self._due > -inf):
             begins = max(self._due, now) if more > 0 else self._due
-            self._due = min(begins + more / self._budget, max(self._due, now + MAX_DEBT_SECONDS))
+            self._due = min(begins + more / self._budget, max(self._due, now + most))
 
     def spend(self, now: float) -> float | None:
         """Take a token for what somebody fetches beside our orders; in how many seconds it is due.

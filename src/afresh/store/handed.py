@@ -23,7 +23,7 @@ MAX_BODY = 64 << 20  # bytes, unpacked
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A page and what was got of it."""
+    """A page and what was got of it, or what was spent on it in vain."""
 
     page: Page
     fetched: Fetched
@@ -33,9 +33,17 @@ class Handed:
         """Of the content, reckoned by who got it."""
         return self.fetched.validators.fingerprint
 
+    @property
+    def brings_content(self) -> bool:
+        """Whether there is a result; else it says what was spent in vain."""
+        return self.fetched.answer is Answer.NEW
+
 
 def of_result(page: Page, fetched: Fetched, received: float) -> Entry | None:
-    """A result as an entry, with its fingerprint in the validators; None if it is too large for one."""
+    """A result as an entry, with its fingerprint in the validators; None if it is too large for one.
+
+    Without a fingerprint it says what was spent alone.
+    """
     body = zstandard.ZstdCompressor(level=3).compress(fetched.body)
     said = {
         "url": page.url,
@@ -53,6 +61,12 @@ def of_result(page: Page, fetched: Fetched, received: float) -> Entry | None:
     return Entry(GOT, text, received) if len(text) <= MAX_ENTRY_BYTES else None
 
 
+def of_cost(page: Page, fetched: Fetched, received: float) -> list[Entry]:
+    """What was spent without a result that could be handed over, as entries."""
+    entry = of_result(page, Fetched(page.url, fetched.started, fetched.took, spent=fetched.cost), received)
+    return [] if entry is None else [entry]
+
+
 def result_in(entry: Entry) -> Handed:
     """What an entry holds; ValueError and the like if that makes no sense."""
     (said,) = json.loads(entry.body)
@@ -66,7 +80,7 @@ def result_in(entry: Entry) -> Handed:
         raise ValueError("a body that cannot be unpacked") from error
     seconds, received, calls, money = (float(each) for each in said["spent"])
     started, took, fingerprint = float(said["started"]), float(said["took"]), int(said["fingerprint"])
-    if not (0 < started <= entry.received + 1.0 and 0 <= took < 1e6 and 0 < fingerprint < 1 << 64):
+    if not (0 < started <= entry.received + 1.0 and 0 <= took < 1e6 and 0 <= fingerprint < 1 << 64):
         raise ValueError("a moment, a time or a mark that cannot be")
     if not all(0 <= each < 1e15 for each in (seconds, received, calls, money)):
         raise ValueError("a cost that cannot be")
@@ -79,7 +93,7 @@ def result_in(entry: Entry) -> Handed:
         body=body,
         content_type=str(said["type"]),
         validators=Validators(fingerprint=fingerprint),
-        answer=Answer.NEW,
+        answer=Answer.NEW if fingerprint else Answer.FAILED,
         received=int(received),
         spent=Spent(seconds, int(received), calls, money),
         meta=meta,
@@ -90,6 +104,8 @@ def result_in(entry: Entry) -> Handed:
 def record_of(handed: Handed, store: "Store") -> Record | None:
     """The result as the copy, where no runner learns from it; None if the store has a newer one."""
     fetched, url = handed.fetched, handed.page.url
+    if not handed.brings_content:
+        return None
     before = store.state(url) or PageState(handed.page)
     if before.checked is not None and before.checked >= fetched.started:
         return None

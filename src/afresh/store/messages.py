@@ -207,7 +207,7 @@ def edit_of(entry: Entry, store: Store) -> Edit:
         case "got", _, "":
             handed = result_in(entry)
             record = record_of(handed, store)
-            new = [] if store.state(handed.page.url) is not None else [handed.page]
+            new = [handed.page] if handed.brings_content and store.state(handed.page.url) is None else []
             return Edit(pages=new, records=[] if record is None else [record])
         case "define", _, "":
             return _defining(items, store)

@@ -18,7 +18,7 @@ from afresh.schedule.arguments import (
     seconds_to_rest,
 )
 from afresh.schedule.base import Explanation, Pick
-from afresh.schedule.pace import MAX_BUDGET, Pace
+from afresh.schedule.pace import MAX_BUDGET, MAX_DEBT_SECONDS, Pace
 from afresh.schedule.priced import MANY_PICKS, picks_between_sweeps, require_seconds
 from afresh.schedule.wheel import events, turn
 from afresh.schedule.wheel.columns import by_slot, column, counts, slot_numbers
@@ -485,9 +485,12 @@ class Scheduler(Machine):
         self._begin(now)
         events.replace(self.state.core, slot, now)
 
-    def settle(self, more: float, now: float) -> None:
-        """What was crawled has cost so much more than was expected, or so much less if it is below 0."""
-        self._pace.settle(more, now)
+    def settle(self, more: float, now: float, most: float = MAX_DEBT_SECONDS) -> None:
+        """What was crawled has cost so much more than was expected, or so much less if it is below 0.
+
+        The debt that this makes is of `most` seconds of the budget.
+        """
+        self._pace.settle(more, now, most)
 
     # --- what an operator may want ---
 

@@ -15,18 +15,22 @@ from typing import Any, Self
 
 from afresh.detect.fingerprint import mark
 from afresh.errors import AfreshError, ConfigError, FetchError, StoreError
+from afresh.sources.sql.allowance import Allowance
 from afresh.sources.sql.definitions import Database, Definitions, Query, to_text
 from afresh.sources.sql.rows import Rows
 from afresh.sources.sql.shared import LOOK_EVERY, Shared
 from afresh.sources.sql.source import Sql
+from afresh.sources.sql.unseen import Unseen
 from afresh.store import PageState, Sqlite
 from afresh.store.messages import drain, of_definitions
 from afresh.store.socket_file import wake
-from afresh.types import Answer, Beliefs, Fetched, Page
+from afresh.types import Answer, Beliefs, Fetched, Page, Spent
+from afresh.units import budget
 
 RECENT_BYTES = 64 << 20  # of results that were read lately and are in memory
 LOOK_AGAIN = 1.0  # seconds, after which what the store knows of prices is looked at again
 NAMED_BY_A_READER = 1  # the depth of a page that nobody added by name: it may be evicted
+NOTHING = Spent(calls=0.0)
 MIN_OBSERVATIONS = 3  # checked intervals, before a query counts as one that changes too fast to be kept
 
 
@@ -103,6 +107,8 @@ class QueryCache:
         self._recent: OrderedDict[str, tuple[int, Rows]] = OrderedDict()
         self._recent_bytes = 0
         self._price: tuple[float, dict[str, float]] = (-LOOK_AGAIN, {})
+        self._unseen = Unseen()
+        self._allowances: dict[str, Allowance] = {}
         self.define(*databases, *queries)
 
     def define(self, *definitions: Database | Query) -> None:
@@ -141,12 +147,12 @@ class QueryCache:
         """
         key, query = self._named(name, {**(parameters or {}), **named})
         self._shared.requested(key)
-        kept, _ = self._kept(key, fresh)
+        kept, state = self._kept(key, fresh)
         if kept is not None:
             return kept
         flight, ours = self._flight(key)
         if ours:
-            self._fly(key, query, flight)
+            self._fly(key, query, flight, state)
         return flight.result()
 
     async def aget(
@@ -161,12 +167,12 @@ class QueryCache:
         """As `get`, for who must not block an event loop. Who is cancelled leaves the query to the others who wait."""
         key, query = self._named(name, {**(parameters or {}), **named})
         self._shared.requested(key)
-        kept, _ = await asyncio.to_thread(self._kept, key, fresh)
+        kept, state = await asyncio.to_thread(self._kept, key, fresh)
         if kept is not None:
             return kept
         flight, ours = self._flight(key)
         if ours:
-            threading.Thread(target=self._fly, args=(key, query, flight), name="afresh-query", daemon=True).start()
+            threading.Thread(target=self._fly, args=(key, query, flight, state), daemon=True).start()
         return await asyncio.shield(asyncio.wrap_future(flight))
 
     def _named(self, name: str, values: dict[str, object]) -> tuple[str, Query]:
@@ -183,10 +189,14 @@ class QueryCache:
 
     def _kept(self, key: str, least: float | None) -> tuple[Rows | None, PageState | None]:
         """The kept result, if it will do."""
-        state = self._store.state(key)
+        state, now = self._store.state(key), self._clock()
+        if (ours := self._unseen.newer(key, None if state is None else state.checked)) is not None:
+            age = max(now - ours[0], 0.0)
+            told = 0.0 if state is None or state.beliefs is None else state.beliefs.freshness(age, 0)
+            run = told < least if least is not None else state is not None and self._rather_run(state, told)
+            return (None if run else ours[1].at(age, told)), state
         if state is None or state.checked is None or not state.validators.fingerprint:
             return None, state
-        now = self._clock()
         age = max(now - state.checked, 0.0)
         told = 0.0 if state.beliefs is None else state.beliefs.freshness(age, state.signals)
         if (told < least) if least is not None else self._rather_run(state, told):
@@ -195,7 +205,7 @@ class QueryCache:
         return (None if rows is None else rows.at(age, told)), state
 
     def _rather_run(self, state: PageState, told: float) -> bool:
-        if state.beliefs is None:
+        if state.beliefs is None or not self._allowance(state.page.url).is_left:
             return False
         price = self._prices(state.page.host)
         seconds = state.cost_new if state.cost_new is not None else state.cost_same
@@ -211,7 +221,7 @@ class QueryCache:
             prices = {}
             self._price = now, prices
         if lane not in prices:
-            text = self._store.get(f"price {lane}")
+            text = self._store.get(f"run price {lane}") or self._store.get(f"price {lane}")
             with suppress(ValueError):
                 prices[lane] = float(text) if text is not None else -1.0
         return prices[lane] if prices.get(lane, -1.0) > 0 else None
@@ -247,13 +257,28 @@ class QueryCache:
             self._flights[key] = flight = Future()
             return flight, True
 
-    def _fly(self, key: str, query: Query, flight: "Future[Rows]") -> None:
+    def _allowance(self, key: str) -> Allowance:
+        database = self.definitions.databases[key.partition("/")[0].partition(":")[2]]
+        given = budget(database.budget)
+        with self._lock:
+            found = self._allowances.get(database.name)
+            if found is None or (found.budget, found.budget.unit) != (given, given.unit):
+                found = self._allowances[database.name] = Allowance(given)
+        return found
+
+    def _fly(self, key: str, query: Query, flight: "Future[Rows]", state: PageState | None) -> None:
+        allowance = self._allowance(key)
+        expected = (None if state is None else state.cost_new or state.cost_same) or 0.0
+        allowance.begins(expected)
+        spent = NOTHING
         try:
-            rows = self._run(key, query)
+            rows, spent = self._run(key, query)
         except BaseException as error:
             self._land(key)
             flight.set_exception(error)
             return
+        finally:
+            allowance.ends(expected, spent)
         self._land(key)
         flight.set_result(rows)
 
@@ -261,31 +286,35 @@ class QueryCache:
         with self._lock:
             self._flights.pop(key, None)
 
-    def _run(self, key: str, query: Query) -> Rows:
-        """Run a key in its turn, or take what another process has just got."""
+    def _run(self, key: str, query: Query) -> tuple[Rows, Spent]:
+        """Run a key in its turn, or take what another process has just got; and what that cost."""
         began, pool = self._clock(), self.source.pool(query.database)
         deadline = time.monotonic() + (0.0 if pool is None else pool.limits.seconds)
         while not self._shared.turns.take(key):
             if (rows := self._just_got(key, began)) is not None:
-                return rows
+                return rows, NOTHING
             if time.monotonic() > deadline:
                 break  # who has the turn hangs
             time.sleep(LOOK_EVERY)
         if (rows := self._just_got(key, began)) is not None:
             self._shared.turns.end(key)
-            return rows
+            return rows, NOTHING
         try:
             fetched = self.source.run(key)
         except BaseException:
             self._shared.turns.end(key)
             raise
+        page = Page(key, self.source.lane(key), began, depth=NAMED_BY_A_READER)
         if fetched.answered is not Answer.NEW:
             self._shared.turns.end(key)
+            self._allowance(key).ends(0.0, fetched.cost)
+            self._shared.spent_in_vain(page, fetched)
             raise _failed(key, fetched)
         fetched = replace(fetched, validators=replace(fetched.validators, fingerprint=mark(fetched.body)))
-        page = Page(key, self.source.lane(key), began, depth=NAMED_BY_A_READER)
+        rows = Rows(fetched.body, age=max(self._clock() - fetched.started, 0.0))
+        self._unseen.put(key, fetched.started, rows)
         self._shared.hand_over(page, fetched)
-        return Rows(fetched.body, age=max(self._clock() - fetched.started, 0.0))
+        return rows, fetched.cost
 
     def _just_got(self, key: str, began: float) -> Rows | None:
         """A result that was got since then, by somebody else."""

@@ -12,15 +12,16 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from afresh.errors import AfreshError, InboxFull, StoreLocked
 from afresh.store import Sqlite
 from afresh.store.base import Entry
-from afresh.store.handed import of_result
+from afresh.store.handed import of_cost, of_result
 from afresh.store.messages import drain, of_pages, of_requests, packed
 from afresh.store.socket_file import wake
-from afresh.types import Fetched, Page, Request
+from afresh.types import Fetched, Page, Request, Spent
 
 TELL_EVERY = 1.0  # seconds
 MAX_COUNTED = 10_000  # keys, after which requests are told of at once
@@ -77,6 +78,8 @@ class Shared:
         self._thread: threading.Thread | None = None
         self._complained = False
         self._closed = False
+        self._pending: dict[str, tuple[float, float]] = {}  # keys handed over: as of when, and until when it is waited
+        self._in_vain: dict[str, tuple[Page, Fetched]] = {}  # what failed runs have cost, by lane
 
     def requested(self, key: str) -> None:
         """Somebody has asked for a key."""
@@ -92,6 +95,16 @@ class Shared:
             self._begin()
         self._work.put(lambda: self._hand_over(page, fetched))
 
+    def spent_in_vain(self, page: Page, fetched: Fetched) -> None:
+        """A run has brought nothing: what it has cost is told with the requests."""
+        with self._lock:
+            if (before := self._in_vain.get(page.host)) is not None:
+                one, other = fetched.cost, before[1].cost
+                seconds, calls = one.seconds + other.seconds, one.calls + other.calls
+                fetched = replace(fetched, spent=Spent(seconds, one.bytes + other.bytes, calls))
+            self._in_vain[page.host] = page, fetched
+            self._begin()
+
     def _begin(self) -> None:
         if self._thread is None and not self._closed:
             self._thread = threading.Thread(target=self._run, name="afresh-cache", daemon=True)
@@ -100,15 +113,18 @@ class Shared:
     def _run(self) -> None:
         due = time.monotonic() + TELL_EVERY
         while True:
-            work: Callable[[], None] | None
-            try:
-                work = self._work.get(timeout=max(due - time.monotonic(), 0.0))
-            except queue.Empty:
-                work, due = self._tell, time.monotonic() + TELL_EVERY
-            if work is None:
+            pause = max(due - time.monotonic(), 0.0)
+            with suppress(queue.Empty):
+                work = self._work.get(timeout=min(pause, LOOK_EVERY * 3) if self._pending else pause)
+                if work is None:
+                    self._guarded(self._tell)
+                    return
+                self._guarded(work)
+            if time.monotonic() >= due:  # however much else there is to do
                 self._guarded(self._tell)
-                return
-            self._guarded(work)
+                due = time.monotonic() + TELL_EVERY
+            if self._pending:
+                self._guarded(self._end_turns)
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
@@ -123,9 +139,21 @@ class Shared:
         """Requests since the last time, into the inbox."""
         with self._lock:
             counts, self._counts = self._counts, {}
+            in_vain, self._in_vain = self._in_vain, {}
+        now = self._clock()
+        costs = [each for page, fetched in in_vain.values() for each in of_cost(page, fetched, now)]
+        try:
+            if costs:
+                self._store.post(costs)
+        except AfreshError:
+            for page, fetched in in_vain.values():
+                self.spent_in_vain(page, fetched)
+            with self._lock:
+                for key, count in counts.items():
+                    self._counts[key] = self._counts.get(key, 0.0) + count
+            raise
         if not counts:
             return
-        now = self._clock()
         try:
             self._store.post(of_requests((Request(key, now, count) for key, count in counts.items()), now))
         except InboxFull:
@@ -137,19 +165,23 @@ class Shared:
             raise
 
     def _hand_over(self, page: Page, fetched: Fetched) -> None:
-        key = page.url
+        key, waits = page.url, False
         try:
             now = self._clock()
             entry = of_result(page, fetched, now)
-            wished = packed("refresh", [key], now)
-            entries: list[Entry] = [entry] if entry is not None else [*of_pages([page], now), *wished]
+            entries: list[Entry] = [entry] if entry is not None else of_cost(page, fetched, now)
+            if entry is None:
+                entries += [*of_pages([page], now), *packed("refresh", [key], now)]
             self._store.post(entries)
             if not wake(self._store.path):
                 self._keep_ourselves()
             elif entry is not None:
-                self._wait_until_kept(key, fetched.started)
+                self._pending[key] = fetched.started, time.monotonic() + VISIBLE_SECONDS
+                waits = True
         finally:
-            self.turns.end(key)
+            if not waits:
+                self._pending.pop(key, None)
+                self.turns.end(key)
 
     def _keep_ourselves(self) -> None:
         """Nobody runs on the store: what waits in its inbox is carried out here."""
@@ -160,13 +192,14 @@ class Shared:
         except StoreLocked:
             pass  # somebody does run on it by now
 
-    def _wait_until_kept(self, key: str, started: float) -> None:
-        deadline = time.monotonic() + VISIBLE_SECONDS
-        while time.monotonic() < deadline:
-            state = self._store.state(key)
-            if state is not None and state.checked is not None and state.checked >= started:
-                return
-            time.sleep(LOOK_EVERY)
+    def _end_turns(self) -> None:
+        """End the turns of keys whose results others can see by now. None of them holds up another."""
+        for key, (started, deadline) in list(self._pending.items()):
+            state = self._store.state(key) if time.monotonic() < deadline else None
+            seen = state is not None and state.checked is not None and state.checked >= started
+            if seen or time.monotonic() >= deadline:
+                del self._pending[key]
+                self.turns.end(key)
 
     def close(self) -> None:
         """Tell the rest, and end. A second call does nothing."""
