@@ -84,7 +84,7 @@ def _updates(kept: Sqlite, index: FullText, urls: list[str], without: float) -> 
     for _ in range(QUERIES):
         query = parse(" ".join(RNG.choices(WORDS, cum_weights=WEIGHTS, k=2)))
         asked = wanted(query, quality.tokenizer)
-        rare = {term: rarity(index.matching(reader, term.expression()), pages) for term in asked.words}
+        rare = {term: rarity(index.matching(reader, term), pages) for term in asked.words}
         found = index.search(reader, query, LISTED)
         ready = Wanted(query, asked.words, rare)
         quality.follow(query.text, ready, Collection(pages, words / pages), found, 1.0 / QUERIES)

@@ -135,7 +135,7 @@ def test_a_crawl_keeps_the_index_and_learns_what_stale_copies_cost(tmp_path: Pat
                 search.search("ferry", fresh=0.0)
             assert (time.perf_counter() - began) / 1000 < 0.002
         assert not list(check.problems(store, FullText()))
-        assert not check.sound_inside(store)
+        assert not check.sound_inside(store, FullText())
 
         def recalled(made: Daemon) -> bool:
             return len(searching_of(made).quality.rankings) == 2

@@ -191,16 +191,16 @@ def test_damage_is_found_and_mended(kept: Sqlite, harm: str) -> None:
     index = FullText()
     bodies = fill(kept, index, random.Random(2), 20)
     assert not list(check.problems(kept, index))
-    assert not check.sound_inside(kept)
+    assert not check.sound_inside(kept, index)
     damager = apsw.Connection(str(kept.path))
     damager.execute(harm)
     damager.close()
     path = kept.path
     kept.close()
     with Sqlite(path) as again:
-        assert check.sound_inside(again) or list(check.problems(again, index))
+        assert check.sound_inside(again, index) or list(check.problems(again, index))
         assert check.rebuild(again, index) == len(bodies)
-        assert not check.sound_inside(again)
+        assert not check.sound_inside(again, index)
         assert not list(check.problems(again, index))
 
 

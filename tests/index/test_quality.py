@@ -112,7 +112,7 @@ def test_the_real_index_moves_as_was_judged(tmp_path: Path) -> None:
         pages, length = index.counts(reader)
         for text in texts:
             asked = wanted(parse(text), TOKENIZER)
-            rare = {term: rarity(index.matching(reader, term.expression()), pages) for term in asked.words}
+            rare = {term: rarity(index.matching(reader, term), pages) for term in asked.words}
             ready = Wanted(asked.query, asked.words, rare)
             found = index.search(reader, asked.query, LISTED)
             quality.follow(text, ready, Collection(pages, length / pages), found, 1.0 / len(texts))

@@ -13,20 +13,29 @@ from afresh.errors import StoreLocked
 from afresh.units import show_count, show_duration, show_size
 
 if TYPE_CHECKING:
-    from afresh.index import FullText, Result
+    from afresh.index import FullText, Result, Weights
     from afresh.store import Sqlite
 
 
-def index_for(config: Config) -> "FullText":
+def index_for(config: Config, engine: str = "fts5") -> "FullText":
     """The index that the settings describe."""
-    from afresh.index import FullText, Weights
+    from afresh.index import FullText
+    from afresh.index.engines import engine_named
 
     said = config.index
     return FullText(
         tokenizer=said.tokenizer,
-        weights=Weights(said.title_weight, said.heading_weight, said.authority),
+        weights=weights_for(config),
         max_text=said.max_text,
+        engine=engine_named(engine),
     )
+
+
+def weights_for(config: Config) -> "Weights":
+    """What counts in the ranking, by the settings."""
+    from afresh.index import Weights
+
+    return Weights(config.index.title_weight, config.index.heading_weight, config.index.authority)
 
 
 def search(
@@ -53,7 +62,7 @@ def search(
     text = " ".join(
         f'"{word}"' if " " in word.strip() and '"' not in word and len(words) > 1 else word for word in words
     )
-    with Search(read.store.path, weights=index_for(read).weights) as engine:
+    with Search(read.store.path, weights=weights_for(read)) as engine:
         found = engine.search(text, limit=limit, host=host)
     if json:
         typer.echo(as_json(as_facts(found)))
@@ -124,7 +133,7 @@ def facts_of(kept: "Sqlite", built: "FullText") -> dict[str, int]:
     try:
         pages, words = built.counts(reader)
         texts = number_in(reader, "SELECT coalesce(sum(length(body) + length(targets)), 0) FROM search_docs")
-        places = number_in(reader, "SELECT coalesce(sum(length(block)), 0) FROM search_data")
+        places = built.engine.size(reader)
         due = number_in(reader, "SELECT count(*) FROM search_due")
     finally:
         reader.close()
@@ -188,7 +197,7 @@ def check(
 def _disagreements(kept: "Sqlite", built: "FullText", told: Callable[[int, int], object] = max) -> list[str]:
     from afresh.index import check as checks
 
-    inside = checks.sound_inside(kept)
+    inside = checks.sound_inside(kept, built)
     return [*([inside] if inside else []), *checks.problems(kept, built, told)]
 
 
@@ -196,17 +205,23 @@ def _index_of(kept: "Sqlite", config: Config) -> "FullText | None":
     """The index that a store has, whatever the settings say of its tokenizer; None: it has none."""
     from dataclasses import replace
 
+    import apsw
+
     from afresh.index import schema
+    from afresh.index.engines import NAMES
 
     reader = kept.reader()
     try:
         if not schema.is_made(reader):
             return None
-        tokenizer = str(schema.state(reader, "tokenizer"))
+        tokenizer, engine = str(schema.state(reader, "tokenizer")), schema.engine_of(reader)
+    except apsw.SQLError:
+        tokenizer = engine = ""
     finally:
         reader.close()
     known = tokenizer if tokenizer in schema.TOKENIZERS else config.index.tokenizer
-    return index_for(replace(config, index=replace(config.index, tokenizer=known)))
+    named = engine if engine in NAMES else "fts5"
+    return index_for(replace(config, index=replace(config.index, tokenizer=known)), named)
 
 
 def _tell(facts: dict[str, object], wrong: list[str], disagree: list[str], *, mended: bool, indexed: bool) -> None:

@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 from afresh.daemon.apart import Apart
 from afresh.engine import AnyEngine
 from afresh.errors import InputError
-from afresh.index import FullText, parse, results_of
+from afresh.index import FullText, parse, results_of, schema
 from afresh.index.asked import FREQUENT, Asked
 from afresh.index.measures import DEPTH
 from afresh.index.quality import LISTED, MEASURES, Judged, Measured, Quality
 from afresh.index.scoring import Collection, Wanted, rarity, wanted
+from afresh.index.search import rescored
 from afresh.index.words import Tokenizer
 from afresh.store import PageState, Sqlite
 from afresh.store.faults import transaction, translated
@@ -38,6 +39,7 @@ LEAST_WEIGHT = 0.05  # of a page, as a share of the mean: nothing is given up fo
 MOST_SECONDS = 10.0  # that an operator's report may take
 MOST_KEPT = 5_000  # weights that are kept for plans
 CATCH_UP = 50  # copies in one go
+SAVED_EVERY = 2.0  # seconds between two batches, with an engine that saves in batches
 
 Report = Callable[[str, Copy | None, Copy | None], float]  # address, old and new copy: how far a report has moved
 Found = TypeVar("Found")
@@ -170,6 +172,8 @@ class Searching:
         while True:
             began = time.monotonic()
             busy = await self._run(self._catch_up)
+            if self.index.engine.batched and busy:  # what waits as due is no extra: it is not put off for long
+                busy, began = 0, max(began, time.monotonic() - SAVED_EVERY / IDLE_TIMES)
             await self._choose()
             busy = bool(await self._run(self._evaluate_one)) or bool(busy)
             if self.steers and self.clock() - self._steered_at >= self.steer_every:
@@ -179,9 +183,11 @@ class Searching:
 
     def _catch_up(self) -> int:
         """Write some copies that the index does not have yet."""
+        batched = self.index.engine.batched
         with translated(self.store.path):
-            ready = self.index.due(self._connection, 0, CATCH_UP)
-            if not ready:
+            ready = self.index.due(self._connection, 0, self.index.engine.piece if batched else CATCH_UP)
+            gone = batched and schema.row_of(self._connection, "SELECT 1 FROM search_gone") is not None
+            if not ready and not gone:
                 return 0
             with self.store.writing() as connection:
                 return self.index.catch_up(connection, ready)
@@ -230,11 +236,16 @@ class Searching:
         with translated(self.store.path):
             pages, words = self.index.counts(self._connection)
             asked = wanted(query, self.quality.tokenizer)
-            matching = {term: self.index.matching(self._connection, term.expression()) for term in asked.words}
+            matching = {term: self.index.matching(self._connection, term) for term in asked.words}
             rare = {term: rarity(count, pages) for term, count in matching.items()}
             found = self.index.search(self._connection, query, LISTED)
         collection = Collection(pages, words / pages if pages else 1.0)
-        self.quality.follow(best, Wanted(query, asked.words, rare), collection, found, self._shares[best])
+        ready = Wanted(query, asked.words, rare)
+        if self.index.engine.exact:
+            scored = found
+        else:  # changes are judged by one formula: what is followed is scored by it as well
+            scored = rescored(self.index, self._connection, self.quality.tokenizer, ready, collection, found)
+        self.quality.follow(best, ready, collection, scored, self._shares[best])
         results = results_of(self.store, self.index, self._connection, query, found, self.clock())
         answer = {"results": [asdict(each) for each in results], "all": len(found) < LISTED, "time": self.clock()}
         self._answered([(best, json.dumps(answer), 0.0)])
@@ -325,6 +336,8 @@ class Searching:
         """End the threads; a report that hangs is not waited for."""
         if self._apart is not None:
             self._apart.close()
+        if self.index.engine.batched:
+            await self._run(self._catch_up)
         await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
         self._connection.close()
 

@@ -1,7 +1,7 @@
-"""The full-text index in SQLite (FTS5), written in the transaction that writes the copies it is made of.
+"""The full-text index of a store: texts and links in SQLite, and the words by one of the `engines`.
 
 Invariant: a page of the index was made of the copy that the store has now, or its number is noted as due or gone. The
-index holds no text that can be searched but the words' places; the text itself is beside it, compressed, for snippets.
+engine holds no text that can be searched but the words' places; the text itself is beside it, compressed, for snippets.
 """
 
 import logging
@@ -17,8 +17,9 @@ import zstandard
 
 from afresh.errors import ConfigError, StoreError
 from afresh.index import schema
-from afresh.index.documents import MAX_TEXT_BYTES, Indexed, indexed, mark_of, spaced
-from afresh.index.queries import SITE_END, Query
+from afresh.index.documents import MAX_TEXT_BYTES, Indexed, indexed, mark_of
+from afresh.index.engines import Engine, Fts5
+from afresh.index.queries import SITE_END, Query, Term
 from afresh.index.schema import row_of, rows_of
 from afresh.store.body import Packed, signed
 from afresh.store.body import unpack as unpack_body
@@ -38,9 +39,7 @@ _DUE = """SELECT url, host, content_type, size, checksum, body, page FROM search
   JOIN copies USING (page) JOIN pages ON number = page WHERE page > ? ORDER BY page LIMIT ?"""
 _FIND_COPY = "SELECT number, host, checksum FROM pages JOIN copies ON page = number WHERE url = ?"
 _KNOWN = "SELECT words, targets FROM search_docs WHERE page = ?"
-_ADD = "INSERT INTO search (rowid, site, title, headings, text) VALUES (?, ?, ?, ?, ?)"
 _ADD_DOC = "INSERT OR REPLACE INTO search_docs (page, checksum, mark, words, targets, body) VALUES (?, ?, ?, ?, ?, ?)"
-_SIZE = "SELECT sz FROM search_docsize WHERE id = ?"
 _LINKED = """INSERT INTO search_links VALUES (?, 1) ON CONFLICT (mark) DO UPDATE SET pages = pages + 1"""
 _UNLINKED = "UPDATE search_links SET pages = pages - 1 WHERE mark = ?"
 _FOUND = """SELECT page, url, coalesce(links.pages, 0) FROM search_docs JOIN pages ON number = page
@@ -55,6 +54,11 @@ class Weights:
     title: float = TITLE_WEIGHT
     headings: float = HEADING_WEIGHT
     authority: float = AUTHORITY
+
+    @property
+    def columns(self) -> tuple[float, float, float, float]:
+        """What a word counts in each of `queries.COLUMNS`."""
+        return 0.0, self.title, self.headings, 1.0
 
     def of_links(self, pages: int) -> float:
         """What the text's score is multiplied with where so many pages link to it.
@@ -115,12 +119,20 @@ class FullText:
     The other methods may be called from any thread; `write` is called inside the store's transaction.
     """
 
-    def __init__(self, *, tokenizer: str = "words", weights: Weights | None = None, max_text: int = MAX_TEXT_BYTES):
+    def __init__(
+        self,
+        *,
+        tokenizer: str = "words",
+        weights: Weights | None = None,
+        max_text: int = MAX_TEXT_BYTES,
+        engine: Engine | None = None,
+    ) -> None:
         if tokenizer not in schema.TOKENIZERS:
             raise ConfigError(f"There is no tokenizer {tokenizer!r}.", hint=f"Known: {', '.join(schema.TOKENIZERS)}.")
         self.tokenizer = tokenizer
         self.weights = weights or Weights()
         self.max_text = max_text
+        self.engine = engine or Fts5()
         self._ready: dict[str, Prepared] = {}
         self._lock = threading.Lock()
 
@@ -128,10 +140,15 @@ class FullText:
 
     def begin(self, connection: apsw.Connection) -> None:
         """Make the index if there is none of this sort; all copies are due then. Inside a transaction."""
-        if schema.is_made(connection) and not schema.is_current(connection, self.tokenizer):
+        kept = schema.is_made(connection)
+        if kept and not (
+            schema.is_current(connection, self.tokenizer, self.engine.name) and self.engine.is_there(connection)
+        ):
             schema.drop(connection)
-        if not schema.is_made(connection):
-            schema.make(connection, self.tokenizer)
+            kept = False
+        if not kept:
+            schema.make(connection, self.tokenizer, self.engine.name)
+            self.engine.make(connection, self.tokenizer)
 
     def content_of(self, copy: Copy) -> Indexed:
         """What is searched of a copy; the latest are remembered until they are written."""
@@ -160,18 +177,25 @@ class FullText:
         return prepared
 
     def write(self, connection: apsw.Connection, prepared: Mapping[str, Prepared]) -> None:
-        """Write what was prepared and forget what is gone, inside the transaction of the copies themselves."""
-        if not schema.is_made(connection):
+        """Write what was prepared and forget what is gone, inside the transaction of the copies themselves.
+
+        With an engine that writes in batches, nothing: what is due and gone is noted, and `catch_up` writes it.
+        """
+        if self.engine.batched or not schema.is_made(connection):
             return
         totals = [0, 0]
-        for (page,) in rows_of(connection, "SELECT page FROM search_gone LIMIT 10000"):
-            self._forget(connection, page, totals)
-            connection.execute("DELETE FROM search_gone WHERE page = ?", (page,))
+        self._forget_gone(connection, totals)
         for url, (checksum, content) in prepared.items():
             found = row_of(connection, _FIND_COPY, (url,))
             if found is not None and found[2] == checksum:
                 self._put(connection, found[0], url, found[1], checksum, content, totals)
         self._count(connection, totals)
+
+    def _forget_gone(self, connection: apsw.Connection, totals: list[int]) -> None:
+        for (page,) in rows_of(connection, "SELECT page FROM search_gone LIMIT 10000"):
+            self._forget(connection, page, totals)
+            self.engine.forget(connection, page)
+            connection.execute("DELETE FROM search_gone WHERE page = ?", (page,))
 
     def _put(
         self,
@@ -184,9 +208,8 @@ class FullText:
         totals: list[int],
     ) -> None:
         self._forget(connection, page, totals)
-        parts = map(spaced, (content.title, content.headings, content.text))
-        connection.execute(_ADD, (page, site_words(host), *map(_text, parts)))
-        words = sum(varints((row_of(connection, _SIZE, (page,)) or (b"",))[0]))
+        parts = site_words(host), content.title, content.headings, content.text
+        words = self.engine.put(connection, page, checksum, parts)
         targets = content.targets
         body = zstandard.ZstdCompressor(level=LEVEL).compress(packed(content).encode("utf-8", "replace"))
         row = page, checksum, mark_of(url), words, pack(f"<{len(targets)}q", *targets), body
@@ -204,7 +227,6 @@ class FullText:
         marks = [(mark,) for mark in marks_in(targets)]
         connection.executemany(_UNLINKED, marks)
         connection.executemany("DELETE FROM search_links WHERE mark = ? AND pages <= 0", marks)
-        connection.execute("DELETE FROM search WHERE rowid = ?", (page,))
         connection.execute("DELETE FROM search_docs WHERE page = ?", (page,))
         totals[0] -= 1
         totals[1] -= words
@@ -232,36 +254,31 @@ class FullText:
     def catch_up(self, connection: apsw.Connection, ready: Iterable[Due]) -> int:
         """Write copies that were due, unless they were replaced meanwhile; in a transaction of its own. How many."""
         count, totals = 0, [0, 0]
-        with transaction(connection):
-            for url, host, (checksum, content), page in ready:
-                now = row_of(connection, "SELECT checksum FROM copies WHERE page = ?", (page,))
-                if now is not None and now[0] == checksum:
-                    self._put(connection, page, url, host, checksum, content, totals)
-                    count += 1
-            self._count(connection, totals)
+        try:
+            with transaction(connection):
+                if self.engine.batched:
+                    self._forget_gone(connection, totals)
+                for url, host, (checksum, content), page in ready:
+                    now = row_of(connection, "SELECT checksum FROM copies WHERE page = ?", (page,))
+                    if now is not None and now[0] == checksum:
+                        self._put(connection, page, url, host, checksum, content, totals)
+                        count += 1
+                self._count(connection, totals)
+                self.engine.save()  # first: what is noted as written must not get lost
+        finally:
+            self.engine.rest()
         return count
 
     # --- answers ---
 
     def search(self, connection: apsw.Connection, query: Query, limit: int) -> list[Found]:
         """The best results, the best first."""
-        rank = f"bm25(0.0, {self.weights.title!r}, {self.weights.headings!r}, 1.0)"
-        most = max(CANDIDATES, limit)
-        try:
-            rows = rows_of(
-                connection,
-                "SELECT rowid, rank FROM search WHERE search MATCH ? AND rank MATCH ? ORDER BY rank LIMIT ?",
-                (query.expression, rank, most),
-            )
-        except apsw.SQLError as error:
-            raise StoreError(
-                f"The index cannot be searched ({error}).", hint="Check it, and build it anew if need be: afresh check"
-            ) from error
+        rows = self.engine.best(connection, query, self.weights.columns, max(CANDIDATES, limit))
         found = []
         for page, score in rows:
             known = row_of(connection, _FOUND, (page,))
             if known is not None:
-                found.append(Found(page, known[1], -score * self.weights.of_links(known[2]), known[2]))
+                found.append(Found(page, known[1], score * self.weights.of_links(known[2]), known[2]))
         found.sort(key=lambda each: (-each.score, each.url))
         return found[:limit]
 
@@ -282,10 +299,9 @@ class FullText:
         found = row_of(connection, "SELECT pages FROM search_links WHERE mark = ?", (mark_of(url),))
         return 0 if found is None else int(found[0])
 
-    def matching(self, connection: apsw.Connection, expression: str) -> int:
-        """How many pages match an expression of FTS5."""
-        found = row_of(connection, "SELECT count(*) FROM search WHERE search MATCH ?", (expression,))
-        return int(found[0]) if found else 0
+    def matching(self, connection: apsw.Connection, term: Term) -> int:
+        """How many pages have a term."""
+        return self.engine.matching(connection, term)
 
     def counts(self, connection: apsw.Connection) -> tuple[int, int]:
         """How many pages are in the index, and words of them together."""
@@ -296,22 +312,3 @@ class FullText:
 def marks_in(targets: bytes) -> tuple[int, ...]:
     """The marks of the addresses that a page links to."""
     return unpack(f"<{len(targets) // 8}q", targets[: len(targets) // 8 * 8])
-
-
-def _text(value: str) -> str:
-    return value.encode("utf-8", "replace").decode() if not value.isascii() else value
-
-
-def varints(kept: bytes) -> list[int]:
-    """Numbers as SQLite packs them: seven bits a byte, the highest first.
-
-    >>> varints(bytes([5, 0x81, 0]))
-    [5, 128]
-    """
-    numbers, number = [], 0
-    for byte in kept:
-        number = number << 7 | byte & 127
-        if byte < 128:
-            numbers.append(number)
-            number = 0
-    return numbers

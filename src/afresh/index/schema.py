@@ -5,20 +5,20 @@ version, leaves notes, and no copy that the index is wrong about.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import apsw
 
 VERSION = "1"
+FIRST_ENGINE = "fts5"
 TOKENIZERS = {
     "words": "unicode61 remove_diacritics 2",
     "english": "porter unicode61 remove_diacritics 2",
 }
 
 MAKE = """
-CREATE VIRTUAL TABLE search USING fts5 (
-  site, title, headings, text, content='', contentless_delete=1, tokenize='{tokenize}'
-);
 -- What is known of each page in the index. `body` is its title, headings and text, compressed, for snippets.
 CREATE TABLE search_docs (
   page INTEGER PRIMARY KEY,
@@ -50,7 +50,8 @@ CREATE TRIGGER search_dropped AFTER DELETE ON copies BEGIN
   DELETE FROM search_due WHERE page = old.page;
 END;
 INSERT INTO search_due SELECT page FROM copies;
-INSERT INTO search_state VALUES ('version', '{version}'), ('tokenizer', '{name}'), ('docs', 0), ('words', 0);
+INSERT INTO search_state VALUES ('version', '{version}'), ('tokenizer', '{name}'), ('engine', '{engine}'),
+  ('docs', 0), ('words', 0);
 """
 
 DROP = """
@@ -92,19 +93,31 @@ def state(connection: apsw.Connection, name: str) -> str | int | None:
     return None if found is None else found[0]
 
 
-def is_current(connection: apsw.Connection, tokenizer: str) -> bool:
-    """Whether the index is of this version, and made with this tokenizer."""
-    return (state(connection, "version"), state(connection, "tokenizer")) == (VERSION, tokenizer)
+def engine_of(connection: apsw.Connection) -> str:
+    """The name of the engine that has the index's words; earlier versions knew but one, and did not say."""
+    return str(state(connection, "engine") or FIRST_ENGINE)
 
 
-def make(connection: apsw.Connection, tokenizer: str) -> None:
-    """Make an empty index in the transaction that is open: all copies are due."""
-    connection.execute(MAKE.format(tokenize=TOKENIZERS[tokenizer], version=VERSION, name=tokenizer))
+def is_current(connection: apsw.Connection, tokenizer: str, engine: str) -> bool:
+    """Whether the index is of this version, and made with this tokenizer and engine."""
+    known = state(connection, "version"), state(connection, "tokenizer"), engine_of(connection)
+    return known == (VERSION, tokenizer, engine)
+
+
+def make(connection: apsw.Connection, tokenizer: str, engine: str) -> None:
+    """Make an empty index in the transaction that is open, but for the engine's own: all copies are due."""
+    connection.execute(MAKE.format(version=VERSION, name=tokenizer, engine=engine))
+
+
+def folder_beside(connection: apsw.Connection) -> Path:
+    """Where an engine keeps what is not in the store's file."""
+    return Path(f"{connection.filename}.words")
 
 
 def drop(connection: apsw.Connection) -> None:
     """Forget the index in the transaction that is open, also one that is damaged."""
     connection.execute(DROP)
+    rmtree(folder_beside(connection), ignore_errors=True)
     try:
         connection.execute("DROP TABLE IF EXISTS search")
     except apsw.Error:  # one that cannot be opened any more: what it consists of is taken out of the schema

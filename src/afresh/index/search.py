@@ -16,11 +16,14 @@ import apsw
 
 from afresh.errors import InboxFull, InputError, StoreError
 from afresh.index import schema
+from afresh.index.engines import engine_named
 from afresh.index.fulltext import Found, FullText, Weights
 from afresh.index.measures import attention
 from afresh.index.queries import Query, parse
 from afresh.index.schema import number_in, row_of
+from afresh.index.scoring import Collection, Wanted, counted, score
 from afresh.index.snippets import snippet
+from afresh.index.words import Tokenizer
 from afresh.store import PageState, Sqlite
 from afresh.store.faults import translated
 from afresh.store.messages import of_queries, of_requests
@@ -105,13 +108,14 @@ class Search:
         self._known: OrderedDict[tuple[str, str], Query] = OrderedDict()
         try:
             self._connection = self._store.reader()
-            tokenizer = self._tokenizer()
+            tokenizer, engine = self._made_with()
+            self._index = FullText(tokenizer=tokenizer, weights=weights, engine=engine_named(engine))
         except BaseException:
             self._store.close()
             raise
-        self._index = FullText(tokenizer=tokenizer, weights=weights)
 
-    def _tokenizer(self) -> str:
+    def _made_with(self) -> tuple[str, str]:
+        """The tokenizer and the engine of the index."""
         with translated(self._store.path):
             if not schema.is_made(self._connection):
                 raise StoreError(
@@ -119,9 +123,10 @@ class Search:
                     hint="Make one: afresh index. With [index] enabled = true, afresh run keeps it up to date.",
                 )
             kept = str(schema.state(self._connection, "tokenizer"))
-            if not schema.is_current(self._connection, kept) or kept not in schema.TOKENIZERS:
+            engine = schema.engine_of(self._connection)
+            if not schema.is_current(self._connection, kept, engine) or kept not in schema.TOKENIZERS:
                 raise StoreError("The index was made by another version of afresh.", hint="Build it anew: afresh index")
-            return kept
+            return kept, engine
 
     def __enter__(self) -> Self:
         return self
@@ -239,6 +244,25 @@ def results_of(
         age, sure = freshness_of(store, state, now)
         some.append(Result(each.url, content.title, snippet(content, query), each.score, age, sure, each.links))
     return some
+
+
+def rescored(
+    index: FullText,
+    connection: apsw.Connection,
+    tokenizer: Tokenizer,
+    asked: Wanted,
+    collection: Collection,
+    found: Sequence[Found],
+) -> list[Found]:
+    """What an engine found that has a formula of its own, by the formula of `scoring`."""
+    some = []
+    for each in found:
+        host = row_of(connection, "SELECT host FROM pages WHERE number = ?", (each.page,))
+        content = index.content(connection, each.page)
+        if host is not None and content is not None:
+            points = score(asked, counted(content, host[0], tokenizer), collection, index.weights)
+            some.append(each._replace(score=points * index.weights.of_links(each.links)))
+    return sorted(some, key=lambda each: (-each.score, each.url))
 
 
 def is_gone(store: Sqlite, state: PageState) -> bool:
