@@ -512,6 +512,11 @@ class IndexSettings:
         _one_of("words", "english"),
         '"words" as they are, but for accents and capitals; "english" also joins the forms of a word.',
     )
+    engine: str = _setting(
+        "fts5",
+        _one_of("fts5", "tantivy"),
+        '"fts5" keeps words in the store; "tantivy", an extra to install, beside it: for many searches, see [search].',
+    )
     title_weight: float = _setting(
         8.0, _number(0), "A word in the title counts this many times as much as one in the text."
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from afresh.store import Sqlite
 
 
-def index_for(config: Config, engine: str = "fts5") -> "FullText":
+def index_for(config: Config) -> "FullText":
     """The index that the settings describe."""
     from afresh.index import FullText
     from afresh.index.engines import engine_named
@@ -27,7 +27,7 @@ def index_for(config: Config, engine: str = "fts5") -> "FullText":
         tokenizer=said.tokenizer,
         weights=weights_for(config),
         max_text=said.max_text,
-        engine=engine_named(engine),
+        engine=engine_named(said.engine),
     )
 
 
@@ -220,8 +220,8 @@ def _index_of(kept: "Sqlite", config: Config) -> "FullText | None":
     finally:
         reader.close()
     known = tokenizer if tokenizer in schema.TOKENIZERS else config.index.tokenizer
-    named = engine if engine in NAMES else "fts5"
-    return index_for(replace(config, index=replace(config.index, tokenizer=known)), named)
+    named = engine if engine in NAMES else config.index.engine
+    return index_for(replace(config, index=replace(config.index, tokenizer=known, engine=named)))
 
 
 def _tell(facts: dict[str, object], wrong: list[str], disagree: list[str], *, mended: bool, indexed: bool) -> None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from afresh.daemon.apart import Apart
 from afresh.engine import AnyEngine
 from afresh.errors import InputError
-from afresh.index import FullText, parse, results_of, schema
+from afresh.index import FullText, parse, results_of
 from afresh.index.asked import FREQUENT, Asked
 from afresh.index.measures import DEPTH
 from afresh.index.quality import LISTED, MEASURES, Judged, Measured, Quality
@@ -186,8 +186,7 @@ class Searching:
         batched = self.index.engine.batched
         with translated(self.store.path):
             ready = self.index.due(self._connection, 0, self.index.engine.piece if batched else CATCH_UP)
-            gone = batched and schema.row_of(self._connection, "SELECT 1 FROM search_gone") is not None
-            if not ready and not gone:
+            if not ready and not (batched and self.index.has_gone(self._connection)):
                 return 0
             with self.store.writing() as connection:
                 return self.index.catch_up(connection, ready)

@@ -16,7 +16,7 @@ from afresh.index.queries import Query, Term
 from afresh.index.schema import number_in, row_of, rows_of
 from afresh.index.words import Tokenizer
 
-NAMES = ("fts5",)
+NAMES = ("fts5", "tantivy")
 Parts = tuple[str, str, str, str]  # the texts of `queries.COLUMNS`
 
 _ADD = "INSERT INTO search (rowid, site, title, headings, text) VALUES (?, ?, ?, ?, ?)"
@@ -153,10 +153,19 @@ class Fts5:
 
 
 def engine_named(name: str) -> Engine:
-    """The engine of this name; ConfigError if there is none."""
+    """The engine of this name; ConfigError if there is none, or its package is not installed."""
     if name == Fts5.name:
         return Fts5()
-    raise ConfigError(f"There is no engine {name!r}.", hint=f"Known: {', '.join(NAMES)}.")
+    if name not in NAMES:
+        raise ConfigError(f"There is no engine {name!r}.", hint=f"Known: {', '.join(NAMES)}.")
+    try:
+        from afresh.index.with_tantivy import Tantivy
+    except ImportError:
+        raise ConfigError(
+            "The package tantivy is not installed, and the index is to be kept by it.",
+            hint="Install it: pip install 'afresh[tantivy]'. Or write engine = \"fts5\" below [index].",
+        ) from None
+    return Tantivy()
 
 
 _tokenizer = lru_cache(maxsize=2)(Tokenizer)

@@ -251,6 +251,10 @@ class FullText:
             ready.append(Due(url, host, Prepared(checksum, content), page))
         return ready
 
+    def has_gone(self, connection: apsw.Connection) -> bool:
+        """Whether pages are in the index whose copies are gone."""
+        return row_of(connection, "SELECT 1 FROM search_gone LIMIT 1") is not None
+
     def catch_up(self, connection: apsw.Connection, ready: Iterable[Due]) -> int:
         """Write copies that were due, unless they were replaced meanwhile; in a transaction of its own. How many."""
         count, totals = 0, [0, 0]
