@@ -33,6 +33,12 @@ def test_the_rate_is_that_of_finished_crawls_whatever_was_given_back() -> None:
     assert "now 6.7/s, 0 under way, 67 crawls" in progress.lines(500)[0]
 
 
+def test_what_others_hand_over_was_never_under_way_here() -> None:
+    progress = told({Outcome.NEW: 2})
+    progress.hear(Finished(Crawl(ORDER.url, 0.0, Outcome.CHANGED), ordered=False))
+    assert "0 under way, 3 crawls" in progress.lines(500)[0]
+
+
 def test_the_budget_is_the_one_in_force_at_that_moment() -> None:
     progress, budgets = told({}), [10.0, 5.0]
     progress.in_force = lambda: budgets[0]

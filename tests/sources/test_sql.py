@@ -13,6 +13,8 @@ import pytest
 from afresh.detect.fingerprint import mark
 from afresh.sources.base import Known
 from afresh.sources.sql import Database, Definitions, Query, Sql
+from afresh.sources.sql.pool import Pool
+from afresh.sources.sql.statement import Statement
 from afresh.sources.sql.values import from_json
 from afresh.testing import SourceWorld, check_source
 from afresh.types import Answer, Blame, Fetched, Validators
@@ -274,3 +276,23 @@ def test_unknown_modules_and_files(tmp_path: Path) -> None:
         assert (answer.reason, answer.blame) == (reason, Blame.LANE)
     (tmp_path / "text.db").write_text("this is no database " * 100)
     assert got(source_of(f"sqlite:{tmp_path / 'text.db'}", q="select 1 from t"), "sql:shop/q").blame is Blame.LANE
+
+
+def test_a_job_that_comes_as_a_thread_goes_is_carried_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads end as soon as they have nothing to do, in the midst of jobs that come."""
+    monkeypatch.setattr("afresh.sources.sql.pool.IDLE_SECONDS", 0.0002)
+    pool = Pool(Database("shop", f"sqlite:{tmp_path / 'shop.db'}", connections=1))
+    statement = Statement.of("SELECT 1")
+    apsw.Connection(str(tmp_path / "shop.db")).execute("CREATE TABLE t (n)")
+    for nth in range(300):
+        job = pool.submit(statement, {})
+        assert job.future.result(5.0).found is not None
+        until = time.perf_counter() + 0.0002 * (0.5 + nth % 20 / 20)
+        while time.perf_counter() < until:
+            pass  # a sleep would be too coarse
+    pool.close()
+    deadline = time.monotonic() + 5.0
+    while pool._threads:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert pool._threads == 0

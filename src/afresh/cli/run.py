@@ -400,8 +400,8 @@ class Progress:
                 self.under_way += 1
             case events.Released():
                 self.under_way -= 1
-            case events.Finished(crawl):
-                self.under_way -= 1
+            case events.Finished(crawl, ordered):
+                self.under_way -= ordered
                 self.recent.append(time.monotonic())
                 self._forget()
                 self.outcomes[crawl.outcome] += 1

@@ -26,6 +26,7 @@ class Finished:
     """A fetch came back and was understood; it is not yet durable."""
 
     crawl: Crawl
+    ordered: bool = True  # False: another process fetched it, and handed it over
 
 
 @dataclass(frozen=True, slots=True)

@@ -520,7 +520,7 @@ class Daemon:
             if crawl is not None:
                 self.sources.received(fetched)
                 self._keeper.keep(before, crawl, fetched, read.verdict, read.noise)
-                self._tell(Finished(crawl))
+                self._tell(Finished(crawl, ordered=False))
             return crawl is not None
         finally:
             self._pressure.release(len(fetched.body))

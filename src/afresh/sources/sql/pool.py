@@ -4,9 +4,9 @@ Whoever waits for a query may give up; then the query is told to stop. A thread 
 and counts until it does: a database that hangs holds a bounded number of threads, and the program can still end.
 """
 
-import queue
 import threading
 import time
+from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -51,8 +51,8 @@ class Pool:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.limits: Limits = database.limits
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._jobs: deque[Job] = deque()  # that no thread has begun
+        self._lock = threading.Condition()
         self._threads = 0
         self._idle = 0
         self._closed = False
@@ -64,8 +64,9 @@ class Pool:
             if self._closed:
                 job.future.set_exception(QueryFailed("closed", blame=Blame.NOBODY))
                 return job
-            self._jobs.put(job)
-            if self._idle < self._jobs.qsize() and self._threads < max(1, self.database.connections):
+            self._jobs.append(job)
+            self._lock.notify()
+            if self._idle < len(self._jobs) and self._threads < max(1, self.database.connections):
                 self._threads += 1
                 threading.Thread(target=self._work, name=f"afresh-sql-{self.database.name}", daemon=True).start()
         return job
@@ -98,11 +99,8 @@ class Pool:
     def close(self) -> None:
         """Begin nothing more; what runs is told to stop. A second call does nothing."""
         with self._lock:
-            if self._closed:
-                return
             self._closed = True
-            for _ in range(self._threads):
-                self._jobs.put(None)
+            self._lock.notify_all()
 
     def _work(self) -> None:
         """What a thread does: it owns one connection."""
@@ -111,21 +109,20 @@ class Pool:
             while (job := self._next()) is not None:
                 connection = self._carry_out(job, connection)
         finally:
-            with self._lock:
-                self._threads -= 1
             if connection is not None:
                 connection.close()
 
     def _next(self) -> Job | None:
+        """The next job for a thread; None: it is to end, and counts no more. What comes later begins another thread."""
         with self._lock:
             self._idle += 1
-        try:
-            return self._jobs.get(timeout=IDLE_SECONDS)
-        except queue.Empty:
+            while not self._jobs and not self._closed and self._lock.wait(IDLE_SECONDS):
+                pass  # another thread was quicker
+            self._idle -= 1
+            if self._jobs:
+                return self._jobs.popleft()
+            self._threads -= 1
             return None
-        finally:
-            with self._lock:
-                self._idle -= 1
 
     def _carry_out(self, job: Job, connection: Connection | None) -> Connection | None:
         """Carry a job out; the connection for the next one."""
