@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 
 from serving import Heard, Told, serving
 
@@ -171,3 +171,73 @@ async def _ahead() -> None:
 
 def test_what_is_fetched_ahead_is_joined_by_readers_and_can_be_called_off() -> None:
     asyncio.run(_ahead())
+
+
+async def _within(coming: Awaitable[bytes], seconds: float) -> bytes:
+    try:
+        return await asyncio.wait_for(coming, seconds)
+    except TimeoutError:
+        return b""
+
+
+async def _in_pieces() -> None:
+    """The same requests, cut anywhere, whole ones known from before among them: every answer is to its own request."""
+    async with serving(lambda heard: Told(headers=FRESH, body=heard.target.encode())) as proxy:
+        asked = [f"GET /{name} HTTP/1.1\r\nHost: a.example\r\n\r\n".encode() for name in ("one", "two", "three")]
+        for each in asked * 3:
+            await proxy.raw(each, seconds=0.02)
+        assert len(proxy.parts.service.recent) == len(asked)
+        known, split = asked[0], asked[0] + asked[1]
+        for cut in range(1, len(split)):
+            reader = await proxy.reader()
+            for piece in (split[:cut], split[cut:], known):
+                await reader.send(piece)
+                await asyncio.sleep(0.002)
+            assert [(await reader.answer()).body for _ in range(3)] == [b"/one", b"/two", b"/one"], cut
+            reader.close()
+        # Behind half a request the known bytes are no request: they belong to it.
+        for half in (b"GET /b HT", b"GET /", asked[1] + b"GET /x", b"GET /b HTTP/1.1\r\nHost: a.example\r\nX: "):
+            reader = await proxy.reader()
+            await reader.send(half)
+            await asyncio.sleep(0.005)
+            await reader.send(known)
+            got = b""
+            while piece := await _within(reader.reader.read(65536), 0.2):
+                got += piece
+            assert b"/one" not in got, (half, got)
+            reader.close()
+        # A body that reads like a known request is a body.
+        reader = await proxy.reader()
+        await reader.send(b"POST /p HTTP/1.1\r\nHost: a.example\r\nContent-Length: %d\r\n\r\n" % len(known))
+        await asyncio.sleep(0.01)
+        await reader.send(known)
+        assert (await reader.answer()).body == b"/p"
+        assert proxy.origin.heard[-1].body == known
+        reader.close()
+
+
+def test_requests_that_are_known_by_their_bytes_are_told_from_bytes_that_look_so() -> None:
+    asyncio.run(_in_pieces())
+
+
+async def _flood() -> None:
+    body = b"x" * 50_000
+    async with serving(lambda heard: Told(headers=FRESH, body=body)) as proxy:
+        await proxy.ask("/big")
+        reader = await proxy.reader()
+        asked = b"GET /big HTTP/1.1\r\nHost: a.example\r\n\r\n"
+        reader.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        for _ in range(400):
+            reader.writer.write(asked)
+            await asyncio.sleep(0.0005)
+        await asyncio.sleep(0.2)
+        (connection,) = proxy.parts.server.readers()
+        assert connection.transport.get_write_buffer_size() < 1 << 18
+        reader.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        for _ in range(400):
+            assert (await reader.answer()).body == body
+        reader.close()
+
+
+def test_who_asks_on_and_does_not_read_costs_a_buffer() -> None:
+    asyncio.run(_flood())

@@ -26,7 +26,7 @@ def aged(proxy: Serving, seconds: float) -> None:
         entry.born -= seconds
         entry.confirmed -= seconds
         entry.good_until -= seconds
-        entry.said_at = 0
+        entry.said_until = 0.0
 
 
 async def _lifetimes() -> None:

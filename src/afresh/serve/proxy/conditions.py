@@ -18,6 +18,8 @@ def unchanged(asked_with: Named, etag: str, modified: str, date: str) -> bool:
     """
     tags = asked_with.get("if-none-match")
     if tags is not None:
+        if tags == etag and etag:
+            return True
         if tags.strip() == "*":
             return True
         ours = _bare(etag)

@@ -90,8 +90,9 @@ class Entry:
     refreshing: bool = False  # somebody asks behind the readers' backs
     hits: float = 0.0  # of late, for what it is worth
     hits_since: float = 0.0
-    said: bytes = b""  # how probably it is fresh, as it was said in the second
-    said_at: int = 0
+    said: bytes = b""  # what a hit says of it, as long as that stays true
+    said_from: float = 0.0
+    said_until: float = 0.0
 
     @property
     def size(self) -> int:

@@ -127,11 +127,8 @@ class Policy:
         """How probably an entry is fresh, as a field."""
         if entry.outlook is None:
             return b""
-        second = int(now)
-        if entry.said_at != second:
-            fresh = entry.outlook.freshness(max(now - entry.confirmed, 0.0), entry.signals)
-            entry.said_at, entry.said = second, b"X-Fresh-Probability: %.3f\r\n" % fresh
-        return entry.said
+        fresh = entry.outlook.freshness(max(now - entry.confirmed, 0.0), entry.signals)
+        return b"X-Fresh-Probability: %.3f\r\n" % fresh
 
     async def from_store(self, url: str, site: Site, asked_with: Named) -> Entry | None:
         """What the store has of a page; it is in memory from then on."""

@@ -38,7 +38,19 @@ class Connection(asyncio.Protocol):
     """One reader."""
 
     __slots__ = (
-        *("_current", "_drained", "_early", "_fields_size", "_got", "_head_size", "_lines", "_parser", "_paused"),
+        *(
+            "_between",
+            "_current",
+            "_drained",
+            "_early",
+            "_fields_size",
+            "_got",
+            "_head_size",
+            "_hit",
+            "_lines",
+            "_parser",
+            "_paused",
+        ),
         *("_place", "_raw", "_reading", "_server", "_target", "_task", "_waiting"),
         *("closing", "deadline", "peer", "started", "transport", "tunnel"),
     )
@@ -60,6 +72,8 @@ class Connection(asyncio.Protocol):
         self._current: Request | None = None  # what is being answered, or was last
         self._fields_size = 0
         self._head_size = 0
+        self._between = True  # whether the parser is between two requests
+        self._hit: Request | None = None  # what was answered from memory, of what came last
         self.closing = False
         self.started = False  # whether some of an answer was sent
         self.deadline = 0.0
@@ -96,15 +110,27 @@ class Connection(asyncio.Protocol):
             return
         if self.closing:
             return
-        if self._reading is None and self._head_size:
+        alone = self._between and self._task is None
+        if alone and self._drained is None:
+            request = self._server.service.again(self, data)
+            if request is not None:
+                self._current = request
+                self.done(request)
+                return
+        if self._reading is None and not self._between:
             self._raw, self._place = self._raw[self._place :] + data, 0
         else:
             self._raw, self._place = data, 0
         if self._reading is None:
-            if not self._head_size:
+            if self._between:
                 self.deadline = self._server.head_deadline()
             self._head_size += len(data)
+        self._hit = None
         refusal = self._parse(data)
+        if alone and self._hit is not None and self._between:
+            self._server.service.note(data, self._hit)
+        elif not self._between and self._reading is None and self._task is None:
+            self.deadline = min(self.deadline, self._server.head_deadline())  # behind whole ones another one began
         if refusal is None and self._reading is None and self._head_size > LARGEST_HEAD:
             refusal = Refusal(431, "The head of the request is too large.")
         if refusal is not None:
@@ -160,6 +186,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
+        self._between = False
         self._target, self._lines, self._fields_size = b"", [], 0
 
     def on_url(self, part: bytes) -> None:
@@ -216,6 +243,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """The request is whole."""
+        self._between = True
         request, self._reading = self._reading, None
         if request is None:
             return
@@ -242,7 +270,8 @@ class Connection(asyncio.Protocol):
     def _answer(self, request: Request) -> None:
         self.started = False
         self._current = request
-        if self._server.service.at_once(self, request):
+        if self._drained is None and self._server.service.at_once(self, request):
+            self._hit = request
             self.done(request)
         else:
             self._server.busy(self)
@@ -320,7 +349,7 @@ class Connection(asyncio.Protocol):
     @property
     def idle(self) -> bool:
         """Whether nothing is being done for it and nothing of a request has come."""
-        return self._task is None and self._reading is None and not self._head_size and self.tunnel is None
+        return self._task is None and self._between and not self._head_size and self.tunnel is None
 
     def too_late(self) -> None:
         """Its time is over: a head or a body did not come, or nobody reads what is sent."""

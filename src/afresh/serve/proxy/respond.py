@@ -28,22 +28,22 @@ def own(
 
 
 def from_entry(
-    entry: Entry, asked_with: Named, method: str, now: float, note: bytes, tail: bytes
+    entry: Entry, asked_with: Named, method: str, note: bytes, tail: bytes
 ) -> tuple[bytes, memoryview | bytes, int]:
     """(head, body, status) of an answer from what is kept: whole, a part of it, or that the reader's copy is good.
 
-    `note` is what Cache-Status says; `tail` ends the head.
+    `note` is what is said of it at this moment: Age, Cache-Status; `tail` ends the head.
     """
-    age = b"Age: %d\r\n" % entry.age(now)
-    date = entry.fields.get("date", "")
-    if entry.status == 200 and conditions.unchanged(asked_with, entry.etag, entry.modified, date):
-        return b"%b%b%b%b\r\n" % (entry.head_304, age, note, tail), b"", 304
+    if entry.status == 200:
+        date = entry.fields.get("date", "")
+        if conditions.unchanged(asked_with, entry.etag, entry.modified, date):
+            return b"%b%b%b\r\n" % (entry.head_304, note, tail), b"", 304
     if entry.status == 200 and method == "GET" and "range" in asked_with:
         found = conditions.part(asked_with, len(entry.body), entry.etag, entry.modified)
         if found is not None:
-            return _part(entry, found, age + note + tail)
+            return _part(entry, found, note + tail)
     body = entry.body if method != "HEAD" else b""
-    return b"%b%b%b%b\r\n" % (entry.head, age, note, tail), body, entry.status
+    return b"%b%b%b\r\n" % (entry.head, note, tail), body, entry.status
 
 
 def _part(entry: Entry, found: tuple[int, int], tail: bytes) -> tuple[bytes, memoryview | bytes, int]:

@@ -16,6 +16,7 @@ from afresh.serve.proxy.entry import Entry
 from afresh.serve.proxy.filling import Broken, Filling
 from afresh.serve.proxy.policy import Policy
 from afresh.serve.proxy.protocol import Connection
+from afresh.serve.proxy.recent import Recent
 from afresh.serve.proxy.request import SAFE, Refusal, Request
 from afresh.serve.proxy.routes import Routes, Site, loops
 from afresh.serve.proxy.vary import codings, selected
@@ -88,6 +89,7 @@ class Service:
         self.notes = notes
         self.allowed = allowed or Allowed()
         self.counts = Counts()
+        self.recent = Recent()
 
     # From memory, within the call that brought the request.
 
@@ -98,7 +100,21 @@ class Service:
         found = self.routes.find(request)
         if isinstance(found, Refusal):
             return False
-        site, url = found
+        return self._from_memory(connection, request, *found)
+
+    def again(self, connection: Connection, data: bytes) -> Request | None:
+        """Answer from memory what came in the same bytes before; the request, or None if that is not all it takes."""
+        known = self.recent.get(data)
+        return known[0] if known is not None and self._from_memory(connection, *known) else None
+
+    def note(self, data: bytes, request: Request) -> None:
+        """These bytes, all of them, were this request, which was answered from memory."""
+        found = self.routes.find(request)
+        if not isinstance(found, Refusal):
+            self.recent.note(data, request, *found)
+
+    def _from_memory(self, connection: Connection, request: Request, site: Site, url: str) -> bool:
+        """Answer with a copy that is in memory and good; False if there is none, or it needs more than that."""
         fields = request.fields
         entry = self.cache.get(url, fields)
         now = time()
@@ -115,13 +131,12 @@ class Service:
         ):
             return False
         entry.hits += 1.0
-        note = b"Cache-Status: afresh; hit; ttl=%d\r\n" % min(entry.good_until - now, 2147483648.0)
-        if not site.strict:
-            note += self.policy.said(entry, now)
-            if now >= entry.look_again:
-                self.policy.look(entry, now)
+        if not site.strict and now >= entry.look_again:
+            self.policy.look(entry, now)
+        if not entry.said_from <= now < entry.said_until:
+            self._say(entry, site, now)
         head, body, status = respond.from_entry(
-            entry, fields, request.method, now, note, respond.closing(request.keep_alive, request.version)
+            entry, fields, request.method, entry.said, respond.closing(request.keep_alive, request.version)
         )
         connection.transport.write(head + body)
         self.counts.hits += 1
@@ -129,6 +144,14 @@ class Service:
             self.cache.touched(url)
         self.notes.answered(connection, request, url, status, len(body), "hit")
         return True
+
+    def _say(self, entry: Entry, site: Site, now: float) -> None:
+        """Put together what a hit says of its copy, and until when it says so: until one of its numbers changes."""
+        age, left = entry.age(now), min(entry.good_until - now, 2147483648.0)
+        entry.said = b"Age: %d\r\nCache-Status: afresh; hit; ttl=%d\r\n" % (age, left)
+        entry.said_from, entry.said_until = now, now + min(1.0 - age % 1.0, max(left % 1.0, 1e-3))
+        if not site.strict:
+            entry.said += self.policy.said(entry, now)
 
     # What needs time.
 
@@ -305,7 +328,7 @@ class Service:
         stale: bool,
     ) -> None:
         left = max(min(entry.good_until - now, 2147483648.0), -2147483648.0)
-        said = b"Cache-Status: afresh; %b; ttl=%d\r\n" % (note, left)
+        said = b"Age: %d\r\nCache-Status: afresh; %b; ttl=%d\r\n" % (entry.age(now), note, left)
         said += respond.STALE_WARNING if stale else b""
         if not site.strict:
             said += self.policy.said(entry, now)
@@ -313,7 +336,7 @@ class Service:
         if entry.coding and not _accepts(entry.coding, request.fields.get("accept-encoding", "")):
             served = await self.asking.plain(entry)
         head, body, status = respond.from_entry(
-            served, request.fields, request.method, now, said, respond.closing(request.keep_alive, request.version)
+            served, request.fields, request.method, said, respond.closing(request.keep_alive, request.version)
         )
         connection.write(head)
         for start in range(0, len(body), AT_ONCE):
