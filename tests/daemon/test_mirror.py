@@ -315,6 +315,33 @@ def test_the_only_host_waits_for_a_slow_function_half_of_the_time() -> None:
     assert said["unknown"]["busy"] > 10
 
 
+def test_a_probe_and_its_refresh_are_asked_about_both_or_neither() -> None:
+    async def go() -> list[tuple[bool, bool]]:
+        costing = Costing(
+            lambda seen: time.sleep(0.1) or 1.0, sources=WEB, copy=lambda url: KEPT, importance=lambda url: 2.0
+        )
+        pairs, end = [], time.monotonic() + 1.5
+
+        async def crawl(host: str) -> None:
+            while time.monotonic() < end:
+                known = []
+                for probe in (True, False):
+                    order = Order(0, f"http://{host}/", host, 40.0, probe=probe)
+                    fetched = Fetched(order.url, 30.0, 0.1, 200, b"new", "text/plain")
+                    verdict = await costing.judged(order, BEFORE, fetched, Verdict(Outcome.CHANGED, 0.5))
+                    known.append(verdict.cost is not None)
+                    await asyncio.sleep(0.02)
+                pairs.append((known[0], known[1]))
+
+        await asyncio.gather(*(crawl(f"h{nth}.example") for nth in range(6)))
+        costing.close()
+        return pairs
+
+    pairs = asyncio.run(go())
+    assert all(probe == refresh for probe, refresh in pairs)
+    assert 4 <= sum(probe for probe, _ in pairs) < len(pairs) - 4
+
+
 def test_a_function_that_never_comes_back_lets_the_program_end(tmp_path: Path) -> None:
     program = """
 import asyncio, time

@@ -20,7 +20,7 @@ class Occupied(Exception):
 class Apart:
     """Carries functions out one after the other; the interpreter's own pools would wait for one that hangs.
 
-    Whoever asks waits for a turn for `PATIENCE_SECONDS` at most. What was given up before its turn is never begun.
+    Whoever asks waits for a turn, as long as his patience lasts. What was given up before its turn is never begun.
     """
 
     def __init__(self, name: str) -> None:
@@ -34,22 +34,24 @@ class Apart:
         since = self._since
         return 0.0 if since is None else time.monotonic() - since
 
-    async def ask(self, function: Callable[[], float | None], seconds: float) -> float | None:
+    async def ask(
+        self, function: Callable[[], float | None], seconds: float, patience: float = PATIENCE_SECONDS
+    ) -> float | None:
         """What the function returns, or raises.
 
         TimeoutError if the call itself takes longer; Occupied if it had no turn.
         """
         if not self._thread.is_alive():
             self._thread.start()
-        if self.busy > PATIENCE_SECONDS or self._asked.qsize() >= MAX_WAITING:
-            raise Occupied("it is at other crawls")
+        if self.busy > patience or self._asked.qsize() >= MAX_WAITING:
+            raise Occupied("the function is at other crawls")
         answer: Answer = Future()
         self._asked.put((function, answer))
         told = asyncio.wrap_future(answer)
         try:
-            done, _ = await asyncio.wait({told}, timeout=PATIENCE_SECONDS)
+            done, _ = await asyncio.wait({told}, timeout=patience)
             if not done and answer.cancel():
-                raise Occupied("it is at other crawls")
+                raise Occupied("the function is at other crawls")
             if not done:
                 await asyncio.wait({told}, timeout=max(seconds - self.busy, 0.0))
             if not told.done():

@@ -23,6 +23,7 @@ TELL_AGAIN = 60.0
 MAX_HOSTS = 10_000  # that are remembered because their crawls waited for the function
 BUSY = "busy"  # the kind of those that the function was not asked about
 SPARED = "the function is slow, and this host has just waited for it"
+MAX_PROBED = 100_000  # pages
 REFRESHED = (Outcome.CHANGED, Outcome.UNCHANGED)
 
 
@@ -32,7 +33,8 @@ class Costing:
     A function of the operator's own runs in a thread, and is given the copy; if it fails, or takes too long, the crawl
     counts as one that could not tell. So does one that comes while the function is at other crawls: a slow function is
     asked about fewer crawls, and slows none but those that it is asked about. A host waits for it at most half of the
-    time.
+    time. A probe and the refresh after it are asked about both or neither, as far as can be: one without the other says
+    nothing, and if pairs were lost more often than single refreshes, all gains would look smaller than they are.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Costing:
         self._told: dict[str, float] = {}  # when the log was told of each kind
         self._known, self._probes = 0, 0
         self._calls, self._seconds, self._slowest = 0, 0.0, 0.0  # of the function, each by itself
+        self._probed: dict[str, bool] = {}  # pages whose latest probe was asked about, or not for want of a turn
         self._spared: dict[str, float] = {}  # hosts whose crawls are not to wait for it before these moments
 
     def summary(self) -> dict[str, Any]:
@@ -84,7 +87,7 @@ class Costing:
         if verdict.outcome not in REFRESHED:
             return verdict
         seen = replace(self._seen(order.url, before, fetched, verdict), query_loss=query_loss)
-        cost = self.cost(seen) if self._thread is None else await self._asked(seen, order.host, self._thread)
+        cost = self.cost(seen) if self._thread is None else await self._asked(seen, order, self._thread)
         if cost is not None and not 0.0 <= cost <= MOST_COST:
             self._complain("no cost", f"it is {cost!r}, and not a number from 0 to {MOST_COST:g}")
             cost = None
@@ -110,7 +113,31 @@ class Costing:
             fetched=fetched,
         )
 
-    async def _asked(self, seen: Seen, host: str, thread: Apart) -> float | None:
+    async def _asked(self, seen: Seen, order: Order, thread: Apart) -> float | None:
+        """The cost of a crawl by the operator's function; None if it did not say."""
+        probed = None if order.probe else self._probed.pop(order.url, None)
+        if probed is False:
+            self._complain(BUSY, "the function was not asked about the probe before it")
+            return None
+        try:
+            cost = await self._in_turn(seen, order.host, thread, patiently=probed is True)
+        except Occupied as error:
+            self._complain(BUSY, str(error))
+            cost = None
+            self._note_probe(order, asked=False)
+        else:
+            if cost is not None:
+                self._note_probe(order, asked=True)
+        return cost
+
+    def _note_probe(self, order: Order, *, asked: bool) -> None:
+        if not order.probe:
+            return
+        if len(self._probed) >= MAX_PROBED:
+            del self._probed[next(iter(self._probed))]
+        self._probed[order.url] = asked
+
+    async def _in_turn(self, seen: Seen, host: str, thread: Apart, *, patiently: bool) -> float | None:
         def ask() -> float:
             began = time.monotonic()
             try:
@@ -136,12 +163,11 @@ class Costing:
             if thread.busy > MOST_SECONDS:
                 self._complain("too slow", f"it has been at one crawl for more than {MOST_SECONDS:g} s")
                 return None
-            if self._spared.get(host, -math.inf) > began:
-                self._complain(BUSY, SPARED)
-                return None
-            return await thread.ask(ask, MOST_SECONDS)
+            if not patiently and self._spared.get(host, -math.inf) > began:
+                raise Occupied(SPARED)
+            return await thread.ask(ask, MOST_SECONDS, MOST_SECONDS if patiently else PATIENCE_SECONDS)
         except Occupied:
-            self._complain(BUSY, "the function was at other crawls")
+            raise
         except TimeoutError:
             self._complain("too slow", f"it took more than {MOST_SECONDS:g} s")
         except Exception as error:  # whatever an operator's function may raise
