@@ -56,10 +56,17 @@ class Filling:
         self._held = 0
         self._places: dict[object, int] = {}
         self._joined = False  # whether anybody ever read it
+        self._expected = 0  # how many wait for the head: they may read the body, from its beginning
 
     async def head(self) -> None:
-        """Wait until it is known what came of it."""
-        await asyncio.shield(self._known)
+        """Wait until it is known what came of it. Whoever wants the body joins before anything else."""
+        self._expected += 1
+        try:
+            await asyncio.shield(self._known)
+        finally:
+            self._expected -= 1
+            if self._room is not None:
+                asyncio.get_running_loop().call_soon(self._trim)  # maybe nobody joins
 
     def tell(self) -> None:
         """It is known now."""
@@ -83,7 +90,7 @@ class Filling:
         self.size += len(piece)
         self._wake()
         while not self.keep and self._held > WINDOW:
-            if not self._places:
+            if not self._places and not self._expected:
                 raise Broken  # nobody reads it
             self._room = asyncio.get_running_loop().create_future()
             await self._room
@@ -136,11 +143,11 @@ class Filling:
 
     def _trim(self) -> None:
         """Forget what all have read."""
-        if self.keep or not self._joined:
+        if self.keep or self._expected:
             return
         least = min(self._places.values(), default=self._first + len(self._pieces))
         gone = max(least - self._first, 0)
-        if gone:
+        if gone and self._joined:
             self._held -= sum(map(len, self._pieces[:gone]))
             del self._pieces[:gone]
             self._first += gone

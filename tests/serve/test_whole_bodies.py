@@ -1,0 +1,47 @@
+"""What is not kept reaches its reader whole, however fast the origin is."""
+
+import asyncio
+
+from afresh.serve.proxy.filling import WINDOW, Filling
+from serving import Heard, Told, serving
+
+LARGE = bytes(range(256)) * 8192  # 2 MiB
+
+
+async def _before_its_reader() -> None:
+    filling = Filling("http://a.example/", joinable=False)
+
+    async def read() -> int:
+        await filling.head()
+        reader = filling.join()
+        size = 0
+        async for piece in filling.pieces(reader):
+            size += len(piece)
+        filling.leave(reader)
+        return size
+
+    reading = asyncio.create_task(read())
+    await asyncio.sleep(0)
+    filling.tell()
+    for _ in range(8):  # all of them are there at once, as they are on a connection that is used again
+        await filling.feed(bytes(WINDOW))
+    filling.finish()
+    assert await reading == 8 * WINDOW
+
+
+def test_a_body_that_comes_before_its_reader_was_told_of_it_waits_for_the_reader() -> None:
+    asyncio.run(_before_its_reader())
+
+
+async def _joined() -> None:
+    def large(heard: Heard) -> Told:
+        return Told(headers={"Cache-Control": "max-age=60"}, body=LARGE, chunked=True)
+
+    async with serving(large, strict=False, settings="[proxy]\nmax_object = 1000\n") as proxy:
+        for n in range(6):
+            got = await asyncio.gather(*(proxy.ask(f"/{n}") for _ in range(6)))
+            assert [each.body == LARGE for each in got] == [True] * 6
+
+
+def test_readers_who_join_what_turns_out_too_large_all_get_it_whole() -> None:
+    asyncio.run(_joined())
