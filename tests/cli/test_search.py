@@ -10,11 +10,12 @@ from typer.testing import CliRunner, Result
 
 from afresh.cli import app
 from afresh.cli.wording import search_lines
+from afresh.errors import InputError
 from afresh.index import FullText
 from afresh.store import Sqlite
 from afresh.store.messages import SEARCHES_KEPT, searches_kept, weights_kept
-from afresh.types import Beliefs
-from searched import fill
+from afresh.types import Beliefs, Page
+from searched import fill, record
 
 
 @pytest.fixture
@@ -48,6 +49,27 @@ def test_search_index_and_check(run: Callable[..., Result], tmp_path: Path) -> N
     assert "has no index" in str(missing.exception)
     assert json.loads(run("index", "--json").stdout)["due"] == 0
     assert run("search", "ferry").exit_code == 0
+
+
+def test_what_strangers_write_does_not_steer_the_terminal(run: Callable[..., Result], tmp_path: Path) -> None:
+    hostile = "\x1b[2J\x9b31m\u202e\u2066\x07\x85\u2028" + "\u0301" * 500
+    pages = ["word " * 400_000, "<div>" * 200_000 + "lighthouse", " ".join(f"w{nth}" for nth in range(100_000))]
+    with Sqlite(tmp_path / "afresh.db") as kept:
+        kept.accompany(FullText())
+        bodies = [f"<title>{hostile}{'t' * 500}</title><p>lighthouse {hostile} keeper\0", *pages]
+        urls = [f"http://a.example/hostile/{nth}" for nth in range(len(bodies))]
+        kept.add(Page(url, "a.example") for url in urls)
+        kept.write([record(url, "a.example", body) for url, body in zip(urls, bodies, strict=True)])
+    shown = run("search", "lighthouse", "keeper").stdout
+    assert "lighthouse" in shown
+    assert all(character.isprintable() for character in shown.replace("\n", ""))
+    assert shown.count("\u0301") < 20
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert "http://a.example/hostile/3" in run("search", "w9*").stdout
+    for query in ("x" * 10_000_000, "a " * 10_000, '"', "(" * 300, "* ** *", "-(-(a))"):
+        refused = run("search", "--", query)
+        assert refused.exit_code != 0
+        assert isinstance(refused.exception, InputError), query[:20]
 
 
 def test_plan_counts_right_answers(run: Callable[..., Result], tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import wrap
 from threading import Timer
 from typing import NoReturn
+from unicodedata import combining
 
 from rich.console import Console
 
@@ -27,6 +28,7 @@ class _Plain(Console):
         raise
 
 
+MARKS = 4  # accents that one letter may carry; no language needs more
 WIDTH = 80  # columns that what is printed for people fits on
 
 # Long lines are left to the terminal: a line of ours must stay one line in a pipe.
@@ -91,8 +93,16 @@ def plain(text: str, longest: int = 300) -> str:
 
     >>> plain("a\\x1b[31mred\\u202e")
     'a?[31mred?'
+    >>> plain("e" + 9 * "\\u0301") == "e" + MARKS * "\\u0301"
+    True
     """
     safe = "".join(character if character.isprintable() else "?" for character in text)
+    if not safe.isascii():  # marks upon marks would grow over the lines above and below
+        safe = "".join(
+            character
+            for nth, character in enumerate(safe)
+            if not (combining(character) and all(map(combining, safe[max(nth - MARKS, 0) : nth])))
+        )
     return safe if len(safe) <= longest else safe[: longest - 1] + "…"
 
 

@@ -18,7 +18,7 @@ _PART = re.compile(
     r"\s*(?:(?P<sign>[()])|(?P<minus>-)(?=[^\s-])|(?P<field>site|title):|"
     r'"(?P<phrase>[^"]*)"(?P<more>\*)?|(?P<word>[^\s()"]+))'
 )
-_HINT = 'Write words, "a phrase", begin*, this OR that, -without, site:example.com.'
+_HINT = 'Write words, "a phrase", begin*, a OR b, -without, site:example.com.'
 
 
 @dataclass(frozen=True, slots=True)
