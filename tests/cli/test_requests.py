@@ -116,7 +116,7 @@ def test_a_log_is_followed_through_its_rotation(folder: Path) -> None:
         log.write_text(line("/b") * 2)
         until(6.0)
         process.send_signal(signal.SIGINT)
-        said, problems = process.communicate(timeout=20)
+        said, problems = process.communicate(timeout=60)
     finally:
         process.kill()
     assert "6 requests for 2 pages" in said, (said, problems)

@@ -21,7 +21,9 @@ parameters = st.one_of(
     st.integers(-(10**17), 10**17),
     st.floats(allow_nan=False, allow_infinity=False),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30),
-    st.sampled_from(["5", "-1.5", "'5", "null", "true", "1e5", "", "''", "%41", "a&b=c", "ä/?#"]),
+    st.sampled_from(
+        ["5", "-1.5", "'5", "null", "true", "1e5", "", "''", "%41", "a&b=c", "ä/?#", 0.0001234567890123456]
+    ),
 )
 
 

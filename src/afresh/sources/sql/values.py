@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 MAX_VALUE = 1000  # characters of one parameter
 _WORDS: dict[str, object] = {"null": None, "true": True, "false": False}
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?(?:e[+-]?\d{1,3})?")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d{1,24})?(?:e[+-]?\d{1,3})?")
 
 
 def written(value: object) -> str | None:
