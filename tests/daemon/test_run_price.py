@@ -29,7 +29,7 @@ class Simulated:
         self.asked = asked * self.popularity / self.popularity.sum()
         self.now, self.steered = 1000.0, steered
         self.allowance = Allowance(Budget(BUDGET, "seconds"), lambda: self.now)
-        self.price = RunPrice()
+        self.price = RunPrice(typical=0.02)
         self.engine = Engine(
             scheduler=Scheduler.live(budget=BUDGET / 0.02, counted=False),
             estimator=Learner(typical_rate=0.05),
@@ -70,7 +70,7 @@ class Simulated:
             self.stale |= self.rng.random(QUERIES) < self.rate * step
             if self.now - moved >= 1.0:
                 moved = self.now
-                price = self.price.at(self.now, self.engine.ran, BUDGET, self.engine.price) if self.steered else 0.0
+                price = self.price.at(self.now, self.engine.ran, BUDGET) if self.steered else 0.0
             for nth in np.flatnonzero(self.rng.random(QUERIES) < self.asked * step).tolist():
                 self.ask(nth, price)
             while isinstance(order := self.engine.next(self.now), Order):
@@ -90,6 +90,18 @@ class Simulated:
 @pytest.fixture(scope="module", autouse=True)
 def _compiled() -> None:
     compile_ahead()
+
+
+def test_a_price_is_found_where_applications_leave_nothing_for_refreshes() -> None:
+    """Refreshes have no price then: that of runs does not come from it."""
+    world = Simulated(6, asked=300.0)
+    world.cost = np.full(QUERIES, 0.1)
+    world.play(60.0)
+    since = world.now
+    world.play(60.0)
+    assert world.a_second(since) == pytest.approx(BUDGET, rel=0.1)
+    assert world.a_second(since, by_application=True) < BUDGET
+    assert world.price.at(world.now + 1.0, world.engine.ran, BUDGET) > 10.0
 
 
 @pytest.mark.parametrize(("seed", "steered"), [(1, True), (2, True), (3, False)])

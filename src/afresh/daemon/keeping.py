@@ -80,11 +80,11 @@ class Keeper:
         self.room = Room(store)
         self.control = control or Control(engine=engine, store=store, clock=clock)
         self._newcomers: dict[str, Newcomers] = {}  # by the purse
+        self._run_prices: dict[str, RunPrice] = {}  # of purses out of which applications pay as well
         for part in engine.parts:
             self._begin_with(part)
         if isinstance(engine, Engines):
             engine.made = self._begin_with
-        self._run_prices: dict[str, RunPrice] = {}
         self._turn = 0  # of the purses, which is asked first
         self._unwritten: list[Record] = []
         self._found: list[Page] = []  # pages that are not durable yet
@@ -111,6 +111,11 @@ class Keeper:
         if (price := self.store.get(name)) is not None:
             typical = 1.0 if part.costs is None else part.costs.typical
             part.scheduler.resume_price(understood(name, lambda: float(price)) * typical)
+        if part.costs is not None and part.purse != PURSE:
+            runs = self._run_prices[part.purse] = RunPrice(part.costs.typical)
+            name = run_price_name(part.purse)
+            if (kept := self.store.get(name)) is not None:
+                runs.resume(understood(name, lambda: float(kept)))
 
     @property
     def newcomers(self) -> Newcomers:
@@ -464,11 +469,8 @@ class Keeper:
         for part in self.engine.parts:
             if part.price > 0:
                 values[price_name(part)] = repr(part.price)
-            if part.costs is not None and part.purse != PURSE and part.price > 0:
-                run_price = self._run_prices.setdefault(part.purse, RunPrice())
-                values[run_price_name(part.purse)] = repr(
-                    run_price.at(now or self.clock(), part.ran, part.budget, part.price)
-                )
+            if (runs := self._run_prices.get(part.purse)) is not None:
+                values[run_price_name(part.purse)] = repr(runs.at(now or self.clock(), part.ran, part.budget))
         if self.engine.calibration.statements:
             values["calibration"] = self.engine.calibration.to_text()
         by_costs, apart = first.by_costs, KEEP_LEARNED * max(1.0, len(self.engine) / MANY_RATES)
