@@ -29,6 +29,12 @@ async def _poisoned(strict: bool) -> None:
         "X-Host": "evil",
         "X-HTTP-Method-Override": "POST",
         "X-Forwarded-Prefix": "/evil",
+        "X_Forwarded_Host": "evil",
+        "x-forwarded_host": "evil",
+        "X.Original.URL": "/evil",
+        "Client_IP": "evil",
+        "Client-IP": "evil",
+        "Proxy": "http://evil/",
     }
     async with serving(lambda heard: Told(headers=FRESH, body=heard.raw), strict=strict) as proxy:
         first = await proxy.ask("/page", {**unkeyed, "Host": "evil.example:99"})
@@ -65,6 +71,26 @@ async def _keys(strict: bool) -> None:
         for _ in range(2):
             assert [(await proxy.ask(path)).body.decode() for path in paths] == paths
         assert len(proxy.origin.heard) == len(paths)
+
+
+async def _folder() -> None:
+    settings = (
+        '[[serve]]\nprefix = "/docs"\norigin = "{origin}/manual"\n'
+        '[[serve]]\nhost = "b.example"\norigin = "{origin}/manual"\nstrict = true\n'
+    )
+    ways_out = ["/..", "/../p0", "/a/%2e%2e/%2E%2e/p0", "/..%2fp0", "/..;/p0", "/..%5cp0", "/%252e%252e/p0", "/../?x"]
+    async with serving(lambda heard: Told(headers=FRESH), origin=False, settings=settings) as proxy:
+        for path in ways_out:
+            assert (await proxy.ask("/docs" + path)).status == 400, path
+            assert (await proxy.ask(path, {"Host": "b.example"})).status == 400, path
+        assert proxy.origin.heard == []
+        for path in ("/a..b", "/..c/%41", "/a?next=/../b"):
+            assert (await proxy.ask("/docs" + path)).status == 200
+            assert proxy.origin.heard[-1].target == "/manual" + path
+
+
+def test_nothing_leads_out_of_the_folder_that_is_mapped() -> None:
+    asyncio.run(_folder())
 
 
 @BOTH

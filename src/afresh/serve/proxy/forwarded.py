@@ -1,7 +1,9 @@
 """What of a request goes on to the origin."""
 
+import re
+
 from afresh.fetch.target import Target
-from afresh.serve.proxy.fields import Lines, Named, end_to_end
+from afresh.serve.proxy.fields import HOP_BY_HOP, Lines, Named, end_to_end
 from afresh.serve.proxy.request import Request
 
 # What says of a request something else than it says itself: who can set it decides what is kept for all others.
@@ -18,10 +20,12 @@ _OVERRIDES = frozenset(
         ),
         *(b"x-rewrite-url", b"x-http-method", b"x-http-method-override", b"x-method-override", b"x-url-scheme"),
         *(b"front-end-https", b"x-scheme", b"x-proto", b"x-override-url", b"x-wap-profile", b"x-backend-host"),
+        *(b"client-ip", b"proxy"),  # a program that a gateway starts reads the latter as HTTP_PROXY
     }
 )
 _PREFIXES = (b"x-forwarded", b"x-original", b"x-rewrite")
 _MADE_ANEW = frozenset({b"host", b"content-length", b"expect", b"via"})
+_TAKEN_FOR_A_DASH = re.compile(rb"[^a-z0-9-]")  # gateways write "-" and all these as "_", so nobody can tell them apart
 CONDITIONS = frozenset(
     {b"if-none-match", b"if-modified-since", b"if-match", b"if-unmodified-since", b"if-range", b"range"}
 )
@@ -29,8 +33,19 @@ CONDITIONS = frozenset(
 
 def lines_of(request: Request, *, besides: frozenset[bytes] = frozenset()) -> Lines:
     """A reader's fields as they go on: end to end, and without those that claim to know better than the request."""
-    kept = end_to_end(request.lines, besides=_OVERRIDES | _MADE_ANEW | besides)
-    return [line for line in kept if not line[0].lower().startswith(_PREFIXES)]
+    left_out = _OVERRIDES | _MADE_ANEW | besides
+    kept = end_to_end(request.lines, besides=left_out)
+    return [line for line in kept if not _is_left_out(line[0].lower(), left_out)]
+
+
+def _is_left_out(name: bytes, names: frozenset[bytes]) -> bool:
+    """Whether a field is one of these, or of their kin, or could be taken for one.
+
+    >>> [_is_left_out(name, _OVERRIDES) for name in (b"x_forwarded_host", b"client.ip", b"x-my_own")]
+    [True, True, False]
+    """
+    meant = _TAKEN_FOR_A_DASH.sub(b"-", name)
+    return meant.startswith(_PREFIXES) or (meant != name and (meant in names or meant in HOP_BY_HOP))
 
 
 def head(

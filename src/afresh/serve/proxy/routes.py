@@ -3,6 +3,7 @@
 import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 from afresh.fetch.target import BadTarget, target
 from afresh.serve.proxy.request import Refusal, Request
@@ -44,18 +45,18 @@ class Routes:
         host = request.authority
         site = self.hosts.get(host) or self.hosts.get(host.rpartition(":")[0] if ":" in host else host)
         if site is not None:
-            return site, site.base + request.path
+            return _below(site, request.path)
         if request.scheme:
             return self._forwarded(request)
         for prefix, mapped in self.prefixes:
             if request.path.startswith(prefix) and request.path[len(prefix) : len(prefix) + 1] in ("", "/", "?"):
                 rest = request.path[len(prefix) :]
-                return mapped, mapped.base + (rest if rest.startswith("/") else "/" + rest)
+                return _below(mapped, rest if rest.startswith("/") else "/" + rest)
         match = _MIRRORED.fullmatch(request.path)
         if match is not None:
             return self._mirrored(match[1].lower(), match[2], match[3] or "/")
         if self.default is not None:
-            return self.default, self.default.base + request.path
+            return _below(self.default, request.path)
         return Refusal(421, "Nothing is served for this host here.")
 
     def _forwarded(self, request: Request) -> tuple[Site, str] | Refusal:
@@ -82,6 +83,23 @@ class Routes:
         base = str(where).rstrip("/")
         site = Site(base, self.open_strict, self.open_threshold, self.open_stale, named=False)
         return site, base + path
+
+
+def _below(site: Site, path: str) -> tuple[Site, str] | Refusal:
+    """A path at a site; where that is a folder of its origin, nothing leads out of it."""
+    if (".." in path or "%" in path) and "/" in site.base.partition("://")[2] and climbs(path):
+        return Refusal(400, "The address leads out of what is served here.")
+    return site, site.base + path
+
+
+def climbs(path: str) -> bool:
+    """Whether a path has a step upwards, in any spelling that some server takes for one.
+
+    >>> [climbs(path) for path in ("/a/../b", "/%2e%2E/b", "/..%2fb", "/..;/b", "/..%5cb", "/a..b/..c", "/a?/../")]
+    [True, True, True, True, True, False, False]
+    """
+    plain = unquote(unquote(path.partition("?")[0])).replace("\\", "/")  # twice: some servers do
+    return any(step.partition(";")[0].rstrip(" \0") == ".." for step in plain.split("/"))
 
 
 def loops(via: str) -> bool:
