@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from afresh.errors import InputError
-from afresh.lab.searched import Run, contest, documents_in, world_of
+from afresh.lab.searched import TITLES, Run, contest, documents_in, world_of
+from afresh.lab.searched_picture import draw
 
 DAYS = [f"2020-{month:02}-01" for month in range(1, 13)]
 
@@ -38,6 +39,9 @@ def test_more_crawls_make_better_answers_and_seeds_repeat(history: Path) -> None
     assert found["uniform", 86400.0 * 2].below_uniform == 1.0
     again = Run(world_of(documents, queries=12, seed=1), "quality", 86400.0 * 60, 0.25, 1).carry_out()
     assert again.rbo == found["quality", 86400.0 * 60].rbo
+    for name, some in (("lines.svg", rows), ("bars.svg", rows[:1])):
+        draw(some, TITLES, history.with_name(name))
+        assert history.with_name(name).read_text().count("<path") > 20
 
 
 @pytest.mark.parametrize(
