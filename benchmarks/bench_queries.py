@@ -7,9 +7,10 @@ The others are reckoned from the same requests and the same changes, and nothing
 queries: a cache with the one time to live that is best within the same database time, refreshing all in turn, and
 running the query for every request as long as the same database time lasts (who is not served gets no right answer).
 
-What a query takes is set by `pg_sleep`, so that a busy machine does not change it.
+What a query takes is set by `pg_sleep`, so that a busy machine does not change it. Our database time is counted where
+the application runs a query, and by the refreshes that the runner tells of. What it recorded is printed, too.
 
-    python benchmarks/bench_queries.py --seconds 300 --warm-up 240
+    python benchmarks/bench_queries.py --seconds 100 --warm-up 100
 """
 
 import argparse
