@@ -9,6 +9,7 @@ import pytest
 from afresh.errors import InputError, StoreError
 from afresh.index import FullText, Query, Search, Weights, check, parse, schema
 from afresh.index.scoring import Collection, Counted, Wanted, counted, rarity, score, wanted
+from afresh.index.search import rescored
 from afresh.index.words import Tokenizer
 from afresh.store import Sqlite
 from afresh.types import Copy, Page
@@ -54,6 +55,8 @@ def test_results_are_those_of_a_search_over_all_copies(kept: Sqlite, tokenizer: 
         assert {each.url for each in found} == {url for url, points in plain.items() if points > 0}, query.text
         for each in found:
             assert each.score == pytest.approx(plain[each.url], rel=1e-9), query.text
+        other = rescored(index, reader, words, asked, collection, [each._replace(score=1.0) for each in found])
+        assert {each.url: each.score for each in other} == {each.url: pytest.approx(plain[each.url]) for each in found}
         found_any += bool(found)
     assert found_any > 75
     reader.close()

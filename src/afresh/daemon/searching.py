@@ -72,6 +72,7 @@ class Searching:
         self._evaluated: dict[str, float] = {}
         self._shares: dict[str, float] = {}
         self._shares_at = self._kept_at = self._steered_at = -1e300
+        self._saved_at = -1e300
         self.ending = False  # what is learned is to be kept now, whenever that was done last
         self._complained = ""
         self._thread = ThreadPoolExecutor(1, "afresh-search")
@@ -171,15 +172,24 @@ class Searching:
         """Catch up, evaluate, steer; until cancelled."""
         while True:
             began = time.monotonic()
-            busy = await self._run(self._catch_up)
-            if self.index.engine.batched and busy:  # what waits as due is no extra: it is not put off for long
-                busy, began = 0, max(began, time.monotonic() - SAVED_EVERY / IDLE_TIMES)
+            if self.index.engine.batched:  # what waits as due is no extra, and does not lengthen the rest
+                busy: int | None = 0
+                await self._save_batch()
+                began = time.monotonic()
+            else:
+                busy = await self._run(self._catch_up)
             await self._choose()
             busy = bool(await self._run(self._evaluate_one)) or bool(busy)
             if self.steers and self.clock() - self._steered_at >= self.steer_every:
                 await self._steer()
             took = time.monotonic() - began
             await asyncio.sleep(max(IDLE_TIMES * took, 0.01) if busy else 0.5)
+
+    async def _save_batch(self) -> None:
+        """Write a batch, if one is full or has waited for long enough."""
+        if time.monotonic() - self._saved_at >= SAVED_EVERY:
+            count = await self._run(self._catch_up) or 0
+            self._saved_at = time.monotonic() if count < self.index.engine.piece else -1e300
 
     def _catch_up(self) -> int:
         """Write some copies that the index does not have yet."""

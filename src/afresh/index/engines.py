@@ -163,7 +163,7 @@ def engine_named(name: str) -> Engine:
     except ImportError:
         raise ConfigError(
             "The package tantivy is not installed, and the index is to be kept by it.",
-            hint="Install it: pip install 'afresh[tantivy]'. Or write engine = \"fts5\" below [index].",
+            hint="pip install 'afresh[tantivy]'. Or write engine = \"fts5\" below [index], then: afresh index",
         ) from None
     return Tantivy()
 
