@@ -9,6 +9,7 @@ from typing import Any
 from afresh.daemon import Daemon, Stored
 from afresh.engine import Engine
 from afresh.estimate import Grid
+from afresh.estimate.grades import Grades
 from afresh.fetch import Scripted
 from afresh.frontier import Lanes, Politeness, host_of
 from afresh.schedule import Scheduler
@@ -88,6 +89,27 @@ def test_evidence_is_durable_before_it_is_acknowledged_and_takes_effect_once() -
         assert kept.beliefs.request_rate <= at_first * (1 + 1e-6)
 
     asyncio.run(with_runner(daemon, play))
+
+
+def test_grades_are_kept_at_the_end_and_taken_up_again() -> None:
+    store = Memory()
+    store.add(map(page, URLS))
+    first, again = daemon_on(store), daemon_on(store)
+
+    def graded(daemon: Daemon) -> list[tuple[str, float]]:
+        return [(each["sender"], each["heard"]) for each in daemon._grading.told()]
+
+    async def play() -> None:
+        await until(lambda: has_copy(first, URLS[0]))
+        await first.observe([Signal(URLS[0], first.clock() + 1e-3, "cms")])
+        await until(lambda: graded(first) == [("cms", 1.0)])
+
+    async def look() -> None:
+        await until(lambda: graded(again) == [("cms", 1.0)])
+
+    asyncio.run(with_runner(first, play))
+    assert Grades.from_text(store.get("grades")).grade("cms").heard == 1.0, "also without a runner"
+    asyncio.run(with_runner(again, look))
 
 
 def test_a_signal_from_before_the_copy_says_nothing() -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from afresh.daemon import Daemon
+from afresh.frontier import Politeness
 from afresh.serve.receive import indexnow
 from afresh.signals.indexnow import from_body
 from afresh.store import Memory
 from hub import free_port
-from live_site import Crawl, LiveSite, html, to
+from live_site import NO_GAPS, Crawl, LiveSite, html, to
 from receiving import Answered, raw
 
 KEY = "0123456789abcdef"
@@ -26,6 +27,8 @@ def plays(
     act: Callable[[LiveSite, int, Daemon], Awaitable[object]],
     store: Memory | None = None,
     at: int = 0,
+    politeness: Politeness = NO_GAPS,
+    busy: bool = False,
 ) -> Memory:
     """A crawl of a host with these files besides its pages."""
     kept = store or Memory()
@@ -34,14 +37,15 @@ def plays(
         site = LiveSite(lambda host, path: files[path]() if path in files else html("<p>hello"), port=at)
         await site.start()
         port = free_port()
-        crawl = Crawl(site, kept, receive=(port, folder / "tokens"), budget=20)
+        crawl = Crawl(site, kept, receive=(port, folder / "tokens"), budget=20, politeness=politeness)
         tasks: list[asyncio.Task[object]] = []
 
         async def acting(daemon: Daemon) -> object:
             engine, urls = daemon.engine, [site.url("a.test", path) for path in PAGES]
             while not all(url in engine and engine.current(url) is not None for url in urls):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-            daemon.control.pauses = type(daemon.control.pauses)(everything=True)  # signals stay as they were heard
+            if not busy:  # signals stay as they were heard
+                daemon.control.pauses = type(daemon.control.pauses)(everything=True)
             await asyncio.sleep(0.3)
             return await act(site, port, daemon)
 
@@ -59,9 +63,9 @@ def plays(
     return kept
 
 
-async def get(port: int, **query: str) -> Answered:
+async def get(port: int, head: str = "", **query: str) -> Answered:
     text = "&".join(f"{name}={value}" for name, value in query.items())
-    return await raw(port, f"GET /indexnow?{text} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    return await raw(port, f"GET /indexnow?{text} HTTP/1.1\r\nHost: x\r\n{head}\r\n".encode())
 
 
 async def post(port: int, said: object) -> Answered:
@@ -186,3 +190,29 @@ def test_a_proof_that_comes_later_counts(tmp_path: Path, monkeypatch: pytest.Mon
         await until(lambda: daemon.engine.signals(page) == before + 1)
 
     plays(tmp_path, {f"/{KEY}.txt": lambda: answers[0]}, act)
+
+
+def test_who_proves_nothing_uses_nothing_up(tmp_path: Path) -> None:
+    async def act(site: LiveSite, port: int, daemon: Daemon) -> None:
+        page, host = site.url("a.test"), f"a.test:{site.port}"
+        many = [f"http://{host}/{n}" for n in range(10_000)]
+        assert (await post(port, {"host": host, "key": "not-the-key", "urlList": many})).status == 403
+        assert (await get(port, url=page, key=KEY)).status == 200, "what was not proved is not charged to the host"
+        asked = [(await get(port, url=page, key=f"another-key-{n}")).status for n in range(12)]
+        assert asked == [403] * 8 + [429] * 4, "ten keys a minute from one network address, two of them above"
+        assert (await get(port, url=page, key=KEY)).status == 200, "a key that is known needs no look"
+        elsewhere = "X-Forwarded-For: 192.0.2.7\r\n"
+        assert (await get(port, elsewhere, url=page, key="another-key-99")).status == 403
+
+    plays(tmp_path, {f"/{KEY}.txt": lambda: html(KEY, kind="text/plain")}, act)
+
+
+def test_a_key_file_has_a_turn_soon_also_where_pages_take_every_turn(tmp_path: Path) -> None:
+    async def act(site: LiveSite, port: int, daemon: Daemon) -> None:
+        assert (await get(port, url=site.url("a.test"), key=KEY)).status == 200
+        log = site.asked("a.test")
+        assert len(log) > len(PAGES) + 1, "its pages did take turns"
+
+    files: Files = {f"/{KEY}.txt": lambda: html(KEY, kind="text/plain")}
+    gaps = Politeness(factor=0, shortest_gap=0.4, longest_gap=0.4)
+    plays(tmp_path, files, act, politeness=gaps, busy=True)

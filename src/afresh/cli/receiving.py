@@ -61,9 +61,9 @@ class Beside:
         self._hinted.note(url, sender, self._daemon.clock())
         return True
 
-    async def proof(self, url: str, size: int) -> Fetched | None:
+    async def proof(self, url: str) -> Fetched | None:
         """A file of a host, in its turn."""
-        return await self._web.proof(url, size)
+        return await self._web.proof(url)
 
     def verify(self, name: str, intent: Intent) -> str | None:
         """A hub asks back."""

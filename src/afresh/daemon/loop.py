@@ -183,7 +183,7 @@ class Daemon:
         of_searches = {} if self._searching is None else self._searching.values()
         learned = {**self._dates.values(self.engine), **self._foretold.values()}
         of_costs = {} if self._costing is None else self._costing.values()
-        return {**of_kinds, **learned, **of_searches, **of_costs}
+        return {**of_kinds, **learned, **of_searches, **of_costs, **self._grading.values()}
 
     def copy(self, url: str) -> Copy | None:
         """The copy of a page as it is now, durable or not; it may read the store."""

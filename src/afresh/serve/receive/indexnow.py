@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import Protocol
 
 from starlette.requests import Request
@@ -29,6 +29,7 @@ from afresh.types import Fetched, Signal
 SENDER = "indexnow"
 WAITING = "indexnow waiting "  # before a host: under this name the store keeps what waits for a proof
 PROOF_SECONDS = 10.0  # that a submitter waits for its key file to be read
+PATIENT_SECONDS = 600.0  # that we wait for it later
 GOOD_SECONDS, BAD_SECONDS = 86_400.0, 60.0  # for which a proof, or the lack of one, is remembered
 RETRY_SECONDS, GIVE_UP_SECONDS = 30.0, 86_400.0
 MAX_PROOFS = 10_000
@@ -52,8 +53,8 @@ class Crawl(Protocol):
     def wants(self, url: str, sender: str) -> bool:
         """Whether a page is kept, and this sender was not heard of it since its last crawl; it is heard now."""
 
-    async def proof(self, url: str, size: int) -> Fetched | None:
-        """The beginning of a file of a kept host, in its turn, redirects not followed; None: not now."""
+    async def proof(self, url: str) -> Fetched | None:
+        """A small file of a kept host, in one of its next turns, redirects not followed; None: not now."""
 
 
 @dataclass(slots=True)
@@ -104,11 +105,9 @@ class IndexNow:
             raise Refused(400, error.message) from None
         if not self.crawl.keeps_host(submission.host):
             raise Refused(422, "No page of that host is kept here.")
-        if wait := self._meter.take(submission.host, len(submission.urls), self.crawl.clock()):
-            raise Refused(429, "That host submits too much.", Retry_After=str(wait))
         proved = self._known(submission)
         if proved is None:
-            if not _is_own(request) and (wait := self._checks.take(_address(request), 1.0, self.crawl.clock())):
+            if wait := self._checks.take(_submitter(request), 1.0, self.crawl.clock()):
                 raise Refused(429, "Too many keys are to be checked.", Retry_After=str(wait))
             proved = await self._prove(submission)
         if proved is None:
@@ -116,20 +115,27 @@ class IndexNow:
             return answer(202, {"message": "The key file could not be read yet; it is tried again."})
         if not proved:
             raise Refused(403, "The key file does not hold the key.")
+        if wait := self._charge(submission):
+            raise Refused(429, "That host submits too much.", Retry_After=str(wait))
         return answer(200, {"signals": await self._hear(submission)})
+
+    def _charge(self, submission: Submission) -> int:
+        """Take it off what its host may submit; 0, or the seconds until there is room.
+
+        Only what is proved is charged: otherwise anybody could use up what a host may submit.
+        """
+        return self._meter.take(submission.host, len(submission.urls), self.crawl.clock())
 
     def _known(self, submission: Submission) -> bool | None:
         good, until = self._proofs.get(_proof(submission), (False, 0.0))
         return good if self.crawl.clock() < until else None
 
-    async def _prove(self, submission: Submission) -> bool | None:
+    async def _prove(self, submission: Submission, seconds: float = PROOF_SECONDS) -> bool | None:
         """Whether the key file holds the key; None if that cannot be told now."""
-        from afresh.signals.indexnow import KEY_FILE_BYTES
-
         fetched = None
         with suppress(TimeoutError):
-            async with asyncio.timeout(PROOF_SECONDS):
-                fetched = await self.crawl.proof(submission.key_file, KEY_FILE_BYTES)
+            async with asyncio.timeout(seconds):
+                fetched = await self.crawl.proof(submission.key_file)
         if fetched is None or fetched.status >= 500 or fetched.status == 429 or (not fetched.status and fetched.reason):
             refused = fetched is not None and fetched.reason in ("robots", "scope", "address", "bad_url")
             if not refused:
@@ -165,25 +171,40 @@ class IndexNow:
             await asyncio.to_thread(self.store.put, {WAITING + submission.host: text})
         except StoreError as error:
             raise Refused(503, "The store cannot be written now.", error.hint, Retry_After="5") from None
+        if submission.host not in self._waiting:
+            _log.info("What %s submitted by IndexNow waits: its key file could not be read yet.", submission.host)
         self._waiting[submission.host] = submission, self.crawl.clock()
 
     async def _look_again(self) -> None:
         self._waiting |= await asyncio.to_thread(self._kept)
-        while True:
-            for host, (submission, since) in list(self._waiting.items()):
-                try:
-                    proved = self._known(submission)
-                    proved = await self._prove(submission) if proved is None else proved
-                    if proved is None and self.crawl.clock() - since < GIVE_UP_SECONDS:
-                        continue
-                    if proved:
-                        await self._hear(submission)
-                    if self._waiting.get(host, (None, 0.0))[0] is submission:
-                        del self._waiting[host]
-                        await asyncio.to_thread(self.store.put, {WAITING + host: None})
-                except (Refused, StoreError) as error:  # it stays, and is tried again
-                    _log.warning("What %s submitted waits: %s", host, error)
-            await asyncio.sleep(RETRY_SECONDS)
+        looking: set[str] = set()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                for host in self._waiting.keys() - looking:  # a host that is slow holds no other up
+                    looking.add(host)
+                    task = group.create_task(self._look_at(host))
+                    task.add_done_callback(lambda _, host=host: looking.discard(host))  # type: ignore[misc]
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _look_at(self, host: str) -> None:
+        """Look for the proof of what waits of a host."""
+        submission, since = self._waiting[host]
+        try:
+            proved = self._known(submission)
+            proved = await self._prove(submission, PATIENT_SECONDS) if proved is None else proved
+            if proved is None and self.crawl.clock() - since < GIVE_UP_SECONDS:
+                return
+            if proved:
+                if self._charge(submission):
+                    return
+                await self._hear(submission)
+            else:
+                _log.warning("What %s submitted by IndexNow is dropped: its key file does not prove it.", host)
+            if self._waiting.get(host, (None, 0.0))[0] is submission:
+                del self._waiting[host]
+                await asyncio.to_thread(self.store.put, {WAITING + host: None})
+        except (Refused, StoreError) as error:  # it stays, and is tried again
+            _log.warning("What %s submitted waits: %s", host, error)
 
     def _kept(self) -> dict[str, tuple[Submission, float]]:
         """What waited before a restart."""
@@ -200,13 +221,16 @@ def _proof(submission: Submission) -> tuple[str, str, str]:
     return submission.host, submission.key, submission.key_file
 
 
-def _address(request: Request) -> str:
-    return request.client.host if request.client is not None else ""
+def _submitter(request: Request) -> str:
+    """Who has key files read: a network address, or the network that is one customer's in IPv6.
 
-
-def _is_own(request: Request) -> bool:
-    """Whether somebody on this machine asks, who is not limited."""
+    A proxy on this machine, such as one that speaks TLS, says in X-Forwarded-For last whom it stands for.
+    """
+    text = request.client.host if request.client is not None else ""
     try:
-        return ip_address(_address(request)).is_loopback
+        address = ip_address(text)
+        if address.is_loopback:
+            address = ip_address(request.headers.get("x-forwarded-for", text).rpartition(",")[2].strip())
+        return str(ip_network((address, 64), strict=False)) if address.version == 6 else str(address)
     except ValueError:
-        return False
+        return text

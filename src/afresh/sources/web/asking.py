@@ -45,8 +45,8 @@ class Asker:
         self.never = never  # hosts that are not asked anything; the fetcher would refuse them, too
         self._lent: dict[str, str] = {}  # addresses whose turn other processes have, by host
 
-    async def ask(self, url: str, known: Validators, *, most: int = 0) -> Fetched | Later:
-        """The page, or when to try again; `most` bytes of it, where that is more than usual."""
+    async def ask(self, url: str, known: Validators, *, most: int = 0, follow: bool = True) -> Fetched | Later:
+        """The page, or when to try again; `most` bytes of it, if that is more than usual; `follow` where it leads."""
         host = host_of(url)
         if host in self.never:
             return Fetched(url, self.clock(), 0.0, reason="scope")
@@ -60,12 +60,21 @@ class Asker:
             asked = await self._permission(url, host)
             if asked is not None:
                 return asked.failure or asked if isinstance(asked, Later) else asked
-            fetched = await self.fetcher.fetch_while(url, known, self._same(host), most=most)
+            may = self._same(host) if follow else _nowhere
+            fetched = await self.fetcher.fetch_while(url, known, may, most=most)
         finally:
             self._end_turn(address, began, fetched)
-        if 300 <= fetched.status < 400 and fetched.location and not fetched.reason:
+        if follow and 300 <= fetched.status < 400 and fetched.location and not fetched.reason:
             return await self._journey(url, fetched)
         return fetched
+
+    async def instead(self, url: str) -> tuple[Fetched | None, float]:
+        """Something else than a page, in the turn that a page of its host has now, and how long the host rests then.
+
+        Redirects are not followed. None: not now.
+        """
+        got = await self.ask(url, Validators(), follow=False)
+        return (None, got.gap) if isinstance(got, Later) else (got, self._answered(host_of(url), got, self.clock()))
 
     async def elsewhere(self, url: str, where: str) -> Fetched:
         """Something at another host that this one points to, in that host's turn; a redirect if it does not come."""

@@ -15,6 +15,7 @@ from afresh.sources.web.discovery import Discovery
 from afresh.sources.web.lists import Hub, Lists
 from afresh.sources.web.overhearing import Overhearing
 from afresh.sources.web.permits import Permits
+from afresh.sources.web.proofs import Proofs
 from afresh.sources.web.subscriptions import Subscriptions
 from afresh.store.messages import FOLLOWED
 from afresh.types import Fetched, Page, Validators
@@ -61,6 +62,7 @@ class Web:
         self._asker = Asker(
             fetcher=fetcher, lanes=Lanes(), clock=clock, permits=permits, addresses=addresses, never=never
         )
+        self._proofs = Proofs(self._asker)
         self.lists: Lists | None = None
         self.subscriptions: Subscriptions | None = None
 
@@ -117,14 +119,15 @@ class Web:
 
     async def get(self, key: str, known: Known) -> Fetched | Later:
         """The page; or its turn went to something else of its host."""
+        if (rest := await self._proofs.turn(key)) is not None:
+            return Later(rest)
         if self.lists is not None and (rest := await self.lists.turn(key)) is not None:
             return Later(rest)
         return await self._asker.ask(key, known.validators)
 
-    async def proof(self, url: str, size: int) -> Fetched | None:
-        """The beginning of a small file, in its host's turn, redirects not followed; None: not now."""
-        got = await self._asker.visit(url, Validators(), follow=False)
-        return None if isinstance(got, Later) else got
+    async def proof(self, url: str) -> Fetched | None:
+        """A small file, in one of its host's next turns, redirects not followed; None: not now."""
+        return await self._proofs.get(url)
 
     async def lend(self, key: str) -> bool:
         """Whether another process of ours may ask for a page now, in its host's turn; `lent` must follow if so."""
