@@ -11,7 +11,7 @@ from afresh.frontier import Lanes, Politeness
 from afresh.schedule import Scheduler
 from afresh.sources.sql.allowance import Allowance
 from afresh.sources.sql.cache import worth_a_run
-from afresh.types import Answer, Fetched, Order, Outcome, Page, Request, Spent, Validators, Verdict
+from afresh.types import Answer, Fetched, Order, Outcome, Page, Request, Spent, Validators, Verdict, Wait
 from afresh.units import Budget
 
 BUDGET, QUERIES, DELAY = 0.2, 40, 0.3
@@ -137,6 +137,21 @@ def test_every_run_counts_once_whatever_else_is_under_way() -> None:
     nth = world.urls.index(order.url)
     assert world.engine.receive(*world.got(nth, True, world.now), world.now) is None
     assert world.engine.ran - before == pytest.approx(float(world.cost[0] + world.cost[nth]) + 0.25)
+
+
+def test_a_budget_of_calls_pays_for_runs_as_well() -> None:
+    one = Engine(
+        scheduler=Scheduler.live(budget=2.0),
+        estimator=Learner(typical_rate=0.5),
+        lanes=Lanes(Politeness(factor=0.0, shortest_gap=0.0)),
+    )
+    one.add_many([Page("sql:shop/a", "sql:shop")], 1000.0)
+    assert isinstance(one.next(1000.0), Order)
+    for _ in range(6):
+        one.charge("sql:shop/a", Spent(), 1000.0)
+    waits = one.next(1001.0)
+    assert isinstance(waits, Wait)
+    assert (one.ran, waits.until) == (6.0, pytest.approx(1003.5))
 
 
 def test_without_applications_refreshes_have_the_whole_budget() -> None:

@@ -157,7 +157,7 @@ def test_it_answers_by_what_is_believed_of_a_key_and_what_a_run_costs(tmp_path: 
     with Sqlite(path) as store:
         state = store.state("sql:shop/top?day=2026-11-17")
         assert state is not None
-        beliefs = Beliefs(request_rate=0.01, change_rate=100.0, observations=10)
+        beliefs = Beliefs(request_rate=0.01, change_rate=1000.0, observations=10)
         store.write([Record(None, replace(state, beliefs=beliefs, cost_new=0.05))])
     with QueryCache(path) as cache:
         assert not cache.get("top", day="2026-11-17").kept  # it changes faster than it is asked for

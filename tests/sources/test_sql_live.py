@@ -108,7 +108,7 @@ def test_what_a_reader_gets_is_kept_fresh_by_the_runner(tmp_path: Path, monkeypa
     asyncio.run(scene())
 
 
-def test_what_applications_run_is_counted_each_run_once(tmp_path: Path) -> None:
+def test_what_applications_run_is_counted_each_run_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Many keys in quick succession, one again and again, a result too large to hand over, and one that fails."""
     connection = apsw.Connection(str(tmp_path / "shop.db"))
     for statement in TABLES:
@@ -143,6 +143,7 @@ def test_what_applications_run_is_counted_each_run_once(tmp_path: Path) -> None:
                 began = time.monotonic()
                 await asyncio.to_thread(cache.close)
                 assert time.monotonic() - began < 5.0
+                assert "cannot be told" not in caplog.text
             assert len(ran) == 42
             await until(lambda: not daemon.store.inbox())
             counted = sum(costs.spent(fetched.cost) for fetched in ran)

@@ -111,8 +111,8 @@ class Keeper:
         if (price := self.store.get(name)) is not None:
             typical = 1.0 if part.costs is None else part.costs.typical
             part.scheduler.resume_price(understood(name, lambda: float(price)) * typical)
-        if part.costs is not None and part.purse != PURSE:
-            runs = self._run_prices[part.purse] = RunPrice(part.costs.typical)
+        if part.purse != PURSE:
+            runs = self._run_prices[part.purse] = RunPrice(1.0 if part.costs is None else part.costs.typical)
             name = run_price_name(part.purse)
             if (kept := self.store.get(name)) is not None:
                 runs.resume(understood(name, lambda: float(kept)))
@@ -469,7 +469,7 @@ class Keeper:
         for part in self.engine.parts:
             if part.price > 0:
                 values[price_name(part)] = repr(part.price)
-            if (runs := self._run_prices.get(part.purse)) is not None:
+            if (runs := self._run_prices.get(part.purse)) is not None and part.ran > 0.0:
                 values[run_price_name(part.purse)] = repr(runs.at(now or self.clock(), part.ran, part.budget))
         if self.engine.calibration.statements:
             values["calibration"] = self.engine.calibration.to_text()

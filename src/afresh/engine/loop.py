@@ -289,13 +289,13 @@ class Engine(Members):
 
     def charge(self, url: str, spent: Spent, now: float) -> None:
         """Others have spent this out of our purse, and nothing is learned from it."""
-        if self.costs is not None:
-            self._ran(self.costs.spent(spent), moment("now", now))
+        self._ran(spent.calls if self.costs is None else self.costs.spent(spent), moment("now", now))
 
     def _ran(self, cost: float, now: float) -> None:
         self.ran += cost
-        typical = cast(Costs, self.costs).typical
-        cast(KnowsPrices, self.scheduler).settle(cost / typical, now, RUN_DEBT_SECONDS)
+        if isinstance(self.scheduler, KnowsPrices):
+            typical = 1.0 if self.costs is None else self.costs.typical
+            self.scheduler.settle(cost / typical, now, RUN_DEBT_SECONDS)
 
     def costs_of(self, url: str) -> tuple[float | None, float | None]:
         """What a refresh of a page costs if it finds the same, and if not, in the budget's unit; None: unknown."""
@@ -309,7 +309,9 @@ class Engine(Members):
         """
         check_crawl(fetched, verdict)
         slot, now = self._slot(fetched.url), moment("now", now)
-        if self.costs is not None:
+        if self.costs is None:
+            self._ran(fetched.cost.calls, now)
+        else:
             self._spent(slot, fetched, verdict, now, ordered=False)
         current = self.heart.current(slot)
         if slot in self._out or not verdict.outcome.refreshed or (current is not None and fetched.started <= current):

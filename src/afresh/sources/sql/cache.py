@@ -205,10 +205,13 @@ class QueryCache:
         return (None if rows is None else rows.at(age, told)), state
 
     def _rather_run(self, state: PageState, told: float) -> bool:
-        if state.beliefs is None or not self._allowance(state.page.url).is_left:
+        allowance = self._allowance(state.page.url)
+        if state.beliefs is None or not allowance.is_left:
             return False
         price = self._prices(state.page.host)
         seconds = state.cost_new if state.cost_new is not None else state.cost_same
+        if allowance.budget.unit == "calls":
+            seconds = 1.0
         if price is None or seconds is None:
             return runs_on_request(state.beliefs) and told < 0.5
         return worth_a_run(told, seconds, price, state.beliefs)
@@ -269,6 +272,8 @@ class QueryCache:
     def _fly(self, key: str, query: Query, flight: "Future[Rows]", state: PageState | None) -> None:
         allowance = self._allowance(key)
         expected = (None if state is None else state.cost_new or state.cost_same) or 0.0
+        if allowance.budget.unit == "calls":
+            expected = 1.0
         allowance.begins(expected)
         spent = NOTHING
         try:
