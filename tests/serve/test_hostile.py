@@ -259,6 +259,44 @@ def test_while_an_origin_is_down_its_copies_stand_in_for_a_time(strict: bool) ->
     asyncio.run(_down(strict))
 
 
+async def _ends(file: Path) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield bytes(1 << 16)
+
+    def play(heard: Heard) -> Told:
+        if "if-none-match" in heard.headers:
+            return Told(status=304, headers={"ETag": '"1"'})
+        if heard.target == "/endless":
+            return Told(pieces=endless)
+        if heard.target == "/cut":
+            return Told(headers={"Content-Length": "9", "Connection": "close"}, body=b"half")
+        return Told(headers={"ETag": '"1"', "Cache-Control": "max-age=0"})
+
+    async with serving(play, settings=f'[proxy]\naccess_log = "{file}"\n') as proxy:
+        for _ in range(2):
+            await proxy.ask("/page")
+        reader = await proxy.reader()
+        await reader.send(b"GET /endless HTTP/1.1\r\nHost: a.example\r\n\r\n")
+        await reader.reader.readexactly(1 << 18)
+        reader.close()
+        with pytest.raises(asyncio.IncompleteReadError):
+            await proxy.ask("/cut")
+        await asyncio.sleep(0.1)
+        counts = proxy.parts.service.counts
+        assert (counts.hits, counts.checked, counts.misses) == (0, 1, 3)
+
+
+def test_the_access_log_tells_what_was_checked_what_broke_and_who_left(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    asyncio.run(_ends(tmp_path / "log"))
+    lines = {line.split()[6]: line.split() for line in (tmp_path / "log").read_text().splitlines()[1:]}
+    assert (lines["/page"][-1], lines["/endless"][-1], lines["/cut"][-1]) == ("checked", "left", "broken")
+    assert int(lines["/endless"][9]) >= 1 << 18
+    assert caplog.records == []  # a reader who leaves is no fault of ours
+
+
 async def _herd(strict: bool) -> None:
     async with serving(lambda heard: Told(headers=FRESH, body=b"x" * 10_000, wait=0.5), strict=strict) as proxy:
         readers = [await proxy.reader() for _ in range(1000)]

@@ -180,8 +180,9 @@ async def _serve(config: Config, parts: "Parts") -> None:
     await parts.stop(GRACE)
     counts = parts.service.counts
     errors.print(
-        f"Answered {counts.hits:,} from copies, {counts.stale:,} stale, {counts.misses:,} by asking, "
-        f"{counts.passed:,} passed on; {counts.errors:,} errors.",
+        f"Answered {counts.hits:,} from copies, {counts.stale:,} stale, {counts.checked:,} confirmed by asking, "
+        f"{counts.misses:,} fetched, {counts.joined:,} with another's fetch, {counts.passed:,} passed on; "
+        f"{counts.errors:,} errors.",
         soft_wrap=True,
     )
     if parts.prefetching is not None:

@@ -34,7 +34,9 @@ class AccessLog:
         self._trusted = tuple(trusted)
 
     def answered(self, connection: Connection, request: Request, url: str, status: int, size: int, how: str) -> None:
-        """An answer is out; `how`: hit, stale, miss, joined, pass, or own, if it was ours."""
+        """An answer is out, or as much of it as there will be; `how`: hit, stale, checked, miss, joined, pass; own, if
+        it was ours; broken, if its origin did not bring it to its end; left, if its reader did not wait for that.
+        """
         self._note(connection, request, status, size, how)
 
     def malformed(self, connection: Connection, status: int) -> None:

@@ -162,8 +162,8 @@ class Listener(Protocol):
     """Who is told of every answer: who asked, for what, and how it was answered."""
 
     def answered(self, connection: Connection, request: Request, url: str, status: int, size: int, how: str) -> None:
-        """An answer is out. `url`: the page at its origin, or "" if none was meant; `how`: hit, stale, miss, joined,
-        pass, or own, if it was ours.
+        """An answer is out. `url`: the page at its origin, or "" if none was meant; `how`: hit, stale, checked,
+        miss, joined, pass, own, broken or left, as in the access log.
         """
 
     def malformed(self, connection: Connection, status: int) -> None:

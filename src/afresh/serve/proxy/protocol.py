@@ -285,6 +285,9 @@ class Connection(asyncio.Protocol):
             if not self.transport.is_closing():
                 self.transport.abort()
             return
+        except ConnectionResetError:
+            self.transport.abort()  # the reader hung up
+            return
         except Exception:
             _log.exception("A request could not be answered")
             if self.started:

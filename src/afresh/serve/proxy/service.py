@@ -23,6 +23,7 @@ from afresh.serve.proxy.vary import codings, selected
 from afresh.serve.proxy.ways import purge, tunnel
 
 AT_ONCE = 1 << 16  # bytes of a body that are written in one go
+GONE = (ConnectionResetError, asyncio.CancelledError)  # what comes of a reader who hung up
 _READING = frozenset({"GET", "HEAD"})
 _log = logging.getLogger("afresh.serve")
 
@@ -63,6 +64,7 @@ class Counts:
 
     hits: int = 0
     stale: int = 0
+    checked: int = 0  # copies that the origin said still hold
     misses: int = 0
     passed: int = 0
     joined: int = 0
@@ -249,7 +251,6 @@ class Service:
         joinable = joinable and not self.cache.alone(url, time())
         running = self.asking.under_way.get(url)
         if running is not None and joinable and running.joinable and _fits(running, request):
-            self.counts.joined += 1
             running.wanted = True
             return running, "joined"
         filling = self._begin(connection, request, site, url, entry, joinable=joinable)
@@ -311,9 +312,16 @@ class Service:
             note = filling.note.encode() + (b"; collapsed" if how == "joined" else b"")
             now = time()
             stale = now >= filling.entry.good_until and "detail=stale" in filling.note
-            await self._write_entry(connection, request, site, filling.entry, now, note, stale=stale)
+            if stale:
+                self.counts.stale += 1
+            else:
+                self.counts.checked += 1
+            await self._write_entry(connection, request, site, filling.entry, now, note, stale=stale, how="checked")
         else:
-            self.counts.misses += 1
+            if how == "joined":
+                self.counts.joined += 1
+            else:
+                self.counts.misses += 1
             await self._stream(connection, request, filling, how)
 
     async def _write_entry(
@@ -326,6 +334,7 @@ class Service:
         note: bytes,
         *,
         stale: bool,
+        how: str = "hit",
     ) -> None:
         left = max(min(entry.good_until - now, 2147483648.0), -2147483648.0)
         said = b"Age: %d\r\nCache-Status: afresh; %b; ttl=%d\r\n" % (entry.age(now), note, left)
@@ -339,10 +348,15 @@ class Service:
             served, request.fields, request.method, said, respond.closing(request.keep_alive, request.version)
         )
         connection.write(head)
-        for start in range(0, len(body), AT_ONCE):
-            connection.write(memoryview(body)[start : start + AT_ONCE])
-            await connection.drained()
-        self.notes.answered(connection, request, entry.url, status, len(body), "stale" if stale else "hit")
+        start = 0
+        try:
+            for start in range(0, len(body), AT_ONCE):
+                connection.write(memoryview(body)[start : start + AT_ONCE])
+                await connection.drained()
+        except GONE:
+            self.notes.answered(connection, request, "", status, start, "left")
+            raise
+        self.notes.answered(connection, request, entry.url, status, len(body), "stale" if stale else how)
 
     async def _pass(self, connection: Connection, request: Request, site: Site, url: str) -> None:
         """Hand a request on as it is, and its answer back; nothing is kept."""
@@ -354,12 +368,12 @@ class Service:
         filling.task = asyncio.get_running_loop().create_task(
             self.asking.pass_on(filling, request, site, body, peer=connection.peer, owner=connection)
         )
-        self.counts.passed += 1
         try:
             await filling.head()
             if filling.failure is not None:
                 self._refuse(connection, request, Refusal(*filling.failure))
                 return
+            self.counts.passed += 1
             if request.method not in SAFE and filling.status < 400:
                 self._invalidate(url, filling)
             await self._stream(connection, request, filling, "pass")
@@ -383,16 +397,11 @@ class Service:
         """Send an answer on while it arrives."""
         reader = filling.join()
         try:
-            size = await self._send(connection, request, filling, reader, how)
-        except Broken:
-            # It must not look as if it were whole.
-            connection.transport.abort()
-            return
+            await self._send(connection, request, filling, reader, how)
         finally:
             filling.leave(reader)
-        self.notes.answered(connection, request, filling.url, filling.status, size, how)
 
-    async def _send(self, connection: Connection, request: Request, filling: Filling, reader: object, how: str) -> int:
+    async def _send(self, connection: Connection, request: Request, filling: Filling, reader: object, how: str) -> None:
         bodiless = request.method == "HEAD" or filling.status in (204, 304)
         chunked = False
         lines = filling.lines if how != "joined" else _without_cookies(filling.lines)
@@ -413,15 +422,23 @@ class Service:
             )
         )
         size = 0
-        async for piece in filling.pieces(reader):
-            size += len(piece)
-            if bodiless:
-                continue
-            connection.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
-            await connection.drained()
+        try:
+            async for piece in filling.pieces(reader):
+                size += len(piece)
+                if bodiless:
+                    continue
+                connection.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+                await connection.drained()
+        except Broken:
+            connection.transport.abort()  # it must not look as if it were whole
+            self.notes.answered(connection, request, "", filling.status, size, "broken")
+            return
+        except GONE:
+            self.notes.answered(connection, request, "", filling.status, size, "left")
+            raise
         if chunked and not bodiless:
             connection.write(b"0\r\n\r\n")
-        return size
+        self.notes.answered(connection, request, filling.url, filling.status, size, how)
 
     def _refuse(self, connection: Connection, request: Request, refusal: Refusal) -> None:
         """Answer in our own name."""
