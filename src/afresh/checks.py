@@ -6,6 +6,9 @@ from typing import Any
 from afresh.errors import ConfigError
 
 MAX_MOMENT = 1e12  # seconds from the start of the clock, either way: 30,000 years
+MAX_SENDER = 100  # characters
+# Who hears for itself, and validators, which are graded like senders: nobody else may speak in these names.
+OUR_SENDERS = frozenset({"sitemap", "sitemap-gone", "feed", "websub", "indexnow", "etag", "last-modified"})
 
 
 def number(
@@ -87,6 +90,23 @@ def require(value: Any, name: str, methods: tuple[str, ...], example: str) -> No
     missing = [method for method in methods if not callable(getattr(value, method, None))]
     if missing:
         raise ConfigError(f"{name} must be such as {example}, not {value!r:.80}.", hint=f"It lacks {missing[0]}().")
+
+
+def foreign_sender(value: Any) -> str:
+    """The name of a sender, if one from outside may have it.
+
+    >>> foreign_sender("ETag")
+    Traceback (most recent call last):
+    ...
+    afresh.errors.ConfigError: 'ETag' is no name for a sender: it is one of afresh's own. Use another name.
+    """
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_SENDER or not value.isprintable():
+        raise ConfigError(
+            f"{value!r:.40} is no name for a sender.", hint=f"Give a text of up to {MAX_SENDER} printable characters."
+        )
+    if value.strip().lower() in OUR_SENDERS:
+        raise ConfigError(f"{value!r} is no name for a sender: it is one of afresh's own.", hint="Use another name.")
+    return value
 
 
 def require_text(value: Any, name: str) -> None:

@@ -40,6 +40,15 @@ def test_a_pin_holds_and_what_was_learned_comes_back() -> None:
     assert senders.weight("e.org", good) > 0.9
 
 
+def test_signals_are_not_said_in_our_names_and_count_once_a_key(afresh: Run) -> None:
+    afresh("add", "https://e.org/")
+    ours = afresh("signal", "https://e.org/", "--sender", "sitemap")
+    assert (ours.returncode, "one of afresh's own" in ours.stderr) == (2, True)
+    assert afresh("signal", "https://e.org/", "--key", "7").stdout.startswith("1 signal heard.")
+    again = afresh("signal", "https://e.org/", "--key", "7").stdout
+    assert again == "Nothing new: that key was heard before.\n"
+
+
 def test_a_sender_is_muted_on_the_command_line_and_grades_are_shown(afresh: Run, tmp_path: Path) -> None:
     afresh("add", "https://e.org/")
     senders, grades = Senders(), Grades()

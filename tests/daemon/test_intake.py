@@ -1,13 +1,17 @@
 """What others hand to a running daemon: durable before it is acknowledged, and taking effect once."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from afresh.daemon import Daemon, Stored
 from afresh.engine import Engine
+from afresh.errors import ConfigError
 from afresh.estimate import Grid
 from afresh.estimate.grades import Grades
 from afresh.fetch import Scripted
@@ -89,6 +93,27 @@ def test_evidence_is_durable_before_it_is_acknowledged_and_takes_effect_once() -
         assert kept.beliefs.request_rate <= at_first * (1 + 1e-6)
 
     asyncio.run(with_runner(daemon, play))
+
+
+@pytest.mark.parametrize(
+    ("each", "words"),
+    [
+        (Signal(URLS[0], "now", "cms"), "evidence.time must be"),  # type: ignore[arg-type]
+        (Signal(URLS[0], math.nan, "cms"), "evidence.time must be"),
+        (Signal(URLS[0], 1.0, "c\0ms"), "no name for a sender"),
+        (Signal(URLS[0], 1.0, "ETag"), "one of afresh's own"),
+        (Signal(URLS[0], 1.0, "sitemap"), "one of afresh's own"),
+        (Signal(7, 1.0), "evidence.url must be"),  # type: ignore[arg-type]
+        (Request(URLS[0], 1.0, math.inf), "evidence.count must be"),
+        (URLS[0], "evidence must be a Signal or Request"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_whole(each: Any, words: str) -> None:
+    store = Memory()
+    daemon = daemon_on(store)
+    with pytest.raises(ConfigError, match=words):
+        asyncio.run(daemon.observe([Signal(URLS[0], 1.0), each]))
+    assert not store.inbox()
 
 
 def test_grades_are_kept_at_the_end_and_taken_up_again() -> None:

@@ -28,7 +28,8 @@ from afresh.store import Sqlite
 async def go():
     store = Sqlite(sys.argv[1])
     inlet = Inlet(store.post, lambda: None)
-    hooks = Hooks(Tokens(Path(sys.argv[2])), inlet, max_body=1 << 20, rate=1e6, never=(), clock=time.time)
+    known = Tokens(Path(sys.argv[2]))
+    hooks = Hooks(known, inlet, max_body=1 << 20, rate=1e6, never=(), keeps=lambda url: True, clock=time.time)
     await Listener(application([("POST", "/signal", hooks.post)]), "127.0.0.1", int(sys.argv[3])).start()
     print("up", flush=True)
     await asyncio.sleep(3600)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from afresh.checks import OUR_SENDERS
 from afresh.errors import ConfigError, InboxFull, InputError, SignalError
 from afresh.serve.receive import listener, tokens
 from afresh.serve.receive.meter import Meter
@@ -40,6 +41,7 @@ def play(folder: Path, act: Callable[[Receiving], Awaitable[object]], **options:
         ("application/json", json.dumps({"url": A, "time": "1970-01-02T00:00:00Z"}), [[A, 86400.0, "cms"]]),
         ("application/json", json.dumps({"url": A, "time": NOW + 1e6}), [[A, NOW, "cms"]]),  # a clock that is wrong
         ("application/json", json.dumps({"url": A, "time": (NOW - 5) * 1000}), [[A, NOW - 5, "cms"]]),
+        ("", f'{{"url": "{A}"}}\n{{"url": "{B}"}}\n', [[A, NOW, "cms"], [B, NOW, "cms"]]),
         ("application/x-ndjson", f'"{A}"\n{{"url": "{B}"}}\n', [[A, NOW, "cms"], [B, NOW, "cms"]]),
         (
             "application/cloudevents+json",
@@ -67,7 +69,9 @@ def test_what_cannot_be_used_is_said_and_nothing_of_it_is_kept(tmp_path: Path) -
             (400, "No address", "/signal", ""),
             (400, "Line 2", "/signal", b"https://e.org/\n\xff"),
             (400, "time", "/signal", '{"url": "https://e.org/", "time": "soon"}'),
-            (400, "no name for a sender", "/signal?sender=sitemap", A),
+            *((400, "no name for a sender", f"/signal?sender={name}", A) for name in [*sorted(OUR_SENDERS), "ETag"]),
+            (400, "no name for a sender", "/signal", json.dumps({"url": A, "sender": "Last-Modified"})),
+            (400, "character 24", "/signal", '{"url": "https://e.org/"'),
             (400, "Idempotency-Key", "/signal", A, f"Idempotency-Key: {'k' * 101}"),
             (400, "gzip", "/signal", b"no gzip", "Content-Encoding: gzip"),
             (415, "Content-Encoding", "/signal", A, "Content-Encoding: br"),
@@ -91,6 +95,8 @@ def test_only_who_has_a_token_for_it_may_send(tmp_path: Path) -> None:
         assert (await it.ask("POST", "/signal", A, token="afresh_wrong")).status == 401
         refused = await it.ask("POST", "/signal", A, token="")
         assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
+        basic = await it.ask("POST", "/signal", A, "Authorization: Basic YTpi", token="")
+        assert refused.json["error"] == basic.json["error"] == "No token was sent."
         reads, acts = tokens.new(it.file, "eyes", "read"), tokens.new(it.file, "all", "act")
         await asyncio.sleep(tokens.LOOK_SECONDS)
         assert (await it.ask("POST", "/signal", A, token=reads)).status == 403
@@ -127,18 +133,21 @@ def test_tokens_are_kept_as_hashes_that_nobody_else_reads(tmp_path: Path) -> Non
 
 def test_the_same_again_counts_once_and_too_much_is_refused(tmp_path: Path) -> None:
     async def act(it: Receiving) -> None:
-        for _ in range(3):
-            assert (await it.ask("POST", "/signal", A, "Idempotency-Key: 7")).status == 202
+        for more in ({}, {"repeated": True}, {"repeated": True}):
+            answered = await it.ask("POST", "/signal", A, "Idempotency-Key: 7")
+            assert (answered.status, answered.json) == (202, {"signals": 1, **more})
         assert len(it.heard()) == 1
         for _ in range(2):
             assert (await it.ask("POST", "/signal", json.dumps({"url": B, "key": "8"}))).status == 202
         assert len(it.heard()) == 2
+        strange = await it.ask("POST", "/signal", "https://e.org/strange", "Idempotency-Key: 9")
+        assert strange.json == {"signals": 0, "not_kept": 1}, "nobody keeps that page"
         many = "\n".join(f"https://e.org/{nth}" for nth in range(50))
         assert (await it.ask("POST", "/signal", many)).status == 202
         full = await it.ask("POST", "/signal", many)
         assert full.status == 429
         assert int(full.headers["retry-after"]) > 0
-        assert len(it.heard()) == 52
+        assert len(it.heard()) == 53
 
     play(tmp_path, act, rate=6.0)
 

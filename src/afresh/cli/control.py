@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from afresh.checks import foreign_sender
 from afresh.cli.handover import Handed, hand_over, said_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, labelled, now
@@ -244,8 +245,7 @@ def signal(
 
     if not urls and file is None:
         raise InputError("There is nothing to signal.", hint="Give URLs, or --file with a file of URLs.")
-    if not sender.isprintable() or not 0 < len(sender) <= 100:
-        raise InputError("That is no name of a sender.", hint="Give up to 100 printable characters.")
+    foreign_sender(sender)
     if len(key) > 100:
         raise InputError("The key is too long.", hint="Give up to 100 characters.")
     with open_store(settings(config, store), create=False) as kept:
@@ -253,9 +253,12 @@ def signal(
         when = now()
         entries = of_signals((Signal(url, when, sender) for url in known), when, key and f"{sender} {key}")
         handed = hand_over(kept, entries)
-        again = "" if handed.new_entries else " Nothing new: that key was heard before."
-        facts = {"signals": len(known) if handed.new_entries else 0, "not_kept": len(strange)}
-        _tell(facts, f"{show_count(len(known), 'signal')} heard{_but(strange)}.{again}", handed, json)
+        if not handed.new_entries:
+            said = {"signals": 0, "not_kept": len(strange), "repeated": True}
+            typer.echo(as_json(said) if json else "Nothing new: that key was heard before.")
+            return
+        facts = {"signals": len(known), "not_kept": len(strange)}
+        _tell(facts, f"{show_count(len(known), 'signal')} heard{_but(strange)}.", handed, json)
 
 
 def _for_pages(kept: Sqlite, kind: str, found: tuple[list[str], list[str]], done: str, json: bool) -> None:

@@ -99,6 +99,7 @@ def receiver_for(config: Config, daemon: "Daemon") -> Receiver | None:
         max_body=receive.max_body,
         rate=receive.rate,
         never=HostPatterns(config.crawl.never),
+        keeps=lambda url: url in daemon.engine,
         clock=daemon.clock,
     )
     routes: list[tuple[str, str, Handler]] = [("POST", "/signal", hooks.post)]

@@ -8,8 +8,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
+from afresh.checks import foreign_sender, moment, number, require_kinds, require_text
 from afresh.daemon.keeping import Keeper
 from afresh.engine import AnyEngine
+from afresh.errors import ConfigError
 from afresh.store import Entry, Store
 from afresh.store.handed import result_in
 from afresh.store.messages import EVIDENCE, HANDED, SEARCHED, Edit, edit_of, evidence, queries_in
@@ -19,6 +21,19 @@ _log = logging.getLogger("afresh.inbox")
 
 MAX_ENTRIES = 32  # taken in one go, before crawls are written again
 PIECE = 200  # observations between two chances for others
+
+
+def require_evidence(each: Signal | Request) -> None:
+    """ConfigError if what a caller hands over makes no sense."""
+    require_kinds((each, (Signal, Request), "evidence"))
+    require_text(each.url, "evidence.url")
+    if not each.url or not each.url.isprintable():
+        raise ConfigError(f"evidence.url must be the key of a page, not {each.url!r:.80}.", hint="Give its address.")
+    moment("evidence.time", each.time)
+    if isinstance(each, Signal):
+        foreign_sender(each.sender)
+    else:
+        number("evidence.count", each.count)
 
 
 class Intake:

@@ -22,7 +22,7 @@ from afresh.daemon.events import CostUnknown, Event, Finished, Listener, Ordered
 from afresh.daemon.evicting import Evicting
 from afresh.daemon.foretold import Foretold
 from afresh.daemon.grading import Grading
-from afresh.daemon.intake import Intake
+from afresh.daemon.intake import Intake, require_evidence
 from afresh.daemon.keeping import LEARNED_RATES, MAX_UNWRITTEN, Keeper
 from afresh.daemon.kinds import Kinds
 from afresh.daemon.overview import Overview
@@ -218,9 +218,11 @@ class Daemon:
         """Take signals and requests in; they are durable when this returns, and take effect once, within a second.
 
         Evidence with a `key` that was given recently is the same sent again. Returns how many batches are new;
-        InboxFull if there is no room.
+        InboxFull if there is no room; ConfigError if any of it makes no sense, and then none is taken.
         """
         heard, now = list(evidence), self.clock()
+        for each in heard:
+            require_evidence(each)
         signals = of_signals((each for each in heard if isinstance(each, Signal)), now, key and f"s {key}")
         requests = of_requests((each for each in heard if isinstance(each, Request)), now, key and f"r {key}")
         new = await asyncio.to_thread(self.store.post, [*signals, *requests])

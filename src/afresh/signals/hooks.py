@@ -18,6 +18,7 @@ MAX_ADDRESS = 2_083  # characters
 MAX_NAME = 100  # of a sender, and of a key
 MILLISECONDS = 1e11  # seconds since 1970 are never so many: the year 5138
 NDJSON = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"})
+_JSON = frozenset({b"{", b"[", b'"'})  # as JSON that holds addresses begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,23 @@ def read_hook(body: bytes, content_type: str = "") -> Hook:
     kind = content_type.partition(";")[0].strip().lower()
     if kind in NDJSON:
         return _lines(body)
-    if kind.endswith("json") or body.lstrip()[:1] in (b"{", b"[", b'"'):
-        return _gathered(_said(read_json(body), "The body"))
+    if kind.endswith("json") or body.lstrip()[:1] in _JSON:
+        try:
+            return _gathered(_said(read_json(body), "The body"))
+        except SignalError:
+            if kind.endswith("json") or not _has_values_on_lines(body):
+                raise
     return _lines(body)
+
+
+def _has_values_on_lines(body: bytes) -> bool:
+    """Whether what is no JSON value may be several, one a line: the first is whole, and more begin."""
+    first, *more = (line for line in body.split(b"\n", 64) if line.strip())
+    try:
+        read_json(first)
+    except SignalError:
+        return False
+    return bool(more)
 
 
 def _lines(body: bytes) -> Hook:
@@ -62,7 +77,7 @@ def _lines(body: bytes) -> Hook:
             if not line:
                 continue
             try:
-                if line[:1] in (b"{", b"[", b'"'):
+                if line[:1] in _JSON:
                     yield from _said(read_json(line), "It")
                 else:
                     yield Said(_address(line.decode("utf-8"), "It"))
