@@ -1,7 +1,12 @@
 """What is not kept reaches its reader whole, however fast the origin is."""
 
 import asyncio
+import time
+from collections.abc import AsyncIterator
 
+import pytest
+
+from afresh.serve.proxy import filling as fillings
 from afresh.serve.proxy.filling import WINDOW, Filling
 from serving import Heard, Told, serving
 
@@ -45,3 +50,30 @@ async def _joined() -> None:
 
 def test_readers_who_join_what_turns_out_too_large_all_get_it_whole() -> None:
     asyncio.run(_joined())
+
+
+async def _stalled() -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield bytes(1 << 16)
+
+    def play(heard: Heard) -> Told:
+        return Told(pieces=endless if heard.target == "/endless" else None)
+
+    async with serving(play, strict=False, settings="[proxy]\nconnections = 2\n") as proxy:
+        readers = [await proxy.reader() for _ in range(2)]
+        for reader in readers:
+            await reader.send(b"GET /endless HTTP/1.1\r\nHost: a.example\r\nCookie: a=b\r\n\r\n")
+        await asyncio.sleep(1.0)
+        assert len(proxy.origin.heard) == 2
+        assert not any(reader.reader.at_eof() for reader in readers)  # nobody else waits: they may take their time
+        began = time.monotonic()
+        assert (await proxy.ask("/page")).body == b"hello"
+        assert time.monotonic() - began < 3.0
+        for reader in readers:
+            reader.close()
+
+
+def test_readers_who_do_not_read_give_up_what_others_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fillings, "STALLED", 0.3)
+    asyncio.run(_stalled())

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from time import time
 
-from afresh.fetch.answer import Answer
 from afresh.fetch.inflate import Body, Spoiled
 from afresh.fetch.reasons import reason
 from afresh.fetch.target import BadTarget, Target
@@ -83,7 +82,7 @@ class Asking:
             if not self._settled(filling, request, site, entry, status, said, asked_with, asks=asks):
                 self._goes_on(filling, begun)
                 filling.tell()
-                await self._pump(filling, exchange.answer, begun)
+                await self._pump(filling, exchange, begun)
                 self._keep(filling, request, site, entry, asked_with)
         except asyncio.CancelledError:
             if filling.known:
@@ -246,19 +245,19 @@ class Asking:
         if any(name in fields and fields[name] != known for name, known in told.items()):
             entry.good_until = 0.0
 
-    async def _pump(self, filling: Filling, answer: Answer, begun: Beginning | None = None) -> None:
+    async def _pump(self, filling: Filling, exchange: Exchange, begun: Beginning | None = None) -> None:
         """Bring the body in; behind a beginning exactly what is missing."""
         if begun is not None:
             await filling.feed(begun.body)
         while True:
             async with asyncio.timeout(BETWEEN_BYTES):
-                pieces = await answer.more()
+                pieces = await exchange.answer.more()
             if not pieces:
                 break
             piece = b"".join(pieces)
             if begun is not None and filling.size + len(piece) > begun.total:
                 raise Broken
-            await filling.feed(piece)
+            await filling.feed(piece, exchange.others_wait)
             if filling.keep and filling.size > self.largest:
                 filling.let_go()
         if begun is not None and filling.size != begun.total:
@@ -350,7 +349,7 @@ class Asking:
             filling.length = int(length) if length.isdecimal() and len(length) < 19 else None
             filling.note = "fwd=method" if request.method not in ("GET", "HEAD") else "fwd=bypass"
             filling.tell()
-            await self._pump(filling, answer)
+            await self._pump(filling, exchange)
         except (OSError, ValueError, Spoiled, Crowded, Broken) as error:
             self._failed(filling, site, None, error)
         finally:

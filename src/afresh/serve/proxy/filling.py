@@ -5,13 +5,14 @@ has not come, and the origin waits meanwhile.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from afresh.serve.proxy.entry import Entry
 from afresh.serve.proxy.fields import Lines, Named
 from afresh.serve.proxy.vary import Selector
 
 WINDOW = 1 << 18  # bytes that the origin may be ahead of the slowest reader
+STALLED = 10.0  # seconds that the slowest reader may hold up a connection to an origin for which others wait
 
 
 class Broken(Exception):
@@ -83,8 +84,8 @@ class Filling:
         """How many read it."""
         return len(self._places)
 
-    async def feed(self, piece: bytes) -> None:
-        """Some more has come; waits until there is room for the next."""
+    async def feed(self, piece: bytes, others_wait: Callable[[], bool] = lambda: False) -> None:
+        """Some more has come; waits until there is room for the next. Broken, if readers stall while `others_wait`."""
         self._pieces.append(piece)
         self._held += len(piece)
         self.size += len(piece)
@@ -93,7 +94,10 @@ class Filling:
             if not self._places and not self._expected:
                 raise Broken  # nobody reads it
             self._room = asyncio.get_running_loop().create_future()
-            await self._room
+            while not self._room.done():
+                await asyncio.wait([self._room], timeout=STALLED)
+                if not self._room.done() and others_wait():
+                    raise Broken
 
     def finish(self, *, broken: bool = False) -> None:
         """All has come, or no more will."""

@@ -39,6 +39,10 @@ class Exchange:
         self._origin = origin
         self._sending = sending
 
+    def others_wait(self) -> bool:
+        """Whether somebody waits for a connection to this origin."""
+        return self._origin.wanted
+
     def release(self) -> None:
         """Let go of the connection; it is used again if nothing of this is left in it."""
         if self._sending is not None and not self._sending.done():
@@ -60,6 +64,10 @@ class _Origin:
     @property
     def quiet(self) -> bool:
         return not self.open and not self._waiting
+
+    @property
+    def wanted(self) -> bool:
+        return any(not turn.done() for turn in self._waiting)
 
     async def place(self) -> None:
         """Wait until one more connection may be used."""
