@@ -144,7 +144,7 @@ def main() -> None:
     print(f"{'sender':10} {'host':28} {'heard':>7} {'precision':>9} {'recall':>7} {'weight':>7}")
     for grade in grades:
         row = [grade["precision"], grade["recall"], grade["weight"]]
-        shown = " ".join(f"{'-' if each is None else format(float(each), '.2f'):>8}" for each in row)
+        shown = " ".join(f"{'-' if each is None else format(float(str(each)), '.2f'):>8}" for each in row)
         print(f"{grade['sender']:10} {grade['host']:28} {grade['heard']:7,.0f} {shown}")
     print(f"truth: sitemap {PRECISION} and {RECALL}, indexnow {PING_PRECISION} and {PING_RECALL}, liar 0")
     silent, _ = run(options, signals=False, seconds=chosen.seconds, budget=chosen.budget)
