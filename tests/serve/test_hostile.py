@@ -259,6 +259,26 @@ def test_while_an_origin_is_down_its_copies_stand_in_for_a_time(strict: bool) ->
     asyncio.run(_down(strict))
 
 
+async def _outward(strict: bool) -> None:
+    def play(heard: Heard) -> Told:
+        said = {"Location": heard.target.partition("?")[2].replace("ORIGIN", proxy.origin.url)}
+        return Told(status=301, headers=FRESH | said)
+
+    mapped = f'origin = "{{origin}}/manual"\nstrict = {str(strict).lower()}\n'
+    settings = f'[[serve]]\nprefix = "/docs"\n{mapped}[[serve]]\nhost = "b.example"\norigin = "{{origin}}"\n'
+    async with serving(play, origin=False, settings=settings) as proxy:
+        for said, outside in {"ORIGIN/manual/b": "/docs/b", "/manual/b": "/docs/b", "/other": "/other"}.items():
+            for headers in ({}, {}, {"Cookie": "a=b"}):
+                assert (await proxy.ask("/docs/a?" + said, headers))["location"] == outside
+        for said, outside in {"ORIGIN/c": "/c", "ORIGIN": "/", "http://c.example/": "http://c.example/"}.items():
+            assert (await proxy.ask("/a?" + said, {"Host": "b.example"}))["location"] == outside
+
+
+@BOTH
+def test_redirects_lead_to_where_the_reader_came_in(strict: bool) -> None:
+    asyncio.run(_outward(strict))
+
+
 async def _ends(file: Path) -> None:
     async def endless() -> AsyncIterator[bytes]:
         while True:

@@ -138,4 +138,4 @@ def routes_for(config: Config) -> Routes:
 
 
 def _site(said: ServeSettings) -> Site:
-    return Site(said.origin, said.strict, said.threshold, said.stale)
+    return Site(said.origin, said.strict, said.threshold, said.stale, outside=said.prefix.rstrip("/"))

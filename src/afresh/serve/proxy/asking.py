@@ -29,6 +29,7 @@ BETWEEN_BYTES = 60.0
 MOST_INTERIM_BYTES = 8192
 _CANNOT = {"timeout": 504, "dns_timeout": 504, "connect_timeout": 504, "no_connection": 504, "reset": 504, "dns": 504}
 _OF_A_PART = frozenset({206, 304, 416})  # what an origin may only say of parts and conditions
+_ADDRESSES = frozenset({b"location", b"content-location"})
 _FORBIDDEN = frozenset({"refused_address", "refused_port", "scope"})
 _log = logging.getLogger("afresh.serve")
 
@@ -184,6 +185,7 @@ class Asking:
         asks: bool,
     ) -> bool:
         """Take in the head of an answer; whether that was all there is to say."""
+        lines = _outward(lines, site)
         fields = joined(lines)
         filling.status, filling.fields = status, fields
         if status == 304 and asks and entry is not None:
@@ -344,7 +346,7 @@ class Asking:
                 )
             answer = exchange.answer
             filling.status, filling.fields = answer.status, joined(answer.headers.lines)
-            filling.lines = end_to_end(answer.headers.lines, besides=frozenset({b"content-length"}))
+            filling.lines = _outward(end_to_end(answer.headers.lines, besides=frozenset({b"content-length"})), site)
             length = filling.fields.get("content-length", "")
             filling.length = int(length) if length.isdecimal() and len(length) < 19 else None
             filling.note = "fwd=method" if request.method not in ("GET", "HEAD") else "fwd=bypass"
@@ -381,6 +383,16 @@ class Asking:
         return replace(
             made, born=entry.born, good_until=entry.good_until, outlook=entry.outlook, confirmed=entry.confirmed
         )
+
+
+def _outward(lines: Lines, site: Site) -> Lines:
+    """What an origin says, with its own address replaced by the one that readers know."""
+    if not any(name.lower() in _ADDRESSES for name, _ in lines):
+        return lines
+    return [
+        (name, site.outward(value.decode("latin-1")).encode("latin-1") if name.lower() in _ADDRESSES else value)
+        for name, value in lines
+    ]
 
 
 def _with_range(lines: Lines, begun: Beginning) -> Lines:

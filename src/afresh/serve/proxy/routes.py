@@ -22,6 +22,34 @@ class Site:
     threshold: float = 0.5  # own policy: how probably fresh a copy must be
     serve_stale: bool = False  # own policy: below it, hand it out all the same and ask at once
     named: bool = True  # by the operator: its address passes the guard
+    outside: str = ""  # what readers write instead of the base: a prefix, without a slash at its end, or nothing
+
+    def outward(self, address: str) -> str:
+        """An address that the origin names, as readers reach it here; as it is, if it is of another place.
+
+        >>> site = Site("http://10.0.0.5/manual", outside="/docs")
+        >>> site.outward("http://10.0.0.5/manual/a?b"), site.outward("/manual"), site.outward("http://10.0.0.5/manually")
+        ('/docs/a?b', '/docs', 'http://10.0.0.5/manually')
+        >>> Site("http://10.0.0.5").outward("http://10.0.0.5//evil.example")
+        '/.//evil.example'
+        """
+        if not self.named:
+            return address
+        scheme, _, place = self.base.partition("://")
+        authority, slash, folder = place.partition("/")
+        origin, path = f"{scheme}://{authority}", slash + folder
+        if address[: len(origin)].lower() == origin:
+            rest = address[len(origin) :]
+        elif address.startswith("/") and not address.startswith("//"):
+            rest = address
+        else:
+            return address
+        below = rest[len(path) :]
+        if not rest.startswith(path) or (below and below[0] not in "/?#"):
+            return address
+        if not self.outside and below.startswith("//"):
+            return "/." + below  # two slashes at the beginning would be another host
+        return (self.outside + below) if below.startswith("/") or self.outside else "/" + below
 
 
 @dataclass(frozen=True, slots=True)
