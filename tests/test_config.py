@@ -108,3 +108,17 @@ def test_a_page_that_is_gone_is_not_asked_for_again_at_once() -> None:
     for value in ("0s", "10ms"):
         with pytest.raises(ConfigError, match=r"crawl\.gone_retry.*less than a second"):
             config.parse(f'[crawl]\ngone_retry = "{value}"')
+
+
+@pytest.mark.parametrize(
+    "second",
+    ['host = "B.example"', 'host = "c.example"\nprefix = "/docs"', 'prefix = "/docs/"'],
+    ids=["the same host", "host and prefix in one", "the same prefix"],
+)
+def test_what_is_served_is_mapped_once(second: str) -> None:
+    tables = "".join(
+        f'[[serve]]\n{said}\norigin = "http://10.0.0.5"\n'
+        for said in ('host = "b.example"', 'prefix = "/docs"', second)
+    )
+    with pytest.raises(ConfigError, match="serve"):
+        config.parse(tables)

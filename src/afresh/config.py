@@ -576,7 +576,9 @@ class ServeSettings:
     """One site that `afresh serve` answers for. There may be any number of these tables."""
 
     host: str = _setting("", _served_host, "The host name that readers ask for.")
-    prefix: str = _setting("", _site_path, "Or the beginning of the path, such as /docs, at any host.")
+    prefix: str = _setting(
+        "", _site_path, "Or the beginning of the path, such as /docs, at any host that has no table."
+    )
     origin: str = _setting("", _origin, "Where the pages are, such as http://10.0.0.5:8080.")
     strict: bool = _setting(False, _yes_or_no, "Follow the origin's lifetimes to the letter (RFC 9111).")
     threshold: float = _setting(
@@ -822,7 +824,7 @@ def parse(text: str, where: str = "the settings") -> Config:
         elif name == "kind" and isinstance(values, list):
             read[name] = _parse_kinds(values, where)
         elif name == "serve" and isinstance(values, list):
-            read[name] = tuple(_parse_serve(each, where) for each in values)
+            read[name] = _parse_serves(values, where)
         elif name == "database" and isinstance(values, list):
             read[name] = _parse_named(name, DatabaseSettings, values, ("name", "url"), where)
         elif name == "query" and isinstance(values, list):
@@ -899,11 +901,27 @@ def _parse_kinds(tables: list[Any], where: str) -> tuple[KindSettings, ...]:
     return tuple(kinds)
 
 
-def _parse_serve(values: Any, where: str) -> object:
+def _parse_serves(tables: list[Any], where: str) -> tuple[ServeSettings, ...]:
+    sites = tuple(_parse_serve(each, where) for each in tables)
+    for name in ("host", "prefix"):
+        said = [
+            getattr(site, name).lower() if name == "host" else getattr(site, name).rstrip("/") or "/"
+            for site in sites
+            if getattr(site, name)
+        ]
+        if twice := next((each for each in said if said.count(each) > 1), None):
+            raise ConfigError(f"Two [[serve]] in {where} have the {name} {twice}.", hint="Drop one of them.")
+    return sites
+
+
+def _parse_serve(values: Any, where: str) -> ServeSettings:
     if not isinstance(values, dict) or not values.get("origin") or not (values.get("host") or values.get("prefix")):
         hint = 'Write host = "www.example.com" and origin = "http://10.0.0.5:8080" below it.'
         raise ConfigError(f"A [[serve]] in {where} needs an origin, and a host or a prefix.", hint=hint)
-    return _parse_table("serve", ServeSettings, values, where)
+    if values.get("host") and values.get("prefix"):
+        hint = "Write a [[serve]] for each. A host takes all its paths; a prefix holds at all other hosts."
+        raise ConfigError(f"A [[serve]] in {where} has a host and a prefix.", hint=hint)
+    return cast(ServeSettings, _parse_table("serve", ServeSettings, values, where))
 
 
 def _parse_named(name: str, table: type, tables: list[Any], required: tuple[str, ...], where: str) -> tuple[Any, ...]:
