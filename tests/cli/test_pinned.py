@@ -58,11 +58,25 @@ def test_a_sender_is_muted_on_the_command_line_and_grades_are_shown(afresh: Run,
         grades.hear("https://e.org/", "e.org", "cms", 100.0 * nth + 50, current=100.0 * nth, now=100.0 * nth + 50)
         grades.crawled("https://e.org/", "e.org", 100.0 * nth, 100.0 * nth + 100, changed=True, rate=0.01)
     with Sqlite(tmp_path / "afresh.db") as store:
+        for nth in range(3):
+            far = f"a-host-of-a-long-name-{nth}.example.com:8443"
+            grades.hear(f"https://{far}/", far, "cms", 50.0, current=1.0, now=50.0)
         store.put({"senders": senders.to_text(), "grades": grades.to_text()})
+    assert "cms          a-host-of-a-long-name-0.example.com:8443" in afresh("senders").stdout, "whole, with its port"
     lines = afresh("senders").stdout.splitlines()
     row = next(line for line in lines if line.startswith("cms") and "e.org" in line)
     assert row.split()[:3] == ["cms", "e.org", "100"]
     assert max(map(len, lines)) <= 80
+    for wrong, words in [
+        (("--pin", "ping=7"), "from 0 to 1"),
+        (("--mute", "ping", "--pin", "ping=1"), "Two things are said of ping"),
+        (("--mute", "ping", "--host", "nosuch"), "No page of nosuch is kept"),
+    ]:
+        refused = afresh("senders", *wrong)
+        assert (refused.returncode, words in refused.stderr) == (2, True), refused.stderr
+    noted = afresh("senders", "--pin", "nobody=0.5")
+    assert (noted.returncode, "Nothing was heard yet of nobody." in noted.stderr) == (0, True), noted.stderr
+    afresh("senders", "--free", "nobody")
     assert afresh("senders", "--mute", "ping", "--pin", "cms=0.25", "--host", "e.org").stdout.startswith(
         "ping weighs 0"
     )

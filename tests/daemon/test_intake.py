@@ -116,6 +116,17 @@ def test_what_makes_no_sense_is_refused_whole(each: Any, words: str) -> None:
     assert not store.inbox()
 
 
+def test_what_is_said_of_a_sender_on_one_host_holds_there() -> None:
+    daemon = daemon_on(Memory())
+    senders = daemon.engine.senders
+    numbers = [senders.number(name) for name in ("good", "cms")]
+    for number in numbers:
+        senders.learn("e.org", {(number, -1): 1}, by_time=0.1, weight=2.0, changed=True)
+    daemon._grading.pinned('[["cms", "e.org", 0.0], ["cms", "", 1.0]]')
+    assert senders.weight("e.org", numbers[1]) < 0.01
+    assert senders.weight("other.org", numbers[1]) > 0.9
+
+
 def test_grades_are_kept_at_the_end_and_taken_up_again() -> None:
     store = Memory()
     store.add(map(page, URLS))

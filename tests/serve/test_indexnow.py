@@ -186,6 +186,7 @@ def test_a_proof_that_comes_later_counts(tmp_path: Path, monkeypatch: pytest.Mon
         page = site.url("a.test")
         before = daemon.engine.signals(page)
         assert (await get(port, url=page, key=KEY)).status == 202
+        assert daemon.questions["receiver"]({})["key_files_awaited"] == [f"a.test:{site.port}"]  # type: ignore[index]
         answers[0] = html(KEY, kind="text/plain")
         await until(lambda: daemon.engine.signals(page) == before + 1)
 
@@ -203,6 +204,13 @@ def test_who_proves_nothing_uses_nothing_up(tmp_path: Path) -> None:
         assert (await get(port, url=page, key=KEY)).status == 200, "a key that is known needs no look"
         elsewhere = "X-Forwarded-For: 192.0.2.7\r\n"
         assert (await get(port, elsewhere, url=page, key="another-key-99")).status == 403
+        told = daemon.questions["receiver"]({})
+        assert told == {
+            "address": f"127.0.0.1:{port}",
+            "accepted": 2,
+            "refused": 14,
+            "key_files_awaited": [],
+        }
 
     plays(tmp_path, {f"/{KEY}.txt": lambda: html(KEY, kind="text/plain")}, act)
 

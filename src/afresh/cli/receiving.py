@@ -1,5 +1,6 @@
 """From settings to what receives signals beside a running crawl."""
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from afresh.config import Config
@@ -20,15 +21,23 @@ if TYPE_CHECKING:
 class Receiver:
     """A listener with its rooms, and what they hand over to."""
 
-    def __init__(self, listener: "Listener", inlet: "Inlet", indexnow: "IndexNow | None") -> None:
-        self.listener, self.inlet, self.indexnow = listener, inlet, indexnow
+    def __init__(self, listener: "Listener", inlet: "Inlet", indexnow: "IndexNow | None", tally: Counter[str]) -> None:
+        self.listener, self.inlet, self.indexnow, self.tally = listener, inlet, indexnow, tally
+        self.address = ""
 
     async def start(self) -> tuple[str, int]:
         """Begin; where."""
         where = await self.listener.start()
+        self.address = show_address(where)
         if self.indexnow is not None:
             self.indexnow.start()
         return where
+
+    def summary(self) -> dict[str, object]:
+        """Where it listens, and what became of deliveries since it began."""
+        waiting = [] if self.indexnow is None else self.indexnow.waiting
+        counts = {name: self.tally[name] for name in ("accepted", "refused")}
+        return {"address": self.address, **counts, "key_files_awaited": waiting}
 
     async def stop(self) -> None:
         """Answer what was asked, and let go."""
@@ -110,7 +119,10 @@ def receiver_for(config: Config, daemon: "Daemon") -> Receiver | None:
         routes += [("GET", "/indexnow", indexnow.get), ("POST", "/indexnow", indexnow.post)]
     callback = Callback(beside, inlet, max_body=receive.max_body, clock=daemon.clock)
     routes += [("GET", PATH + "{name}", callback.get), ("POST", PATH + "{name}", callback.post)]
-    return Receiver(Listener(application(routes), *receive.listen), inlet, indexnow)
+    tally: Counter[str] = Counter()
+    made = Receiver(Listener(application(routes, tally), *receive.listen), inlet, indexnow, tally)
+    daemon.questions["receiver"] = lambda _: made.summary()
+    return made
 
 
 def show_address(where: tuple[str, int]) -> str:

@@ -7,7 +7,7 @@ import typer
 
 from afresh.cli.handover import hand_over, said_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
-from afresh.cli.terminal import as_json, console, now, plain
+from afresh.cli.terminal import as_json, console, errors, labelled, now, plain
 from afresh.errors import ConfigError, InputError
 from afresh.store import Sqlite, Store, understood
 from afresh.store.socket_file import ask
@@ -18,7 +18,7 @@ HEADING = f"{'sender':{NAME_WIDTH}} {'worth':>14} {'checked':>8} {'late by':>9} 
 GRADES = f"{'sender':12} {'host':17} {'heard':>7} {'precision':>10} {'recall':>10} {'late':>6} {'saved':>6} {'now':>5}"
 ENOUGH = 20  # checked signals; of fewer, nothing is said
 SHOWN = 20  # grades; --json has all
-MAX_WEIGHT = 8.0
+MAX_WEIGHT = 1.0  # the best sender's own
 
 Names = Annotated[list[str] | None, typer.Option(help="Repeatable.", show_default=False)]
 
@@ -26,7 +26,8 @@ Names = Annotated[list[str] | None, typer.Option(help="Repeatable.", show_defaul
 def senders(
     mute: Annotated[list[str] | None, typer.Option(help="Let this sender weigh nothing; repeatable.")] = None,
     pin: Annotated[
-        list[str] | None, typer.Option(help="Give a sender a weight of the best one's: NAME=0.5; repeatable.")
+        list[str] | None,
+        typer.Option(help="Give a sender a weight, from 0 to the best one's, 1: NAME=0.5; repeatable."),
     ] = None,
     free: Annotated[list[str] | None, typer.Option(help="Let it be learned again; repeatable.")] = None,
     host: Annotated[str, typer.Option(help="With those: on this host only.")] = "",
@@ -85,7 +86,8 @@ def senders(
 
 def _show_worth(found: list[dict[str, Any]]) -> None:
     console.print(HEADING)
-    for facts in found:
+    # Those of whom little was checked stand below: anybody may send under a thousand names.
+    for facts in sorted(found, key=lambda each: each["checked"] < ENOUGH)[:SHOWN]:
         name = plain(facts["sender"], 100)
         if len(name) > NAME_WIDTH:
             console.print(name)
@@ -93,6 +95,8 @@ def _show_worth(found: list[dict[str, Any]]) -> None:
         late = show_duration(facts["late"]) if facts["late"] else "-"
         checked = f"{facts['checked']:,.0f}"
         console.print(f"{name:{NAME_WIDTH}} {_worth(facts, len(found)):>14} {checked:>8} {late:>9} {facts['hosts']:7,}")
+    if len(found) > SHOWN:
+        console.print(f"and {len(found) - SHOWN:,} more (--json has all)")
     if not any(facts["evidence"] for facts in found):
         console.print("No crawl has checked any of their signals yet: all count alike.")
 
@@ -103,9 +107,14 @@ def _show_grades(graded: list[dict[str, Any]]) -> None:
     for grade in graded[:SHOWN]:
         late = "-" if grade["late"] is None else show_duration(grade["late"])
         weight = "" if grade["weight"] is None else f"{grade['weight']:.2f}{'' if grade['pinned'] is None else '!'}"
-        saved = f"{grade['saved']:,.0f}" if grade["precision"] is not None and weight else ""
+        checked = grade["precision"] is not None and grade["heard"] >= ENOUGH
+        saved = f"{grade['saved']:,.0f}" if checked and weight else ""
+        sender, host = plain(grade["sender"], 100), plain(grade["host"], 300)
+        if len(sender) > 12 or len(host) > 17:  # a line of their own, whole
+            console.print(f"{sender:12} {host}", soft_wrap=True)
+            sender = host = ""
         console.print(
-            f"{plain(grade['sender'], 12):12} {plain(grade['host'], 17):17} {grade['heard']:7,.0f} "
+            f"{sender:12} {host:17} {grade['heard']:7,.0f} "
             f"{_share(grade, 'precision'):>10} {_share(grade, 'recall'):>10} {late:>6} {saved:>6} {weight:>5}",
             soft_wrap=True,
         )
@@ -171,11 +180,17 @@ def _pin(kept: Sqlite, mute: list[str], pin: list[str], free: list[str], host: s
         except ValueError:
             weight = -1.0
         if not equals or not name or not 0.0 <= weight <= MAX_WEIGHT:
-            raise ConfigError(f"{each[:80]!r} is not a sender and a weight.", hint="Write --pin NAME=0.5, up to 8.")
+            raise ConfigError(f"{each[:80]!r} is not a sender and a weight.", hint="Write --pin NAME=0.5, from 0 to 1.")
         items.append([name, host, weight])
     items += [[name, host, None] for name in free]
     if any(not 0 < len(str(item[0])) <= 100 for item in items):
         raise InputError("That is no name of a sender.", hint="`afresh senders` lists them.")
+    names = [str(item[0]) for item in items]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ConfigError(f"Two things are said of {plain(twice, 40)}.", hint="Mute it, pin it once, or free it.")
+    if host and next(iter(kept.states_of_host(host)), None) is None:
+        raise InputError(f"No page of {plain(host, 80)} is kept.", hint="Give a host as `afresh hosts` lists it.")
+    strange = [name for name in names if name not in _heard_of(kept)]
     handed = hand_over(kept, packed("pin", items, now()))
     where = f" on {plain(host, 80)}" if host else ""
     said = [
@@ -183,14 +198,32 @@ def _pin(kept: Sqlite, mute: list[str], pin: list[str], free: list[str], host: s
         for name, _, weight in items
     ]
     typer.echo(f"{', '.join(said)}{where}.{said_of(handed)}")
+    if strange:
+        unheard = ", ".join(plain(name, 40) for name in strange)
+        errors.print(labelled("Note:", f"Nothing was heard yet of {unheard}.", 6))
+
+
+def _heard_of(kept: Sqlite) -> set[str]:
+    """The names of senders that anything is known of, or said of by the operator."""
+    from afresh.store.messages import PINNED, Pins
+
+    answer, grades = ask(kept.path, "senders"), ask(kept.path, "grades")
+    known = answer if isinstance(answer, list) else _from_store(kept)
+    known = [*known, *(grades if isinstance(grades, list) else _grades_from_store(kept))]
+    pinned = understood(PINNED, lambda: Pins.from_text(kept.get(PINNED))).weights
+    return {str(each["sender"]) for each in known} | {name for name, _ in pinned}
 
 
 def _plot(kept: Store, graded: list[dict[str, Any]], path: Path) -> None:
     """Histograms of precision and recall over hosts, each weighted by how much its pages are asked for."""
     from afresh.lab.plots import draw_grades
 
+    graded = [grade for grade in graded if grade["heard"] >= ENOUGH]  # of fewer, a bar says nothing
     if not graded:
-        raise InputError("Nothing is graded yet.", hint="Let it run for a while: crawls show which signals were true.")
+        raise InputError(
+            f"No sender was heard {ENOUGH} times on a host yet.",
+            hint="Let it run for a while: crawls show which signals were true.",
+        )
     weights: dict[str, float] = {}
     for _, state in kept.states():
         rate = state.beliefs.request_rate if state.beliefs is not None else 1.0

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, replace
 from json import loads
 from pathlib import Path
@@ -15,7 +16,7 @@ from afresh.cli.reasons import counted
 from afresh.cli.terminal import as_json, console, errors, labelled, moment, now, plain
 from afresh.cli.wording import INDENT, calibration_lines, freshness_lines, held_lines, price_lines, search_lines
 from afresh.config import Config
-from afresh.errors import ConfigError
+from afresh.errors import ConfigError, InputError
 from afresh.store import Store, understood
 from afresh.store.files import is_run
 from afresh.store.messages import Pauses, searches_kept
@@ -45,6 +46,9 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
         said = ask(read.store.path, "status") or {}  # by the runner, which knows most, and as of now
         wishes = steered(kept, read, said, when := now())
         facts = _status(kept, when, read, said, wishes["paused"]) | wishes
+        facts["receiver"] = None
+        with suppress(InputError):  # it receives nothing
+            facts["receiver"] = ask(read.store.path, "receiver") if said else None
     if wrong is not None:
         errors.print(labelled("Warning:", f"{plain(wrong.message)} The runner goes on with what it read before.", 9))
     if json:
@@ -79,7 +83,7 @@ def _print(facts: dict[str, Any], *, known: bool) -> None:
         by = price_lines(facts) if facts["learning"] is None else learning_lines(facts["learning"])
         for line in (*by, *(held_lines(facts["held_without_copy"]) if facts["running"] else ())):
             console.print(line)
-    for line in purse_lines(facts):
+    for line in (*purse_lines(facts), *_receiver_lines(facts["receiver"])):
         console.print(line)
     for line in (*steered_lines(facts), *freshness_lines(facts)):
         console.print(line)
@@ -127,6 +131,16 @@ def purse_lines(facts: dict[str, Any]) -> Iterator[str]:
         fresh = f", {100 * each['freshness']:.1f} % fresh" if each["freshness"] is not None else ""
         of = f"{show_budget(each['budget'], each['unit'])} for {show_count(each['pages'], 'item')}{fresh}"
         yield labelled(plain(each["purse"].removeprefix("sql:"), 12), f"{of}, price {each['price']:.4g}", 13)
+
+
+def _receiver_lines(receiver: dict[str, Any] | None) -> Iterator[str]:
+    """What became of what others sent, since the run began."""
+    if receiver is not None:
+        accepted = show_count(receiver["accepted"], "delivery", "deliveries")
+        yield f"receiving    at {receiver['address']}: {accepted} accepted, {receiver['refused']:,} refused"
+        if hosts := receiver["key_files_awaited"]:
+            more = f" and {len(hosts) - 1:,} more" if len(hosts) > 1 else ""
+            yield labelled("", f"submissions wait for the key file of {plain(hosts[0], 80)}{more}", len(INDENT))
 
 
 def _print_failures(facts: dict[str, Any]) -> None:

@@ -46,7 +46,8 @@ class Grading:
         if self.clock() - self._ticked < TICK_SECONDS:
             return
         self._ticked = self.clock()
-        for (sender, host), weight in self.pins.weights.items():
+        # What is said of one host comes last: it holds there, whatever is said of all.
+        for (sender, host), weight in sorted(self.pins.weights.items(), key=lambda pin: pin[0][1] != ""):
             self.engine.senders.pin(sender, host, weight)
         self._delays = {name: self.engine.senders.delay_of(name) for name in self.engine.senders.names}
 

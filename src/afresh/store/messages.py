@@ -185,7 +185,7 @@ class Pins:
             if weight is None:
                 weights.pop((str(sender), str(host)), None)
             else:
-                weights[str(sender), str(host)] = min(max(_number(weight), 0.0), 8.0)
+                weights[str(sender), str(host)] = min(max(_number(weight), 0.0), 1.0)
         if len(weights) > MAX_PINS:
             raise ValueError("too many senders are pinned")
         return Pins(weights)

@@ -119,6 +119,11 @@ class IndexNow:
             raise Refused(429, "That host submits too much.", Retry_After=str(wait))
         return answer(200, {"signals": await self._hear(submission)})
 
+    @property
+    def waiting(self) -> list[str]:
+        """Hosts of which a submission waits for its key file."""
+        return sorted(self._waiting)
+
     def _charge(self, submission: Submission) -> int:
         """Take it off what its host may submit; 0, or the seconds until there is room.
 
