@@ -29,6 +29,7 @@ import psycopg
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 from afresh import QueryCache
+from afresh.store import Sqlite
 from afresh.types import Fetched
 from postgres import Postgres
 
@@ -112,7 +113,7 @@ def ours(world: World, length: float, begin: float, server: Postgres) -> dict[st
         settings += f'[[query]]\nname = "q{table}"\ndatabase = "bench"\nsql = "{SQL.format(table=table)}"\n'
     first = '[[query]]\nname = "one"\ndatabase = "bench"\nsql = "SELECT 1"\n'
     (folder / "afresh.toml").write_text(settings + first)
-    QueryCache(folder / "afresh.db").close()  # makes the store, which the runner wants to be there
+    Sqlite(folder / "afresh.db").close()  # makes the store, which the runner wants to be there
     command = [sys.executable, "-c", "from afresh.cli import main; main()", "run", "--json"]
     log = (folder / "log").open("wb")
     runner = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=log)

@@ -127,7 +127,10 @@ def budget(text: str | float) -> Budget:
         return text
     match = _SPENT.fullmatch(str(text))
     if match is None:
-        return Budget(rate(text))
+        try:
+            return Budget(rate(text))
+        except ConfigError as error:
+            raise ConfigError(error.message, hint='Write it like "10/s", "100/min", "0.2 s/s" or "5 MB/s".') from None
     spent, span = _seconds_of(match[2]), _seconds_of(match[4])
     count = {name.lower(): count for name, count in BYTES.items() if name}.get(match[2].lower())
     per = float(match[3] or 1) * (span or 0.0)

@@ -57,7 +57,7 @@ def test_status_and_hosts_count_what_fails_by_its_reason(afresh: Any, tmp_path: 
     fill(tmp_path)
     status = afresh("status").stdout
     assert "failing      1 page: 1 no such host\n" in status
-    assert "gone         1 page (404 or 410)\n" in status
+    assert "gone         1 page (404, 410 or deleted)\n" in status
     assert "hosts        1 fails: 1 no such host\n" in status
     assert not narrow(status)
     facts = json.loads(afresh("status", "--json").stdout)

@@ -147,7 +147,7 @@ def test_queries_are_added_and_removed(afresh: Run, tmp_path: Path) -> None:
     for bad, word in {
         ("query", "add", "x", "-d", "nowhere", "--sql", "SELECT 1"): "There is no database nowhere",
         ("query", "add", "x", "-d", "shop", "--sql", "DELETE FROM orders"): "",
-        (*more, "--keep", "day=7"): "other parameters",
+        (*more, "--keep", "day=7"): "needs: ",
         ("query", "add", "x", "-d", "postgresql://me:hush@db/shop", "--sql", "SELECT 1"): "password",
         ("query", "remove", "nothing"): "There is no query",
         ("query", "suggest", "-d", "shop"): "no PostgreSQL",
@@ -158,9 +158,27 @@ def test_queries_are_added_and_removed(afresh: Run, tmp_path: Path) -> None:
         assert word in refused.stderr
         assert "hush" not in refused.stderr
         assert "hint" in refused.stderr
+    again = afresh("query", "add", "newest", "-d", "sqlite:./shop.db", "--sql", "SELECT max(id) FROM orders")
+    assert again.stdout == "Query newest of shop changed, 1 result to keep.\n"  # the same database
     assert afresh("query", "list").stdout.count("of shop") == 2
     assert "removed" in afresh("query", "remove", "of_shop").stdout
     assert json.loads(afresh("status", "--json").stdout)["pages"] == 1
+    assert "database shop" in afresh("query", "list").stdout
+    assert "removed" in afresh("query", "remove", "newest").stdout
+    assert "database shop" not in afresh("query", "list").stdout  # with its last query
+
+
+def test_what_is_kept_is_found_as_it_is_written(afresh: Run, tmp_path: Path) -> None:
+    tree = world(tmp_path)
+    assert "1 new" in afresh("add", "docs", "--recursive").stdout
+    assert "1 new" in afresh("add", "./docs/a.txt").stdout
+    assert "There is no folder nothing" in afresh("add", "nothing", "--recursive").stderr
+    (tree / "a.txt").rename(tree / "moved.txt")
+    (tree / "a.txt").symlink_to("/etc/hostname")
+    for text in ("docs/a.txt", "./docs/a.txt", str(tree / "a.txt"), f"file://{tree}/a.txt"):
+        assert json.loads(afresh("show", text, "--json").stdout)["url"] == f"file://{tree}/a.txt"
+    assert json.loads(afresh("show", "docs", "--json").stdout)["url"] == f"file://{tree}/"
+    assert "1 page" in afresh("remove", "docs/a.txt").stdout
 
 
 @pytest.mark.parametrize(

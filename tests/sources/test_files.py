@@ -146,7 +146,7 @@ def test_large_growing_and_changing_files(tmp_path: Path, monkeypatch: pytest.Mo
     path = tmp_path / "a.log"
     path.write_bytes(b"x" * 101)
     large = got(Files(limits=Limits(bytes=100)), path)
-    assert (large.answered, large.reason) == (Answer.FAILED, "too_large")
+    assert (large.answered, large.reason) == (Answer.FAILED, "file_too_large")
 
     def meanwhile(change: Callable[[], object]) -> Fetched:
         """While it is read, something happens to it."""

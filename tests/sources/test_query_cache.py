@@ -144,8 +144,13 @@ def test_what_cannot_be_run_says_why(postgres: Postgres, tmp_path: Path) -> None
                 asyncio.run(cache.aget(name))
         with pytest.raises(ConfigError, match="known are bad, far"):
             cache.get("nothing")
-        with pytest.raises(ConfigError, match="other parameters"):
+        with pytest.raises(ConfigError, match="needs: "):
             cache.get("far", day=1)
+        with pytest.raises(ConfigError, match="no probability"):
+            cache.get("far", fresh=1.5)
+    with pytest.raises(ConfigError, match="There is no store"):
+        QueryCache(tmp_path / "slip.db")
+    assert not (tmp_path / "slip.db").exists()
 
 
 def test_it_answers_by_what_is_believed_of_a_key_and_what_a_run_costs(tmp_path: Path) -> None:

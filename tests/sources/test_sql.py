@@ -147,7 +147,7 @@ def test_what_takes_too_long_or_too_much_has_one_outcome(postgres: Postgres, tmp
         source = source_of(url, **texts)
         began = time.monotonic()
         reasons = [got(source, f"sql:shop/{key}").reason for key in ("slow?x=1", "many", "wide", "none")]
-        assert reasons == ["timeout", "too_many_rows", "too_large", "undefined"]
+        assert reasons == ["timeout", "too_many_rows", "result_too_large", "undefined"]
         assert time.monotonic() - began < 8.0
         assert got(source, "sql:shop/none").blame is Blame.KEY
         asyncio.run(source.close())

@@ -274,11 +274,11 @@ def _but(strange: list[str]) -> str:
 
 def _known(kept: Sqlite, urls: list[str] | None, file: Path | None) -> tuple[list[str], list[str]]:
     """Addresses of pages that are kept, and the others; InputError if none is."""
-    from afresh.cli.keys import key_of
+    from afresh.cli.keys import kept_key
     from afresh.cli.pages import lines_of
 
     lines: Iterable[str] = [*(urls or []), *(line.split()[0] for _, line in (lines_of(file) if file else ()))]
-    found = list(dict.fromkeys(key_of(line)[0] for line in lines))
+    found = list(dict.fromkeys(kept_key(line, kept) for line in lines))
     known = [url for url in found if kept.state(url) is not None]
     strange = [url for url in found if kept.state(url) is None]
     if not known:

@@ -2,8 +2,12 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from afresh.errors import InputError
+
+if TYPE_CHECKING:
+    from afresh.store import Store
 
 SQL = "sql:"
 
@@ -35,6 +39,25 @@ def key_of(text: str) -> tuple[str, str]:
         return key, key.partition("/")[0]
     url = canonical(text)
     return url, host_of(url)
+
+
+def kept_key(text: str, kept: "Store") -> str:
+    """The key of what somebody writes for a thing that is kept already: a path as it is written goes before what its
+    links lead to, and what is no address may be a path without ./ before it."""
+    from afresh.frontier import canonical_or_none
+    from afresh.sources.files import key_of as file_key_of
+
+    text = text.strip()
+    path = is_path(text) or (canonical_or_none(text) is None and Path(text).exists())
+    if path and not text.startswith("file:"):
+        literal = os.fsencode(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 - follows no link
+        for folder in (False, True):
+            key = file_key_of(literal, folder=folder)
+            if key is not None and kept.state(key) is not None:
+                return key
+    if text.startswith("file:") and kept.state(text) is not None:
+        return text
+    return file_key(text)[0] if path else key_of(text)[0]
 
 
 def file_key(text: str, *, folder: bool | None = None) -> tuple[str, str]:

@@ -203,7 +203,7 @@ def _page(line: str, wanted: dict[str, Any], *, recursive: bool = False) -> Page
     from afresh.cli.keys import file_key, is_path, key_of
     from afresh.frontier import canonical_or_none
 
-    if is_path(line):
+    if is_path(line) or (recursive and Path(line.strip()).exists()):
         key, lane = file_key(line)
         if key.endswith("/") and not recursive:
             raise InputError(f"{line[:300]} is a folder.", hint="Give --recursive to keep all that is in it.")
@@ -211,7 +211,9 @@ def _page(line: str, wanted: dict[str, Any], *, recursive: bool = False) -> Page
             raise InputError(f"There is no file {line[:300]}.", hint="Check its name.")
         return Page(key, lane, added=now(), **wanted)
     if recursive:
-        raise InputError(f"{line[:300]} is no path.", hint="--recursive is for folders; for a site: afresh crawl URL")
+        raise InputError(
+            f"There is no folder {line[:300]}.", hint="--recursive is for folders; for a site: afresh crawl URL"
+        )
     address, *rest = line.split() or [""]
     if line.strip() and canonical_or_none(address) is None and Path(line.strip()).exists():
         hint = f"A path begins with a slash or a dot: ./{line.strip()[:200]}"

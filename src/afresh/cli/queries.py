@@ -151,7 +151,9 @@ def _database(text: str, known: "Definitions") -> "Database":
         raise InputError(
             f"There is no database {plain(text, 60)}; known are {names}.", hint="Give its URL, such as sqlite:shop.db."
         )
-    same = next((each for each in known.databases.values() if each.url == text), None)
+    if text.startswith("sqlite:") and not text.startswith(("sqlite:/", "sqlite::")):
+        text = f"sqlite:{Path(text.removeprefix('sqlite:')).absolute()}"  # the runner may be started elsewhere
+    same = next((each for each in known.databases.values() if _place(each.url) == _place(text)), None)
     if same is not None:
         return same
     last = re.sub(r"[^A-Za-z0-9_-]+", "-", re.split(r"[?#]", text)[0].rstrip("/").rpartition("/")[2].rpartition(":")[2])
@@ -160,9 +162,16 @@ def _database(text: str, known: "Definitions") -> "Database":
     while name in known.databases:
         nth += 1
         name = f"{base[:36]}-{nth}"
-    if text.startswith("sqlite:") and not text.startswith(("sqlite:/", "sqlite::")):
-        text = f"sqlite:{Path(text.removeprefix('sqlite:')).absolute()}"  # the runner may be started elsewhere
     return Database(name, text)
+
+
+def _place(url: str) -> str:
+    """Where a database is: the same for all ways to write the URL of one file."""
+    if not url.startswith("sqlite:") or url.startswith("sqlite::"):
+        return url
+    path = url.removeprefix("sqlite:")
+    path = path[2:] if path.startswith("///") else path
+    return f"sqlite:{Path(path).expanduser().resolve()}"
 
 
 def remove(
@@ -171,21 +180,26 @@ def remove(
     store: StoreFile = None,
     json: Json = False,
 ) -> None:
-    """Forget a query, with all its results.
+    """Forget a query, with all its results; with the last query of a database, the database as well.
 
     Example: afresh query remove newest
     """
     from afresh.cli.build import definitions_for
     from afresh.cli.opening import open_store, settings
-    from afresh.sources.sql.definitions import QUERY_VALUE
+    from afresh.sources.sql.definitions import DATABASE_VALUE, QUERY_VALUE
     from afresh.store.messages import of_definitions
 
     read = settings(config, store)
     with open_store(read, create=False) as kept:
-        query = definitions_for(read, kept).query(name)
+        known = definitions_for(read, kept)
+        query = known.query(name)
         if query.settled:
             raise InputError(f"The settings define the query {name}.", hint="Take its [[query]] out of them.")
-        handed = hand_over(kept, of_definitions({QUERY_VALUE + name: None}, now()))
+        said: dict[str, str | None] = {QUERY_VALUE + name: None}
+        base, others = known.databases.get(query.database), (each for each in known.queries.values() if each != query)
+        if base is not None and not base.settled and not any(each.database == base.name for each in others):
+            said[DATABASE_VALUE + base.name] = None
+        handed = hand_over(kept, of_definitions(said, now()))
     typer.echo(as_json({"removed": name}) if json else f"Query {name} removed.{said_of(handed)}")
 
 

@@ -55,11 +55,12 @@ def show(
 
     Example: afresh show https://example.com/
     """
-    from afresh.cli.keys import key_of
+    from afresh.cli.keys import kept_key
     from afresh.cli.opening import open_store, settings
 
-    address, read = key_of(url)[0], settings(config, store)
+    read = settings(config, store)
     with open_store(read, create=False) as kept:
+        address = kept_key(url, kept)
         state, crawls = kept.state(address), kept.history(address, LOOKED_AT)  # of about the same moment
         if state is None:
             raise InputError(f"{address} is not kept.", hint=f"Add it: afresh add {address}")

@@ -145,7 +145,7 @@ def _receiver_lines(receiver: dict[str, Any] | None) -> Iterator[str]:
 
 def _print_failures(facts: dict[str, Any]) -> None:
     if facts["gone"]:
-        console.print(f"gone         {show_count(facts['gone'], 'page')} (404 or 410)")
+        console.print(f"gone         {show_count(facts['gone'], 'page')} (404, 410 or deleted)")
     if failing := facts["failing"]:
         pages = sum(failing.values())
         console.print(f"failing      {show_count(pages, 'page')}: {counted(failing, 54)}")

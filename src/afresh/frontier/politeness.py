@@ -35,6 +35,10 @@ class Politeness:
         return rest
 
 
+# What a file is, or forbids, at the moment: somebody may mend that at any time.
+_ON_DISK = frozenset({"symlink", "special_file", "no_permission", "file_too_large", "changes_meanwhile"})
+
+
 @dataclass(frozen=True, slots=True)
 class Retries:
     """When a page that could not be refreshed is tried again, in seconds; twice as late at each failure in a row."""
@@ -44,6 +48,7 @@ class Retries:
     refused: float = 86400.0
     longest: float = 30 * 86400.0
     store_full: float = 3600.0  # always the same: it ends when somebody makes room
+    on_disk: float = 30.0  # always the same: a look at a file is one stat, and nobody is disturbed by it
 
     def put_off(self, outcome: Outcome, failures: int, reason: str = "") -> float:
         """How long a page is left alone after it was not refreshed for the `failures`-th time in a row.
@@ -51,6 +56,8 @@ class Retries:
         >>> again = Retries()
         >>> again.put_off(Outcome.FAILED, 3), again.put_off(Outcome.GONE, 2), again.put_off(Outcome.BUSY, 9)
         (240.0, 7200.0, 0.0)
+        >>> again.put_off(Outcome.REFUSED, 5, "special_file")
+        30.0
         """
         if outcome.refreshed or outcome is Outcome.BUSY or failures < 1:
             return 0.0  # a busy host rests as a whole,
@@ -58,5 +65,7 @@ class Retries:
             return 0.0  # and so does one that cannot be reached
         if reason == STORE_FULL:
             return self.store_full
+        if reason in _ON_DISK:
+            return self.on_disk
         first = {Outcome.GONE: self.gone, Outcome.REFUSED: self.refused}.get(outcome, self.failed)
         return min(first * 2.0 ** min(failures - 1, 40), self.longest)

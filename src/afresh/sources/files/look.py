@@ -159,11 +159,11 @@ def _read(within: int, name: bytes, limits: Limits) -> Seen:
             if not stat.S_ISREG(before.st_mode):
                 raise LookFailed(Answer.REFUSED, "special_file")
             if before.st_size > limits.bytes:
-                raise LookFailed(Answer.FAILED, "too_large")
+                raise LookFailed(Answer.FAILED, "file_too_large")
             # What grows meanwhile, as a log does, was whole when we came; some systems do not know sizes beforehand.
             body = _content(file, before.st_size or limits.bytes + 1)
             if len(body) > limits.bytes:
-                raise LookFailed(Answer.FAILED, "too_large")
+                raise LookFailed(Answer.FAILED, "file_too_large")
             after = os.fstat(file)
         finally:
             os.close(file)

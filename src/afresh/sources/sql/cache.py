@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -91,11 +92,16 @@ class QueryCache:
         queries: Iterable[Query] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Share the store at `store`, which is made if it is not there.
+        """Share the store at `store`, which is made if it is not there and something is defined here.
 
         `databases` and `queries` are told to all who share it; others may come from its settings (`[[query]]`), or from
         `afresh query add`.
         """
+        said: tuple[Database | Query, ...] = (*databases, *queries)
+        if not said and not Path(store).exists():  # a slip of the pen makes no store
+            raise ConfigError(
+                f"There is no store {str(store)[:300]}.", hint="Check its name, or give databases and queries."
+            )
         self._store = Sqlite(store)
         self._clock = clock
         self.definitions = Definitions()
@@ -109,7 +115,7 @@ class QueryCache:
         self._price: tuple[float, dict[str, float]] = (-LOOK_AGAIN, {})
         self._unseen = Unseen()
         self._allowances: dict[str, Allowance] = {}
-        self.define(*databases, *queries)
+        self.define(*said)
 
     def define(self, *definitions: Database | Query) -> None:
         """Tell all who share the store of databases and queries."""
@@ -145,6 +151,7 @@ class QueryCache:
         not given, it is run only if a right answer is worth what the run costs, at the price of its database's budget.
         FetchError if it must be run and cannot.
         """
+        _check_fresh(fresh)
         key, query = self._named(name, {**(parameters or {}), **named})
         self._shared.requested(key)
         kept, state = self._kept(key, fresh)
@@ -165,6 +172,7 @@ class QueryCache:
         **named: object,
     ) -> Rows:
         """As `get`, for who must not block an event loop. Who is cancelled leaves the query to the others who wait."""
+        _check_fresh(fresh)
         key, query = self._named(name, {**(parameters or {}), **named})
         self._shared.requested(key)
         kept, state = await asyncio.to_thread(self._kept, key, fresh)
@@ -344,6 +352,11 @@ class QueryCache:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _check_fresh(fresh: float | None) -> None:
+    if fresh is not None and not 0.0 <= fresh <= 1.0:
+        raise ConfigError(f"fresh = {fresh!r:.40} is no probability.", hint="Give a number from 0 to 1.")
 
 
 def _failed(key: str, fetched: Fetched) -> AfreshError:

@@ -98,7 +98,10 @@ class Query:
         """The key of this query with these parameters; ConfigError if they are not the ones that it has."""
         if set(values) != set(self.statement.parameters):
             named = ", ".join(self.statement.parameters) or "none"
-            raise ConfigError(f"The query {self.name} has other parameters: {named}.", hint="Give each by its name.")
+            raise ConfigError(
+                f"The parameters that the query {self.name} needs: {named}.",
+                hint="Give each of them by its name, and no other.",
+            )
         text = to_query(dict(values))
         key = None if text is None else f"{SCHEME}{self.database}/{self.name}" + (f"?{text}" if text else "")
         if key is None or len(key) > MAX_KEY:

@@ -267,7 +267,7 @@ class Sql:
             return Fetched(key, ran.started, ran.seconds, answer=Answer.SAME, blame=Blame.KEY, spent=spent)
         body = to_json(ran.found.columns, ran.found.rows, ordered=query.statement.ordered)
         if len(body) > database.max_bytes:
-            too_large = QueryFailed("too_large", f"its result has more than {database.max_bytes:,} bytes")
+            too_large = QueryFailed("result_too_large", f"its result has more than {database.max_bytes:,} bytes")
             return self.failed(key, ran.started, too_large, ran.seconds)
         return Fetched(
             key,

@@ -81,4 +81,4 @@ class Counter:
         if len(self.rows) > self.limits.rows:
             raise QueryFailed("too_many_rows", f"it has more than {self.limits.rows:,} rows")
         if self._size > self.limits.bytes:
-            raise QueryFailed("too_large", f"its rows have more than {self.limits.bytes:,} bytes")
+            raise QueryFailed("result_too_large", f"its rows have more than {self.limits.bytes:,} bytes")
