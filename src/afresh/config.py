@@ -473,7 +473,7 @@ def _stale(value: Any) -> bool:
 
 
 # What may do something when it is asked for, as paths often say.
-_WITH_EFFECTS: tuple[str, ...] = (
+WITH_EFFECTS: tuple[str, ...] = (
     "*logout",
     "*log-out",
     "*signout",
@@ -599,9 +599,10 @@ class ServeSettings:
         "wait for.",
     )
     prefetch_except: tuple[str, ...] = _setting(
-        ["*?*", *_WITH_EFFECTS],
+        ["*?*", *WITH_EFFECTS],
         _globs,
-        "Never ahead of readers: paths (with their queries) in which one of these is found; * is anything.",
+        "Never ahead of readers: paths (with their queries) in which one of these is found; * is anything. "
+        "Of these, those without ? are not kept for being asked for, either.",
     )
 
 

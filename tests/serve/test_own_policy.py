@@ -9,7 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from afresh.cli.serving import with_effects
+from afresh.config import parse
 from afresh.serve.proxy import belief
+from afresh.serve.proxy.evidence import Evidence
 from afresh.store import Memory, PageState, Record, Sqlite, Store
 from afresh.store.messages import edit_of, evidence
 from afresh.types import Beliefs, Copy, Crawl, Outcome, Page, Request, Signal, Validators
@@ -312,3 +315,15 @@ def test_the_least_valuable_leave() -> None:
     assert fetched == 1
     assert used <= 300 << 10
     assert asyncio.run(_evicted("lru"))[0] == 1  # it is asked for often enough for that, too
+
+
+def test_addresses_with_an_effect_do_not_enter_for_being_asked_for(tmp_path: Path) -> None:
+    config = parse('[[serve]]\norigin = "http://a.example"\nprefetch_except = ["*?*", "/mine/*", "*delete"]\n')
+    with Sqlite(tmp_path / "s.db") as store:
+        told = Evidence(store, most_pages=10, effects=with_effects(config))
+        paths = ("p?q=1", "mine/x", "p/Delete/1", "p?delete=1", "yours/x")
+        told._post({f"http://a.example/{path}": 1 for path in paths}, set(), set())
+        asyncio.run(told.close())
+        added = [edit_of(entry, store) for entry in store.inbox() if entry.kind == "add"]
+    entered = {page.url for edit in added for page in edit.pages}
+    assert entered == {"http://a.example/p?q=1", "http://a.example/yours/x"}

@@ -1,13 +1,15 @@
 """From settings to a serving cache with all its parts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from afresh import __version__
-from afresh.config import Config, ServeSettings
+from afresh.config import WITH_EFFECTS, Config, ServeSettings
 from afresh.fetch import Guard
 from afresh.frontier import HostPatterns
+from afresh.frontier.glob import Glob
 from afresh.serve.proxy.access_log import AccessLog
 from afresh.serve.proxy.asking import Asking
 from afresh.serve.proxy.cache import Cache
@@ -73,7 +75,7 @@ def parts_for(config: Config, store: "Store | None", tokens: list[str]) -> Parts
     cache = Cache(proxy.memory, by_value=proxy.evict == "value")
     evidence = shelf = None
     if store is not None:
-        evidence = Evidence(store, most_pages=proxy.max_pages, never=never)
+        evidence = Evidence(store, most_pages=proxy.max_pages, never=never, effects=with_effects(config))
         shelf = Shelf(store, {"user-agent": agent, "accept": "text/html,*/*;q=0.8"})
     policy = Policy(
         cache,
@@ -101,6 +103,18 @@ def parts_for(config: Config, store: "Store | None", tokens: list[str]) -> Parts
         prefetching = _prefetching(config, service)
         reports.tell(prefetching)
     return Parts(Server(service, idle=proxy.idle), service, policy, origins, evidence, shelf, log, prefetching)
+
+
+def with_effects(config: Config) -> Callable[[str], bool]:
+    """Whether a request for a page may do something, as far as its path says so."""
+    patterns = {each for site in config.serve for each in site.prefetch_except} if config.serve else WITH_EFFECTS
+    globs = [Glob(pattern) for pattern in sorted(patterns) if "?" not in pattern]
+
+    def effects(url: str) -> bool:
+        path = url.partition("://")[2].partition("/")[2].lower()
+        return any(glob.matches(f"/{path}") for glob in globs)
+
+    return effects
 
 
 def fetches_ahead(config: Config) -> bool:

@@ -29,9 +29,17 @@ class Evidence:
     """Counts requests by page. Pages that are new to the store enter by being asked for, up to a number of them."""
 
     def __init__(
-        self, store: Store, *, most_pages: int, never: Container[str] = (), clock: Callable[[], float] = time
+        self,
+        store: Store,
+        *,
+        most_pages: int,
+        never: Container[str] = (),
+        effects: Callable[[str], bool] = lambda url: False,
+        clock: Callable[[], float] = time,
     ) -> None:
+        """`effects` says of a page whether asking for it may do something: then it is never asked for on our own."""
         self._store = store
+        self._effects = effects
         self._most = most_pages
         self._never = never
         self._clock = clock
@@ -131,7 +139,7 @@ class Evidence:
         for url in requests:
             if url in self._entered:
                 self._entered[url] = (self._asked_for(url, now) + requests[url], now)
-        urls = [url for url in requests if url not in self._entered]
+        urls = [url for url in requests if url not in self._entered and not self._effects(url)]
         known = self._store.numbers(urls) if urls else []
         new = [url for url, number in zip(urls, known, strict=True) if not number]
         if not new:
