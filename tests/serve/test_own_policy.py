@@ -318,7 +318,9 @@ def test_the_least_valuable_leave() -> None:
 
 
 def test_addresses_with_an_effect_do_not_enter_for_being_asked_for(tmp_path: Path) -> None:
-    config = parse('[[serve]]\norigin = "http://a.example"\nprefetch_except = ["*?*", "/mine/*", "*delete"]\n')
+    config = parse(
+        '[[serve]]\nprefix = "/"\norigin = "http://a.example"\nprefetch_except = ["*?*", "/mine/*", "*delete"]\n'
+    )
     with Sqlite(tmp_path / "s.db") as store:
         told = Evidence(store, most_pages=10, effects=with_effects(config))
         paths = ("p?q=1", "mine/x", "p/Delete/1", "p?delete=1", "yours/x")
