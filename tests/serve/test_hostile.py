@@ -279,6 +279,26 @@ def test_redirects_lead_to_where_the_reader_came_in(strict: bool) -> None:
     asyncio.run(_outward(strict))
 
 
+async def _reasons() -> None:
+    def play(heard: Heard) -> Told:
+        if "if-none-match" in heard.headers:
+            return Told(status=304, headers=FRESH | {"ETag": '"1"'})
+        if heard.target == "/plain":
+            return Told()
+        return Told(headers=FRESH | {"ETag": '"1"', "Vary": "Accept-Language"})
+
+    async with serving(play) as proxy:
+        assert (await proxy.ask("/plain"))["cache-status"] == "afresh; fwd=uri-miss"  # of no use later
+        assert (await proxy.ask("/"))["cache-status"] == "afresh; fwd=uri-miss; stored"
+        assert (await proxy.ask("/", {"Accept-Language": "de"}))["cache-status"] == "afresh; fwd=vary-miss; stored"
+        again = await proxy.ask("/", {"Cache-Control": "no-cache"})
+        assert again["cache-status"].startswith("afresh; fwd=request; fwd-status=304")
+
+
+def test_cache_status_says_why_the_origin_was_asked() -> None:
+    asyncio.run(_reasons())
+
+
 async def _ends(file: Path) -> None:
     async def endless() -> AsyncIterator[bytes]:
         while True:

@@ -207,7 +207,7 @@ class Asking:
         )
         names = vary.names_of(fields)
         storable = terms.storable if site.strict else self.policy.storable(terms, status, fields)
-        why = "uri-miss" if entry is None else "stale"
+        why = self._why(filling, entry)
         filling.note = f"fwd={why}" if entry is None else f"fwd={why}; fwd-status={status}"
         if request.method == "HEAD" and entry is not None:
             self._compare(entry, fields)
@@ -216,7 +216,7 @@ class Asking:
                 names = tuple(name for name in names if name != "accept-encoding")
             filling.names, filling.selector = names, selected(names, asked_with)
             filling.shared = filling.keep = filling.length is None or filling.length <= self.largest
-            filling.note += "; stored" if filling.keep else ""
+            filling.note += "; stored" if filling.keep and _is_useful(site, terms, fields) else ""
         elif filling.joinable:
             self.cache.note_alone(filling.url, filling.answered)
         return False
@@ -238,7 +238,14 @@ class Asking:
             self.cache.put(fresh, filling.answered)
         else:
             self.cache.drop(entry.url)
-        filling.entry, filling.shared, filling.note = fresh, True, "fwd=stale; fwd-status=304"
+        filling.entry, filling.shared = fresh, True
+        filling.note = f"fwd={self._why(filling, entry)}; fwd-status=304"
+
+    def _why(self, filling: Filling, entry: Entry | None) -> str:
+        """Why the origin was asked, in the words of RFC 9211."""
+        if entry is None:
+            return "vary-miss" if self.cache.names_of(filling.url) else "uri-miss"
+        return "request" if filling.asked < entry.good_until else "stale"
 
     @staticmethod
     def _compare(entry: Entry, fields: Named) -> None:
@@ -275,7 +282,7 @@ class Asking:
         terms = rules.terms(
             request.method, asked_with, filling.status, filling.fields, filling.asked, filling.answered, url=filling.url
         )
-        if site.strict and not (terms.lifetime > 0 or {"etag", "last-modified"} & set(filling.fields)):
+        if not _is_useful(site, terms, filling.fields):
             return  # it could neither be handed out nor asked about
         made = entries.make(
             filling.url,
@@ -383,6 +390,11 @@ class Asking:
         return replace(
             made, born=entry.born, good_until=entry.good_until, outlook=entry.outlook, confirmed=entry.confirmed
         )
+
+
+def _is_useful(site: Site, terms: rules.Terms, fields: Named) -> bool:
+    """Whether a copy could ever be handed out, or asked about."""
+    return not site.strict or terms.lifetime > 0 or bool({"etag", "last-modified"} & set(fields))
 
 
 def _outward(lines: Lines, site: Site) -> Lines:
