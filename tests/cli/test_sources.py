@@ -163,6 +163,9 @@ def test_queries_are_added_and_removed(afresh: Run, tmp_path: Path) -> None:
     assert afresh("query", "list").stdout.count("of shop") == 2
     assert "removed" in afresh("query", "remove", "of_shop").stdout
     assert json.loads(afresh("status", "--json").stdout)["pages"] == 1
+    wrong = afresh("query", "add", "wrong", "-d", "shop", "--sql", "SELECT nosuch FROM orders WHERE shop = :shop")
+    assert (wrong.returncode, "no such column: nosuch" in wrong.stderr) == (0, True)
+    assert "removed" in afresh("query", "remove", "wrong").stdout
     assert "database shop" in afresh("query", "list").stdout
     assert "removed" in afresh("query", "remove", "newest").stdout
     assert "database shop" not in afresh("query", "list").stdout  # with its last query

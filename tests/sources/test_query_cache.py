@@ -137,7 +137,7 @@ def test_what_cannot_be_run_says_why(postgres: Postgres, tmp_path: Path) -> None
     databases = [Database("away", "postgresql://reader@127.0.0.1:1/shop"), Database("here", postgres.fresh("errors"))]
     queries = [Query("far", "away", "SELECT 1"), Query("bad", "here", "SELECT * FROM nowhere")]
     with QueryCache(tmp_path / "a.db", databases=databases, queries=queries) as cache:
-        for name, reason in (("far", "unreachable"), ("bad", "undefined")):
+        for name, reason in (("far", "unreachable"), ("bad", "undefined .*nowhere")):
             with pytest.raises(FetchError, match=reason):
                 cache.get(name)
             with pytest.raises(FetchError, match=reason):
@@ -175,6 +175,16 @@ def test_it_answers_by_what_is_believed_of_a_key_and_what_a_run_costs(tmp_path: 
         rows = cache.get("top", day="2026-11-17")
         assert rows.kept
         assert rows.fresh < 0.1
+    with Sqlite(path) as store:
+        state = store.state("sql:shop/top?day=2026-11-17")
+        assert state is not None
+        heard = Beliefs(request_rate=9.0, change_rate=0.1, recall=1.0, observations=10)  # its signals tell everything,
+        store.write([Record(None, replace(state, beliefs=heard, cost_new=0.05))])
+        age = 60.0
+    with QueryCache(path, clock=lambda: time.time() + age) as cache:
+        rows = cache.get("top", day="2026-11-17")
+        assert rows.kept
+        assert rows.fresh == pytest.approx(math.exp(-0.1 * rows.age), rel=1e-6)  # but nobody listens
     assert worth_a_run(0.1, 0.01, 50.0)
     assert not runs_on_request(replace(beliefs, observations=1))
 

@@ -136,7 +136,7 @@ def test_what_applications_run_is_counted_each_run_once(tmp_path: Path, caplog: 
                     await cache.aget("of_shop", shop=shop)
                     assert (await cache.aget("of_shop", shop=shop)).kept  # though the store may not have it yet
                 for _ in range(10):
-                    await cache.aget("of_shop", shop=1, fresh=1.1)
+                    await cache.aget("of_shop", shop=1, fresh=1.0)
                 await cache.aget("large")
                 with pytest.raises(FetchError):
                     await cache.aget("bad")

@@ -9,7 +9,7 @@ import typer
 
 from afresh.cli.handover import hand_over, said_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
-from afresh.cli.terminal import as_json, console, labelled, now, plain
+from afresh.cli.terminal import as_json, console, errors, labelled, now, plain
 from afresh.config import Config
 from afresh.errors import ConfigError, InputError
 from afresh.store import Sqlite
@@ -130,6 +130,8 @@ def add(
     if json:
         typer.echo(as_json(facts))
         return
+    if against := _against(base, query):
+        errors.print(plain(f"It cannot be run as things are: {against}", 400))
     changed = "changed" if before is not None else "added"
     needs = query.statement.parameters
     waits = (
@@ -138,6 +140,23 @@ def add(
     typer.echo(
         f"Query {name} of {base.name} {changed}, {show_count(len(pages), 'result')} to keep.{waits}{said_of(handed)}"
     )
+
+
+def _against(base: "Database", query: "Query") -> str:
+    """What speaks against a query, by the word of a database that is a file of this machine; "" if nothing does."""
+    from contextlib import closing
+
+    from afresh.sources.sql.drivers import QueryFailed
+    from afresh.sources.sql.drivers.sqlite import connect
+
+    if not base.url.startswith("sqlite:"):
+        return ""
+    try:
+        with closing(connect(base.url, base.limits)) as connection:
+            connection.check(query.statement)
+    except QueryFailed as error:
+        return error.message or error.reason
+    return ""
 
 
 def _database(text: str, known: "Definitions") -> "Database":

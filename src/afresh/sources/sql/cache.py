@@ -24,11 +24,12 @@ from afresh.sources.sql.source import Sql
 from afresh.sources.sql.unseen import Unseen
 from afresh.store import PageState, Sqlite
 from afresh.store.messages import drain, of_definitions
-from afresh.store.socket_file import wake
+from afresh.store.socket_file import ask, wake
 from afresh.types import Answer, Beliefs, Fetched, Page, Spent
 from afresh.units import budget
 
 RECENT_BYTES = 64 << 20  # of results that were read lately and are in memory
+SIGNAL_TAKES = 2.0  # seconds until a signal is in the store: the runner looks, and writes, once a second
 LOOK_AGAIN = 1.0  # seconds, after which what the store knows of prices is looked at again
 NAMED_BY_A_READER = 1  # the depth of a page that nobody added by name: it may be evicted
 NOTHING = Spent(calls=0.0)
@@ -61,6 +62,16 @@ def seconds_gained(fresh: float, beliefs: Beliefs) -> float:
     """
     rate, fresh = beliefs.change_rate, max(fresh, 1e-9)
     return (1.0 - fresh + fresh * math.log(fresh)) / rate if rate > 0.0 else 0.0
+
+
+def unheard(beliefs: Beliefs, seconds: float) -> float:
+    """The probability that nothing has changed in this time of what would have sent a signal, had anybody listened.
+
+    >>> round(unheard(Beliefs(change_rate=0.1, recall=0.5), 10.0), 4)
+    0.6065
+    """
+    missed = beliefs.recall * beliefs.change_rate * seconds
+    return math.exp(-missed) if beliefs.shape == math.inf else (1.0 + missed / beliefs.shape) ** -beliefs.shape
 
 
 def runs_on_request(beliefs: Beliefs | None) -> bool:
@@ -113,6 +124,7 @@ class QueryCache:
         self._recent: OrderedDict[str, tuple[int, Rows]] = OrderedDict()
         self._recent_bytes = 0
         self._price: tuple[float, dict[str, float]] = (-LOOK_AGAIN, {})
+        self._listened = (-LOOK_AGAIN, False)  # when we looked whether a runner is there, and whether it was
         self._unseen = Unseen()
         self._allowances: dict[str, Allowance] = {}
         self.define(*said)
@@ -200,17 +212,29 @@ class QueryCache:
         state, now = self._store.state(key), self._clock()
         if (ours := self._unseen.newer(key, None if state is None else state.checked)) is not None:
             age = max(now - ours[0], 0.0)
-            told = 0.0 if state is None or state.beliefs is None else state.beliefs.freshness(age, 0)
-            run = told < least if least is not None else state is not None and self._rather_run(state, told)
+            believed = 0.0 if state is None or state.beliefs is None else state.beliefs.freshness(age, 0)
+            told = believed * self._unheard(state, age)
+            run = told < least if least is not None else state is not None and self._rather_run(state, believed)
             return (None if run else ours[1].at(age, told)), state
         if state is None or state.checked is None or not state.validators.fingerprint:
             return None, state
         age = max(now - state.checked, 0.0)
-        told = 0.0 if state.beliefs is None else state.beliefs.freshness(age, state.signals)
-        if (told < least) if least is not None else self._rather_run(state, told):
+        believed = 0.0 if state.beliefs is None else state.beliefs.freshness(age, state.signals)
+        told = believed * self._unheard(state, age)
+        if (told < least) if least is not None else self._rather_run(state, believed):
             return None, state
         rows = self._read(key, state)
         return (None if rows is None else rows.at(age, told)), state
+
+    def _unheard(self, state: PageState | None, age: float) -> float:
+        """The probability that no change was missed while its signal could not be here: silence is no evidence then."""
+        looked, hears = self._listened
+        now = time.monotonic()
+        if now - looked > LOOK_AGAIN:
+            hears = ask(self._store.path, "wake", seconds=0.1) is not None
+            self._listened = now, hears
+        beliefs = None if state is None else state.beliefs
+        return 1.0 if beliefs is None else unheard(beliefs, min(age, SIGNAL_TAKES) if hears else age)
 
     def _rather_run(self, state: PageState, told: float) -> bool:
         allowance = self._allowance(state.page.url)
@@ -366,6 +390,7 @@ def _failed(key: str, fetched: Fetched) -> AfreshError:
         "no_url": "Set the variable, or write the file, that the database's url names.",
         "timeout": "Raise the database's timeout, or make the query quicker.",
     }
+    said = f" ({fetched.meta['said']})" if fetched.meta.get("said") else ""
     return FetchError(
-        f"{key[:300]} could not be run: {fetched.reason}.", hint=hints.get(fetched.reason, "The log says more.")
+        f"{key[:300]} could not be run: {fetched.reason}{said}.", hint=hints.get(fetched.reason, "The log says more.")
     )

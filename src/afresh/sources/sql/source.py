@@ -19,6 +19,7 @@ from afresh.types import Answer, Blame, Fetched, Spent, Validators
 
 CONTENT_TYPE = "application/json"
 PLAN_EVERY = 3600.0  # seconds, after which the tables that a query reads are learned again
+MAX_SAID = 300  # characters of what a database says of a failure
 MAX_PLANS = 50_000  # keys whose tables are remembered; the longest unused go first
 KEEP_EVERY = 5.0  # seconds between two times that the tables of queries are kept
 TABLES_VALUE = "sql tables "  # before a database's name: under this a store keeps them
@@ -304,7 +305,9 @@ class Sql:
             _log.warning("%s failed: %s%s.", key[:200], error.reason, f" ({error.message})" if error.message else "")
         # A query whose fault it is not is not put off by itself: its lane rests.
         answer = Answer.BUSY if blame is Blame.LANE else Answer.FAILED
-        return Fetched(key, started, took, answer=answer, reason=error.reason, blame=blame, spent=Spent(took, 0))
+        # The database's own words, without passwords: the pool has taken them out.
+        said, spent = {"said": " ".join(error.message.split())[:MAX_SAID]} if error.message else {}, Spent(took, 0)
+        return Fetched(key, started, took, answer=answer, reason=error.reason, blame=blame, spent=spent, meta=said)
 
     async def close(self) -> None:
         """Let queries end, and close all connections."""

@@ -111,6 +111,15 @@ class SqliteConnection:
             return QueryFailed("cancelled", blame=Blame.NOBODY)
         return QueryFailed("timeout", f"it took longer than {limits.seconds:g} s")
 
+    def check(self, statement: Statement) -> None:
+        """QueryFailed if it could not be run; it is prepared and not run."""
+        self._stopped, self._deadline = False, time.monotonic() + BUSY_SECONDS
+        arguments: Any = statement.arguments("named", dict.fromkeys(statement.parameters))
+        try:
+            self._connection.execute(f"EXPLAIN {statement.text('named')}", arguments).fetchone()
+        except apsw.Error as error:
+            raise failure(error) from None
+
     def tables(self, statement: Statement, values: dict[str, object]) -> frozenset[str] | None:
         """Known from every run."""
         return None
