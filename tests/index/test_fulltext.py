@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from afresh.errors import InputError, StoreError
+from afresh.errors import AfreshError, InputError, StoreError
 from afresh.index import FullText, Query, Search, Weights, check, parse, schema
 from afresh.index.scoring import Collection, Counted, Wanted, counted, rarity, score, wanted
 from afresh.index.search import rescored
@@ -120,6 +120,52 @@ def test_a_search_says_how_old_and_how_likely_fresh_each_result_is(kept: Sqlite)
 def test_a_bad_query_gets_a_sentence(text: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         parse(text)
+
+
+def test_a_host_is_found_at_any_port_and_with_a_port_at_that_one_alone(kept: Sqlite) -> None:
+    kept.accompany(index := FullText())
+    hosts = ["127.0.0.1:8000", "127.0.0.1:8001", "www.b.example:8000", "b.example:8000", "b.example"]
+    kept.add(Page(f"http://{host}/", host) for host in hosts)
+    kept.write([record(f"http://{host}/", host, "<p>The ferry time table") for host in hosts])
+    expected = {
+        "127.0.0.1": hosts[:2],
+        "127.0.0.1:8000": hosts[:1],
+        "0.0.1.8000": [],
+        "b.example": hosts[2:],
+        "example": hosts[2:],
+        "b.example:8000": ["b.example:8000"],
+        "example:8000": [],
+    }
+    with Search(kept.path, tell=False) as search:
+        for asked, some in expected.items():
+            for found in (search.search(f"ferry site:{asked}"), search.search("ferry", host=asked)):
+                assert sorted(each.url for each in found.results) == sorted(f"http://{each}/" for each in some), asked
+        for phrase in ('"time ta"*', '"time ta*"', '"ferry time ta*"', '"tab*"'):
+            assert len(search.search(phrase).results) == len(hosts), phrase
+        assert search.search('"ferry ta*"').results == ()
+        assert parse('"time ta*"').text == '"time ta"*'
+    assert not list(check.problems(kept, index))
+
+
+def test_a_search_with_wrong_arguments_gets_a_sentence_and_a_hint(kept: Sqlite) -> None:
+    kept.accompany(FullText())
+    kept.write([])
+    wrong: list[dict[str, object]] = [
+        {"words": None},
+        {"words": b"ferry"},
+        {"host": 3},
+        {"fresh": 5},
+        {"fresh": float("nan")},
+        {"fresh": "0.9"},
+        {"limit": "3"},
+        {"limit": 2.5},
+        {"limit": 0},
+    ]
+    with Search(kept.path) as search:
+        for each in wrong:
+            with pytest.raises(AfreshError) as told:
+                search.search(**({"words": "ferry"} | each))  # type: ignore[arg-type]
+            assert told.value.hint, each
 
 
 def test_no_query_can_break_the_index(kept: Sqlite) -> None:

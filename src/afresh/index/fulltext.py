@@ -19,7 +19,7 @@ from afresh.errors import ConfigError, StoreError
 from afresh.index import schema
 from afresh.index.documents import MAX_TEXT_BYTES, Indexed, indexed, mark_of
 from afresh.index.engines import Engine, Fts5
-from afresh.index.queries import SITE_END, Query, Term
+from afresh.index.queries import SITE_END, Query, Term, without_port, word_of_host
 from afresh.index.schema import row_of, rows_of
 from afresh.store.body import Packed, signed
 from afresh.store.body import unpack as unpack_body
@@ -98,8 +98,14 @@ class Due(NamedTuple):
 
 
 def site_words(host: str) -> str:
-    """A host as words, so that a domain is found as their end."""
-    return f"{' '.join(host.lower().split('.')[-MOST_PREPARED_SITES:])} {SITE_END}"
+    """A host as words, so that a domain is found as their end at any port, and a host with its port by one more.
+
+    >>> site_words("www.example.com")
+    'www example com 0siteend0'
+    """
+    name = without_port(host.lower())
+    words = f"{' '.join(name.split('.')[-MOST_PREPARED_SITES:])} {SITE_END}"
+    return words if name == host.lower() else f"{words} {word_of_host(host)}"
 
 
 def packed(content: Indexed) -> str:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import xxhash
+
 from afresh.errors import InputError
 from afresh.index.documents import spaced
 
@@ -38,7 +40,8 @@ class Term:
     def words(self) -> str:
         """As it stands in the index, before its words are told apart."""
         if self.column == "site":
-            return f"{' '.join(self.text.split('.'))} {SITE_END}"
+            at_port = without_port(self.text) != self.text
+            return word_of_host(self.text) if at_port else f"{' '.join(self.text.split('.'))} {SITE_END}"
         return spaced(self.text)
 
     def expression(self) -> str:
@@ -129,6 +132,21 @@ def parse(text: str, *, host: str = "") -> Query:
     return Query(root, str(root))
 
 
+def without_port(host: str) -> str:
+    """The name of a host alone.
+
+    >>> without_port("127.0.0.1:8000"), without_port("[::1]:8000"), without_port("[::1]")
+    ('127.0.0.1', '[::1]', '[::1]')
+    """
+    name, _, port = host.rpartition(":")
+    return name if port.isdecimal() and (":" not in name or name.endswith("]")) else host
+
+
+def word_of_host(host: str) -> str:
+    """One word that only this host at this port has; its digit at the end keeps it from being stemmed."""
+    return f"0host{xxhash.xxh3_64_hexdigest(host.lower().encode('utf-8', 'replace'))}0"
+
+
 def _site(host: str) -> Term:
     labels = [label for label in host.lower().removeprefix("*.").strip(".").split(".") if label]
     if not labels or not all(re.fullmatch(r"[\w:-]+", label) for label in labels):
@@ -216,6 +234,8 @@ class _Parser:
         if column == "site":
             return _site(word)
         word = " ".join(word.split())
+        if re.search(r"[^\s*]\*+$", word):
+            word, prefix = word.rstrip("*"), True  # "time ta*" means the same as "time ta"*
         if not any(character.isalnum() for character in word):
             return None  # signs alone are in no index
         return Term(word, prefix, column)

@@ -11,7 +11,7 @@ from typing import Any
 
 import apsw
 
-VERSION = "1"
+VERSION = "2"
 FIRST_ENGINE = "fts5"
 TOKENIZERS = {
     "words": "unicode61 remove_diacritics 2",

@@ -14,6 +14,7 @@ from typing import Self
 
 import apsw
 
+from afresh.checks import number, require_text
 from afresh.errors import InboxFull, InputError, StoreError
 from afresh.index import schema
 from afresh.index.engines import engine_named
@@ -142,8 +143,12 @@ class Search:
         With `fresh`, an answer that was kept will do, if it is still right with that probability at least. InputError
         if the query makes no sense.
         """
-        if not 1 <= limit <= MAX_RESULTS:
-            raise InputError(f"{limit} is no number of results.", hint=f"Ask for 1 to {MAX_RESULTS:,}.")
+        require_text(words, "words")
+        require_text(host, "host")
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_RESULTS:
+            raise InputError(f"{limit!r:.40} is no number of results.", hint=f"Ask for 1 to {MAX_RESULTS:,}.")
+        if fresh is not None:
+            fresh = number("fresh", fresh, most=1.0)
         query = self._understood(words, host)
         with self._lock:
             found = self._kept(query, limit, fresh) if fresh is not None else None
