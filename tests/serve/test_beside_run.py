@@ -37,7 +37,7 @@ class Process:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._process.send_signal(signal.SIGTERM)
-        code = self._process.wait(30)
+        code = self._process.wait(120)
         self._reads.join(5)
         if self._process.stderr is not None:
             self._process.stderr.close()
@@ -46,7 +46,7 @@ class Process:
 
 async def listening(process: Process) -> int:
     """The port, once it is said."""
-    for _ in range(400):
+    for _ in range(2_400):
         for line in process.said:
             if "127.0.0.1:" in line:
                 return int(line.partition("127.0.0.1:")[2].split()[0].rstrip(".,/"))
@@ -72,7 +72,7 @@ async def _beside(folder: Path) -> None:
     async def comes(path: str, more: int) -> None:
         """Wait until the origin was asked for a page so many times more: by the runner, as no reader asks."""
         wanted = fetched(path) + more
-        for _ in range(600):
+        for _ in range(6_000):  # the runner may have everything to compile first
             if fetched(path) >= wanted:
                 return
             await asyncio.sleep(0.05)
