@@ -151,7 +151,9 @@ def _refuse(error: TyperException) -> NoReturn:
     near = f"Did you mean {options.rstrip(')')}? " if options else ""
     path = context.command_path if context is not None else "afresh"
     _say("afresh:", f"{plain(sentence)}.")
-    _say("  hint:", f"{plain(near)}See {path} --help.")
+    # A word to leave out is written like an option.
+    words = " Words to leave out come after --: afresh search -- tax -news." if path.endswith(" search") else ""
+    _say("  hint:", f"{plain(near)}See {path} --help.{words}")
     sys.exit(2)
 
 

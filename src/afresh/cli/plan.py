@@ -133,6 +133,7 @@ def _reckoned(known: "_Pages", budgets: list[float], goals: list[float]) -> "tup
     }
     if known.at_stake is not None:
         facts["at_stake"] = known.at_stake
+        facts["searches"] = known.searches
         rows: list[dict[str, Any]] = [*facts["budgets"], *facts["goals"]]
         for row in rows:
             row["quality"] = 1.0 - known.at_stake * (1.0 - row["freshness"])
@@ -173,6 +174,7 @@ class _Pages:
     as_of: str = ""  # how old all that is; "": it is of now
     # Where answers to searches count: what share of them would be wrong, if all copies were stale.
     at_stake: float | None = None
+    searches: float = 0.0  # a second
     rules: str = ""  # which wishes of the operator a plan leaves out; "": there are none
 
     @property
@@ -234,7 +236,15 @@ def _from_store(config: Path | None, store: Path | None, *, quality: bool = Fals
         arrays["request_rate"] = np.maximum(each, 1e-12) * searches
         at_stake = min(float(each.sum()), 1.0)
     return _Pages(
-        arrays, list(beliefs), left_out, budget, polite, _as_of(pages, waiting), at_stake, _rules_left_out(read)
+        arrays,
+        list(beliefs),
+        left_out,
+        budget,
+        polite,
+        _as_of(pages, waiting),
+        at_stake,
+        searched[2] if quality and searched is not None else 0.0,
+        _rules_left_out(read),
     )
 
 
@@ -342,14 +352,19 @@ def _numbers(path: Path, number: int, names: list[str], row: list[str]) -> list[
     return values
 
 
-def _cost_of(goal: float, pages: _Pages) -> dict[str, Any]:
+def _cost_of(wanted: float, pages: _Pages) -> dict[str, Any]:
+    """What a share of fresh copies costs, or where answers to searches count, of right answers."""
     from afresh.value.optimum import optimum
     from afresh.value.plan import budget_for
 
+    stake = pages.at_stake or 1.0
+    goal = 1.0 - (1.0 - wanted) / stake
+    if goal <= 0.0:  # so many are right even if nothing is crawled
+        return {"freshness": 0.0, "budget": 0.0}
     if "host_budget" in pages.arrays:
         most = optimum(budget=float(pages.arrays["host_budget"].sum()), **pages.arrays).freshness
         if goal > most:
-            at_most = math.floor(1e4 * most) / 100
+            at_most = math.floor(1e4 * (1.0 - stake * (1.0 - most))) / 100
             return {"freshness": goal, "budget": None, "why": f"none: politeness allows at most {at_most:g} %"}
     try:
         return {"freshness": goal, "budget": budget_for(goal, **pages.arrays).cost}
@@ -374,6 +389,9 @@ def _print(facts: dict[str, Any]) -> None:
     for row in facts["goals"]:
         costs.add_row(_percent(row[name]), row["why"] if row["budget"] is None else show_rate(row["budget"]))
     console.print(buys, costs, sep="\n")
+    if "at_stake" in facts:
+        stake, answers = f"{100 * facts['at_stake']:.3g} %", show_rate(facts["searches"])
+        console.print(f"There are {answers} answers. If all copies were outdated, {stake} of them would be wrong.")
     if "worth" in facts:
         beyond = facts["worth"]["budget"]
         said = "from the first crawl on" if beyond is None else f"beyond a budget of {show_rate(beyond)}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -73,11 +73,6 @@ def search(
         console.print(f"Nothing is found for {plain(found.query)}.")
     if found.notice:
         console.print(labelled("Note:", f"{found.notice}.", 6))
-
-
-def _as_typed(word: str) -> str:
-    """A word of the command line, with the quotation marks that the shell has taken from it."""
-    return f'"{word}"' if " " in word.strip() and '"' not in word else word
 
 
 def _print(nth: int, each: "Result") -> None:
@@ -224,7 +219,7 @@ def _index_of(kept: "Sqlite", config: Config) -> "FullText | None":
     return index_for(replace(config, index=replace(config.index, tokenizer=known, engine=named)))
 
 
-def _tell(facts: dict[str, object], wrong: list[str], disagree: list[str], *, mended: bool, indexed: bool) -> None:
+def _tell(facts: dict[str, Any], wrong: list[str], disagree: list[str], *, mended: bool, indexed: bool) -> None:
     copies = show_count(int(str(facts["copies"])), "copy", "copies")
     console.print(f"{copies}: {'all whole' if not wrong else show_count(len(wrong), 'problem')}.")
     for each in wrong[:20]:
@@ -233,6 +228,11 @@ def _tell(facts: dict[str, object], wrong: list[str], disagree: list[str], *, me
         console.print("There is no index (afresh index makes one).")
     elif not disagree:
         console.print("The index agrees with them.")
+        if due := facts["index"]["due"]:
+            waits = "waits" if due == 1 else "wait"
+            console.print(
+                f"{show_count(due, 'page')} {waits} for the index, and what it holds of them was not compared."
+            )
     else:
         end = "it was built anew, and agrees now" if mended else "it was left as it is"
         console.print(f"The index had {show_count(len(disagree), 'problem')}; {end}.")
