@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from afresh.daemon import Daemon, Event, Finished, Ordered, Stopped, Stored
+from afresh.daemon import Daemon, Event, Finished, Ordered, Released, Stopped, Stored
 from afresh.detect import Detector, Look
 from afresh.engine import Engine
 from afresh.errors import StoreError
@@ -115,7 +115,9 @@ def test_copies_of_a_real_site_are_kept_whole_and_current() -> None:
         copies = {url: copy.body for url in server.urls() if (copy := store.copy(url))}
         assert len(copies) == 40
         assert all(mark and mark.whole for mark in map(read_mark, copies.values()))
-        assert counts.requests == len(scene.ordered) == store.totals().crawls
+        # Lists of the site, such as its feeds, have turns of their own: the order of a page is given back for one.
+        given_back = sum(isinstance(event, Released) for event in scene.events)
+        assert counts.requests == len(scene.ordered) - given_back == store.totals().crawls
         assert counts.not_modified > 20
         assert store.totals().changes > 5
         assert server.ledger.score(copies, server.clock()).broken == 0

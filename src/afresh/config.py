@@ -812,7 +812,7 @@ def parse(text: str, where: str = "the settings") -> Config:
     """The settings in a TOML text.
 
     >>> parse('[crawl]\\nbudget = "600/min"').crawl.budget
-    10.0
+    Budget(10.0, 'calls')
     """
     try:
         tables = tomllib.loads(text)

@@ -200,7 +200,7 @@ def test_show_says_what_is_wanted_of_a_page_and_that_its_hours_are_over(tmp_path
         (["remove", "https://nowhere.example/"], "is not kept"),
         (["remove", "--host", "nowhere.example"], "There are no pages of the host nowhere.example."),
         (["refresh"], "There is nothing to refresh."),
-        (["signal", URL, "--sender", "\x1b[31m"], "no name of a sender"),
+        (["signal", URL, "--sender", "\x1b[31m"], "no name for a sender"),
         (["add", URL, "--hours", "25:00-26:00"], "are no hours"),
         (["add", URL, "--hours", "08:00-09:00 Mars/Olympus"], "names no time zone"),
         (["add", URL, "--shortest", "2h", "--longest", "1h"], "--shortest is longer than --longest"),

@@ -46,7 +46,14 @@ def test_list_names_every_figure(afresh) -> None:  # type: ignore[no-untyped-def
     assert code == 0
     assert all(f"fig{number}" in out for number in range(2, 15))
     code, out, _ = afresh("lab", "list", "--json")
-    assert json.loads(out)[2]["pages"] == [100, 200, 500, 750, 1000, 10000]
+    assert next(each for each in json.loads(out) if each["name"] == "fig4")["pages"] == [
+        100,
+        200,
+        500,
+        750,
+        1000,
+        10000,
+    ]
 
 
 def test_run_writes_rows_picture_and_report(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

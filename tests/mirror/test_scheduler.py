@@ -252,4 +252,4 @@ def test_costs_are_what_they_say() -> None:
     undated = Seen("u", True, 0.25, 4.0, 60.0, None, fetched)
     assert COSTS["age"](undated) == 30.0
     same = Seen("u", False, 0.0, 4.0, 60.0, 50.0, fetched)
-    assert [cost(same) for cost in COSTS.values()] == [0.0, 0.0, 0.0]
+    assert [COSTS[name](same) for name in ("significance", "staleness", "age")] == [0.0, 0.0, 0.0]

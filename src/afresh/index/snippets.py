@@ -15,7 +15,7 @@ def snippet(content: Indexed, query: Query, width: int = WIDTH) -> str:
 
     >>> from afresh.index.queries import parse
     >>> snippet(Indexed(text="Boats. " * 40 + "The ferry leaves at nine. " + "Boats. " * 40), parse("ferry nine"), 40)
-    '… Boats. The ferry leaves at nine. …'
+    '… The ferry leaves at nine. Boats. Boats. …'
     """
     text = " ".join(content.text.split()) or " ".join(content.headings.split())
     words = list(
