@@ -12,7 +12,7 @@ from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console
 from afresh.errors import ConfigError
 from afresh.store import Store
-from afresh.types import Copy
+from afresh.types import Copy, Crawl
 from afresh.units import show_count
 
 BATCH = 1000
@@ -41,8 +41,7 @@ def changes(
         while True:
             found = kept.changes(after=after, limit=BATCH)
             for number, crawl in found:
-                line: dict[str, Any] = {"number": number, "url": crawl.url, "time": crawl.time, "change": crawl.outcome}
-                typer.echo(as_json(line | {"significance": crawl.significance, "size": crawl.size}))
+                typer.echo(as_json(change_facts(number, crawl)))
                 after = number
             if len(found) < BATCH:
                 if not follow:
@@ -51,6 +50,12 @@ def changes(
                     time.sleep(every)
                 except KeyboardInterrupt:
                     return
+
+
+def change_facts(number: int, crawl: Crawl) -> dict[str, Any]:
+    """A change as programs read it."""
+    line: dict[str, Any] = {"number": number, "url": crawl.url, "time": crawl.time, "change": crawl.outcome}
+    return line | {"significance": crawl.significance, "size": crawl.size}
 
 
 def export(

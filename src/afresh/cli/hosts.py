@@ -38,7 +38,7 @@ def hosts(
 
     read = settings(config, store)
     with open_store(read, create=False) as kept:
-        found = (facts for facts in _hosts(kept, read.crawl.never, now()) if name in facts["host"])
+        found = (facts for facts in host_facts(kept, read.crawl.never, now()) if name in facts["host"])
         matched = False
         for facts in found:
             if not json and not matched:
@@ -49,7 +49,7 @@ def hosts(
             console.print(f"No host's name contains {plain(name, 50)!r}." if name else "There are no pages yet.")
 
 
-def _hosts(kept: Store, never: tuple[str, ...], when: float) -> Iterator[dict[str, Any]]:
+def host_facts(kept: Store, never: tuple[str, ...], when: float) -> Iterator[dict[str, Any]]:
     """Hosts with most failing pages first; facts that need a lookup for each host are read one by one."""
     from afresh.frontier import HostPatterns, in_trouble
 

@@ -7,7 +7,7 @@ import typer
 
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console, plain
-from afresh.store import Store, understood
+from afresh.store import Sqlite, Store, understood
 from afresh.store.socket_file import ask
 from afresh.units import show_duration, show_rate, show_size
 
@@ -26,8 +26,7 @@ def kinds(config: ConfigFile = None, store: StoreFile = None, json: Json = False
     from afresh.cli.opening import open_store, settings
 
     with open_store(settings(config, store), create=False) as kept:
-        answer = ask(kept.path, "kinds")
-        found = answer if isinstance(answer, dict) else _from_store(kept)
+        found = kind_facts(kept)
     if json:
         typer.echo(as_json(found))
         return
@@ -60,6 +59,12 @@ def _worth(worth: dict[str, Any]) -> str:
         return f"nothing, switched off ({worth['judged']:,} crawls judged it)"
     gained = f"{worth['gained']:.4f} nats a crawl"
     return f"power {worth['power']:.2f}, {gained} in the first five ({worth['judged']:,} crawls judged it)"
+
+
+def kind_facts(kept: Sqlite) -> dict[str, Any]:
+    """Every kind of pages, and what knowing kinds is worth; empty if none are known yet."""
+    answer = ask(kept.path, "kinds")
+    return answer if isinstance(answer, dict) else _from_store(kept)
 
 
 def _from_store(kept: Store) -> dict[str, Any]:

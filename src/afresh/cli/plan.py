@@ -89,7 +89,7 @@ def plan(
         if str(pages) == "-":
             return
     with working(f"Planning for {show_count(known.count, 'page')}"):
-        facts, curve = _reckoned(known, budgets, goals)
+        facts, curve = reckoned(known, budgets, goals)
         if worth is not None:
             facts["worth"] = {"gain": worth, "budget": _worth_it(known, worth)}
     if plot is not None:
@@ -97,7 +97,7 @@ def plan(
     typer.echo(as_json(facts)) if json else _print(facts)
 
 
-def _write_each(path: Path, known: "_Pages", budget: float | None) -> None:
+def _write_each(path: Path, known: "Known", budget: float | None) -> None:
     from afresh.cli.plan_pages import shares_of_pages, write_pages
 
     if budget is None:
@@ -110,7 +110,8 @@ def _write_each(path: Path, known: "_Pages", budget: float | None) -> None:
         )
 
 
-def _reckoned(known: "_Pages", budgets: list[float], goals: list[float]) -> "tuple[dict[str, Any], Plan]":
+def reckoned(known: "Known", budgets: list[float], goals: list[float]) -> "tuple[dict[str, Any], Plan]":
+    """What budgets buy and goals cost; and the whole curve."""
     from afresh.value.plan import plan as plan_for
 
     curve = plan_for(**known.arrays)
@@ -140,7 +141,7 @@ def _reckoned(known: "_Pages", budgets: list[float], goals: list[float]) -> "tup
     return facts, curve
 
 
-def _worth_a_row(budgets: list[float], known: "_Pages") -> list[float]:
+def _worth_a_row(budgets: list[float], known: "Known") -> list[float]:
     """Budgets to show where none were asked for: the operator's own among them, and one that hosts cannot take up."""
     most = float(known.arrays["host_budget"].sum()) if "host_budget" in known.arrays else math.inf
     own = [known.budget] if known.budget else []
@@ -148,7 +149,7 @@ def _worth_a_row(budgets: list[float], known: "_Pages") -> list[float]:
     return sorted({*(each for each in budgets if each <= most), *beyond[:1], *own})
 
 
-def _worth_it(known: "_Pages", gain: float) -> float | None:
+def _worth_it(known: "Known", gain: float) -> float | None:
     """The budget beyond which one more crawl gains less than that; None: the first one does."""
     from afresh.value.plan import plan as plan_for
 
@@ -165,7 +166,9 @@ def _worth_it(known: "_Pages", gain: float) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pages:
+class Known:
+    """What a plan is made from."""
+
     arrays: dict[str, Any]  # what `value.optimum` takes besides the budget
     names: list[str]
     left_out: int = 0  # pages about which nothing is believed yet
@@ -195,26 +198,32 @@ def _share(text: str) -> float:
     return share
 
 
-def _from_store(config: Path | None, store: Path | None, *, quality: bool = False) -> _Pages:
-    import numpy as np
-
-    from afresh.cli.allowed import allowed, host_rates
+def _from_store(config: Path | None, store: Path | None, *, quality: bool = False) -> Known:
     from afresh.cli.opening import open_store, settings
-    from afresh.frontier import host_of
 
     read = settings(config, store)
     with open_store(read, create=False) as kept:
-        polite, last = allowed(kept, read), kept.get("budget")
-        budget = understood("budget", lambda: float(last)) if last is not None else read.crawl.budget
-        pages, waiting = kept.totals().pages, kept.totals().inbox_entries
-        beliefs = _beliefs_now(kept, read) if pages <= MANY else _beliefs_kept(kept)
-        # Files and queries have budgets of their own: this is about that of the crawl.
-        beliefs = {url: each for url, each in beliefs.items() if not url.startswith(("file:", "sql:"))}
-        found = [(each.request_rate, each.change_rate, each.recall, each.false_rate) for each in beliefs.values()]
-        numbers: dict[str, int] = {}
-        host = [numbers.setdefault(host_of(url), len(numbers)) for url in beliefs]
-        most = host_rates(kept, read, list(numbers), polite)
-        searched = weights_kept(kept.get) if quality else None
+        return known_pages(kept, read, quality=quality)
+
+
+def known_pages(kept: Store, read: Config, *, quality: bool = False) -> Known:
+    """What is believed of the pages of a store; InputError if nothing is."""
+    import numpy as np
+
+    from afresh.cli.allowed import allowed, host_rates
+    from afresh.frontier import host_of
+
+    polite, last = allowed(kept, read), kept.get("budget")
+    budget = understood("budget", lambda: float(last)) if last is not None else read.crawl.budget
+    pages, waiting = kept.totals().pages, kept.totals().inbox_entries
+    beliefs = _beliefs_now(kept, read) if pages <= MANY else _beliefs_kept(kept)
+    # Files and queries have budgets of their own: this is about that of the crawl.
+    beliefs = {url: each for url, each in beliefs.items() if not url.startswith(("file:", "sql:"))}
+    found = [(each.request_rate, each.change_rate, each.recall, each.false_rate) for each in beliefs.values()]
+    numbers: dict[str, int] = {}
+    host = [numbers.setdefault(host_of(url), len(numbers)) for url in beliefs]
+    most = host_rates(kept, read, list(numbers), polite)
+    searched = weights_kept(kept.get) if quality else None
     if not found:
         raise InputError(
             "Nothing is known of any page yet.", hint="Let `afresh run` crawl first, or give --rates FILE."
@@ -235,7 +244,7 @@ def _from_store(config: Path | None, store: Path | None, *, quality: bool = Fals
         each = np.array([weights.get(url, base) for url in beliefs])
         arrays["request_rate"] = np.maximum(each, 1e-12) * searches
         at_stake = min(float(each.sum()), 1.0)
-    return _Pages(
+    return Known(
         arrays,
         list(beliefs),
         left_out,
@@ -280,7 +289,7 @@ def _as_of(pages: int, waiting: int) -> str:
     return ""
 
 
-def _from_csv(path: Path) -> _Pages:
+def _from_csv(path: Path) -> Known:
     import numpy as np
 
     try:
@@ -298,7 +307,7 @@ def _from_csv(path: Path) -> _Pages:
     if not rows:
         raise InputError(f"{path} has no pages.", hint="Write one page a line below the line of names.")
     columns = np.array(rows, dtype=np.float64).T
-    return _Pages(dict(zip(names, columns, strict=True)), pages)
+    return Known(dict(zip(names, columns, strict=True)), pages)
 
 
 def _taken_out(path: Path, names: list[str], lines: list[tuple[int, list[str]]]) -> list[str]:
@@ -352,7 +361,7 @@ def _numbers(path: Path, number: int, names: list[str], row: list[str]) -> list[
     return values
 
 
-def _cost_of(wanted: float, pages: _Pages) -> dict[str, Any]:
+def _cost_of(wanted: float, pages: Known) -> dict[str, Any]:
     """What a share of fresh copies costs, or where answers to searches count, of right answers."""
     from afresh.value.optimum import optimum
     from afresh.value.plan import budget_for

@@ -231,10 +231,10 @@ def _keep_fresh(
         searching_for,
         sources_for,
     )
+    from afresh.cli.collection import COMPILING
     from afresh.cli.hangup import Hangup
     from afresh.cli.log import STANDARD_OUTPUT, write_to
     from afresh.cli.receiving import receiver_for, show_address
-    from afresh.cli.status import COMPILING
     from afresh.daemon import Daemon, SteadyClock
     from afresh.frontier import HostPatterns
     from afresh.sources import Sources

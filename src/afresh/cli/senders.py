@@ -60,9 +60,7 @@ def senders(
         if mute or pin or free:
             _pin(kept, mute or [], pin or [], free or [], host)
             return
-        answer, grades = ask(kept.path, "senders"), ask(kept.path, "grades")
-        found = answer if isinstance(answer, list) else _from_store(kept)
-        graded = grades if isinstance(grades, list) else _grades_from_store(kept)
+        found, graded = sender_facts(kept), grade_facts(kept)
         if plot is not None:
             _plot(kept, graded, plot)
             return
@@ -143,6 +141,18 @@ def _worth(facts: dict[str, Any], senders: int) -> str:
     return f"{100 * facts['worth_from']:.0f} to {100 * facts['worth_to']:.0f} %"
 
 
+def sender_facts(kept: Sqlite) -> list[dict[str, Any]]:
+    """Every sender and what its signals are worth, the most reliable first."""
+    answer = ask(kept.path, "senders")
+    return answer if isinstance(answer, list) else _from_store(kept)
+
+
+def grade_facts(kept: Sqlite) -> list[dict[str, Any]]:
+    """The grades of every sender on every host."""
+    grades = ask(kept.path, "grades")
+    return grades if isinstance(grades, list) else _grades_from_store(kept)
+
+
 def _from_store(kept: Store) -> list[dict[str, Any]]:
     from afresh.estimate import Senders
 
@@ -207,9 +217,7 @@ def _heard_of(kept: Sqlite) -> set[str]:
     """The names of senders that anything is known of, or said of by the operator."""
     from afresh.store.messages import PINNED, Pins
 
-    answer, grades = ask(kept.path, "senders"), ask(kept.path, "grades")
-    known = answer if isinstance(answer, list) else _from_store(kept)
-    known = [*known, *(grades if isinstance(grades, list) else _grades_from_store(kept))]
+    known = [*sender_facts(kept), *grade_facts(kept)]
     pinned = understood(PINNED, lambda: Pins.from_text(kept.get(PINNED))).weights
     return {str(each["sender"]) for each in known} | {name for name, _ in pinned}
 

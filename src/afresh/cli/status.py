@@ -1,32 +1,24 @@
 """`afresh status`: how the collection is."""
 
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import asdict, replace
-from json import loads
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from afresh.cli.learning import learning_lines, learning_of
+from afresh.cli.collection import collection_facts
+from afresh.cli.learning import learning_lines
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.reasons import counted
 from afresh.cli.terminal import as_json, console, errors, labelled, moment, now, plain
 from afresh.cli.wording import INDENT, calibration_lines, freshness_lines, held_lines, price_lines, search_lines
 from afresh.config import Config
-from afresh.errors import ConfigError, InputError
-from afresh.store import Store, understood
-from afresh.store.files import is_run
-from afresh.store.messages import Pauses, searches_kept
+from afresh.errors import ConfigError
 from afresh.store.socket_file import ask
-from afresh.store.understood import number_kept
-from afresh.types import Outcome
 from afresh.units import show_budget, show_count, show_duration, show_size
 
 SELDOM_SECONDS = 600.0  # between two crawls, from which on the budget line says what to expect
-COMPILING = "compiling"  # the named value that says since when a runner compiles
 
 
 def status(config: ConfigFile = None, store: StoreFile = None, json: Json = False) -> None:
@@ -35,7 +27,6 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
     Example: afresh status --json
     """
     from afresh.cli.opening import open_store, settings
-    from afresh.cli.steered import steered
 
     wrong = None
     try:
@@ -43,12 +34,7 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
     except ConfigError as error:
         wrong, read = error, _of_a_runner(config, store, error)
     with open_store(read, create=False) as kept:
-        said = ask(read.store.path, "status") or {}  # by the runner, which knows most, and as of now
-        wishes = steered(kept, read, said, when := now())
-        facts = _status(kept, when, read, said, wishes["paused"]) | wishes
-        facts["receiver"] = None
-        with suppress(InputError):  # it receives nothing
-            facts["receiver"] = ask(read.store.path, "receiver") if said else None
+        facts = collection_facts(kept, read, now())
     if wrong is not None:
         errors.print(labelled("Warning:", f"{plain(wrong.message)} The runner goes on with what it read before.", 9))
     if json:
@@ -153,109 +139,3 @@ def _print_failures(facts: dict[str, Any]) -> None:
         several = f"{hosts['hosts']:,} fail" if hosts["hosts"] > 1 else "1 fails"
         console.print(f"hosts        {several}: {counted(hosts['reasons'], 56)}")
         console.print("             (afresh hosts lists them)")
-
-
-def _failures(kept: Store) -> dict[str, Any]:
-    """Pages that are gone, pages that fail, and hosts that fail, by reason."""
-    from afresh.frontier import in_trouble
-
-    gone, failing, hosts = 0, Counter[str](), Counter[str]()
-    for each in kept.failing():
-        if each.outcome is Outcome.GONE:
-            gone += each.pages
-        else:
-            failing[each.reason] += each.pages
-    for host in kept.hosts():
-        if in_trouble(host):
-            hosts[host.reason] += 1
-    together = {"hosts": hosts.total(), "reasons": dict(hosts.most_common())} if hosts else None
-    return {"gone": gone, "failing": dict(failing.most_common()), "failing_hosts": together}
-
-
-def _status(kept: Store, when: float, config: Config, said: dict[str, Any], paused: dict[str, Any]) -> dict[str, Any]:
-    from afresh.cli.allowed import allowed
-    from afresh.cli.without_copy import held_without_copy
-    from afresh.frontier import Allowance, HostPatterns
-
-    pauses = Pauses(paused["everything"], frozenset(paused["hosts"]))
-    alive, totals, space = number_kept(kept, "alive"), kept.totals(), kept.space()
-    budget, price = (said.get(name) or number_kept(kept, name) for name in ("budget", "price"))
-    learning = learning_of(kept, config, said)
-    polite = Allowance.from_text(said.get("allowance")) or allowed(kept, config)
-    return {
-        **asdict(totals),
-        "pages": max(totals.pages, said.get("pages") or 0),  # those that are not durable yet included
-        **_failures(kept),
-        "used_bytes": space.used,
-        "max_bytes": space.bound or None,
-        "takes": space.takes,
-        "running": (runs := bool(said) or is_run(config.store.path)),
-        "compiling": number_kept(kept, COMPILING) if runs and not said else None,
-        "last_alive": alive or None,  # 0 once it was stopped in order
-        "budget": budget,
-        "budget_unit": config.crawl.budget.unit,
-        "purses": [each for each in said.get("purses") or [] if each["purse"] != "crawl"],
-        "budget_by": said.get("budget_by", ""),
-        "next_budget": (following := _budget_at(config, when)),
-        "sweep": config.crawl.sweep,
-        "politeness": polite.sentence(budget if runs and budget is not None else following),
-        "held_without_copy": held_without_copy(kept, HostPatterns(config.crawl.never), pauses, when),
-        "learning": learning,
-        "price": price if learning is None else None,  # where rates are learned from costs there is none
-        "budget_spare": bool(said.get("budget_spare")),
-        "waiting": said.get("waiting") or 0,  # for a first crawl, while copies are refreshed
-        **(_said_by_runner(said, when) or _freshness(kept, when, config)),
-        "searches": said.get("searches") or searches_kept(kept.get),
-        "calibration": _whole(said.get("calibration") or _calibration(kept.get("calibration"))),
-    }
-
-
-def _budget_at(config: Config, when: float) -> float:
-    """What a run by the settings alone may crawl at a moment."""
-    crawl = config.crawl
-    return next((budget for hours, budget in crawl.budget_hours if hours.are_open(when)), crawl.budget)
-
-
-def _said_by_runner(said: dict[str, Any], when: float) -> dict[str, Any] | None:
-    stated = said.get("freshness")
-    return stated and {
-        "expected_freshness": stated["share"],
-        "freshness_weighted_by": "requests" if stated["by_requests"] else "pages",
-        "freshness_by": "runner",
-        "freshness_age": max(when - stated["time"], 0.0),
-    }
-
-
-def _freshness(kept: Store, when: float, config: Config) -> dict[str, Any]:
-    """How fresh copies are according to the store, what that is weighted by, and how old the figure is."""
-    from afresh.cli.stated import stated_freshness
-
-    stated, by_requests = stated_freshness(kept, when, config.importance) or (None, False)
-    return {
-        "expected_freshness": stated,
-        "freshness_weighted_by": "requests" if by_requests else "pages",
-        "freshness_by": "store",
-        "freshness_age": 0.0,
-    }
-
-
-def _calibration(text: str | None) -> dict[str, Any] | None:
-    """How far statements about copies came true, as the runner recorded it; None before the first check."""
-    return understood("calibration", lambda: _summary(loads(text))) if text else None
-
-
-def _whole(summary: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Old statements fade, so that the sums are not whole; for people and programs they are counts."""
-    if summary is None:
-        return None
-    rows = [row | {"statements": round(row["statements"])} for row in summary["rows"]]
-    return summary | {"statements": round(summary["statements"]), "rows": rows}
-
-
-def _summary(kept: dict[str, Any]) -> dict[str, Any]:
-    summary: dict[str, Any] = kept["summary"]
-    numbers = [summary[name] for name in ("statements", "brier", "bias")]
-    numbers += [row[name] for row in summary["rows"] for name in ("stated", "fresh", "statements")]
-    for number in numbers:
-        float(number)
-    return summary
