@@ -21,6 +21,7 @@ from afresh.types import Importance
 from afresh.units import Budget, budget, cost, duration, importance, rate, show_duration, size
 
 DEFAULT_PATH = Path("afresh.toml")
+MAX_VERSIONS = 1_000  # of a page
 MAX_KINDS = 8  # tables [[kind]]
 MAX_SQL = 100_000  # characters
 MAX_BAD_LINES = 10  # that are left out to find the store's path
@@ -54,6 +55,14 @@ def _share(value: Any) -> float:
 def _count(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ConfigError(f"{value!r} is not a whole number of at least 1.", hint="Write 1 or more.")
+    return value
+
+
+def _versions(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_VERSIONS:
+        raise ConfigError(
+            f"{value!r} is not a whole number from 0 to {MAX_VERSIONS}.", hint="Write 10, or 0 to keep none."
+        )
     return value
 
 
@@ -197,6 +206,15 @@ class StoreSettings:
     history: int = _setting(100, _count, "How many of the latest crawls of each page are kept.")
     max_bytes: int = _setting(
         "0B", size, "From 95 % of this on the store accepts no new pages, and it does not grow beyond it; 0B: no bound."
+    )
+    versions: int = _setting(
+        0, _versions, "How many earlier versions of each page are kept, for `afresh diff`; 0: none, 1000 at most."
+    )
+    versions_age: float = _setting(
+        "0s", duration, "Earlier versions go this long after they were replaced; 0s: they may stay."
+    )
+    versions_bytes: int = _setting(
+        "16MiB", size, "What the earlier versions of one page may take together, compressed; 0B: no bound."
     )
     max_inbox: int = _setting(
         "64MiB", size, "How much may wait in the inbox while no `afresh run` reads it; more is refused."

@@ -1,13 +1,17 @@
 """What only the SQLite store promises: bounded memory, bounded waits, and a check that ends in time."""
 
+import random
 import threading
 import time
 import tracemalloc
 from pathlib import Path
 
-from afresh.store import PageState, Sqlite, sqlite
+import pytest
+
+from afresh.errors import StoreError
+from afresh.store import KeepVersions, PageState, Sqlite, sqlite
 from afresh.testing.store_model import page, record
-from afresh.types import Outcome
+from afresh.types import Outcome, Page
 
 
 def test_states_are_streamed(tmp_path: Path) -> None:
@@ -77,3 +81,43 @@ def test_the_check_for_damage_ends_in_time(tmp_path: Path) -> None:
         store._look_for_damage(0.0)
         assert time.perf_counter() - began < whole / 2
         assert store.totals().pages == 50_000  # and nothing stays interrupted
+
+
+def test_earlier_versions_leave_before_anything_else_where_there_is_no_room(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    url = "https://e.org/"
+    with Sqlite(tmp_path / "s.db", keep_versions=KeepVersions(20, bytes=0)) as store:
+        store.add([Page(url, "e.org")])
+        state = PageState(Page(url, "e.org"))
+
+        def change(nth: int) -> None:
+            batch = [record(state, Outcome.CHANGED, float(nth), rng.randbytes(50_000))]
+            store.write(batch)
+
+        for nth in range(1, 11):
+            change(nth)
+        assert len(store.versions(url)) == 10
+        assert list(store.problems()) == []
+        store.max_bytes = store.space().used
+        change(11)
+        assert [each.number for each in store.versions(url)] == [11]  # the copy alone
+        assert store.space().used < 0.5 * store.max_bytes
+        change(12)  # and there is room again
+        assert [each.number for each in store.versions(url)] == [12, 11]
+        assert list(store.problems()) == []
+
+
+def test_a_damaged_version_is_named_and_the_copy_is_not_touched(tmp_path: Path) -> None:
+    url = "https://e.org/"
+    with Sqlite(tmp_path / "s.db", keep_versions=KeepVersions(2)) as store:
+        store.add([Page(url, "e.org")])
+        for nth, body in enumerate((b"one" * 99, b"two" * 99), start=1):
+            store.write([record(PageState(Page(url, "e.org")), Outcome.CHANGED, float(nth), body)])
+        with store.writing() as connection:
+            connection.execute("UPDATE versions SET checksum = checksum + 1")
+        with pytest.raises(StoreError, match="version 1 of https"):
+            store.version(url, 1)
+        assert [problem for problem in store.problems() if "version 1" in problem]
+        copy = store.copy(url)
+        assert copy is not None
+        assert copy.body == b"two" * 99

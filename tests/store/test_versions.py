@@ -80,6 +80,15 @@ ALTER TABLE pages ADD COLUMN cost_same REAL;
 ALTER TABLE pages ADD COLUMN cost_new REAL;
 """
 
+KEPT = """
+ALTER TABLE pages ADD COLUMN version INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE versions (id INTEGER PRIMARY KEY AUTOINCREMENT, page INTEGER NOT NULL REFERENCES pages (number),
+  number INTEGER NOT NULL, replaced_by INTEGER NOT NULL, replaced REAL NOT NULL, fetched REAL NOT NULL,
+  content_type ANY NOT NULL, size INTEGER NOT NULL, checksum INTEGER NOT NULL, stored INTEGER NOT NULL,
+  body BLOB NOT NULL) STRICT;
+CREATE INDEX versions_by_page ON versions (page, number);
+"""
+
 VERSIONS = {
     "1": (1, FIRST),
     "2, before pages had a depth": (2, FIRST + SECOND),
@@ -88,6 +97,7 @@ VERSIONS = {
     "4": (4, FIRST + SECOND + DEPTH + NOISE + INBOX),
     "5": (5, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS),
     "6": (6, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META),
+    "7": (7, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT),
 }
 
 PAGES = [Page(f"https://h{nth % 3}.example/{nth}", f"h{nth % 3}.example", added=float(nth)) for nth in range(8)]

@@ -14,6 +14,7 @@ from typer.exceptions import Abort, TyperException
 from afresh.cli import (
     contest,
     control,
+    diff,
     feeds,
     hosts,
     kinds,
@@ -81,6 +82,7 @@ app.command("senders", short_help="Who sends change hints, and what they are wor
 app.command("kinds", short_help="Kinds of pages: how many, how often they change.")(kinds.kinds)
 app.add_typer(of_queries, name="query", short_help="Database queries whose results are kept.")
 app.command("changes", short_help="What was found new, changed or gone, as JSON lines.")(feeds.changes)
+app.command("diff", short_help="What changed on a page, word by word.")(diff.diff)
 app.command("export", short_help="Write all copies as WARC or JSON lines.")(feeds.export)
 app.command("backup", short_help="Copy the whole store, even while it is in use.")(upkeep.backup)
 app.command("compact", short_help="Give back the space that the store does not use.")(upkeep.compact)

@@ -10,7 +10,7 @@ import numpy as np
 
 from afresh import __version__
 from afresh.cli.compiling import shown_compiling
-from afresh.cli.opening import site_rules
+from afresh.cli.opening import site_rules, versions_of
 from afresh.config import Config
 from afresh.daemon import Daemon, KindRule, Kinds
 from afresh.daemon.searching import Report, Searching
@@ -250,6 +250,7 @@ async def take_up(config: Config, daemon: Daemon, definitions: Definitions) -> N
         part.retries = Retries(gone=config.crawl.gone_retry)
     daemon.concurrency, daemon.grace = crawl.concurrency, crawl.grace
     daemon.store.max_bytes = config.store.max_bytes
+    daemon.store.keep_versions = versions_of(config)
     for part in engine.parts[1:]:
         if (found := purse_of(config, part.purse, definitions)) is not None and part.has_unit(found[0].unit):
             part.scheduler.budget = in_crawls(found[0])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from afresh.config import Config, load
 from afresh.errors import ConfigError, InputError, StoreError
-from afresh.store import Sqlite, Store
+from afresh.store import KeepVersions, Sqlite, Store
 from afresh.store.base import EVERYTHING
 from afresh.units import show_size
 
@@ -42,8 +42,18 @@ def open_store(config: Config, *, create: bool) -> Sqlite:
     """The store that the settings name."""
     kept = config.store
     return Sqlite(
-        kept.path, create=create, keep_crawls=kept.history, max_inbox=kept.max_inbox, max_bytes=kept.max_bytes
+        kept.path,
+        create=create,
+        keep_crawls=kept.history,
+        max_inbox=kept.max_inbox,
+        max_bytes=kept.max_bytes,
+        keep_versions=versions_of(config),
     )
+
+
+def versions_of(config: Config) -> KeepVersions:
+    """How many earlier versions of pages the settings want."""
+    return KeepVersions(config.store.versions, config.store.versions_age, config.store.versions_bytes)
 
 
 def require_room(kept: Store) -> None:

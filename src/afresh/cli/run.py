@@ -327,8 +327,8 @@ def _read_again(
     progress.config = config
     progress.taking_up = asyncio.get_running_loop().create_task(take_up(config, daemon, definitions))
     faults.say(
-        "The settings were read again. [store] but for max_bytes, [fetch], keep, drop, policy, cost and probes hold "
-        "from the next start on. Options of the command line come before them."
+        "The settings were read again. [store] but for max_bytes and versions, [fetch], keep, drop, policy, cost and "
+        "probes hold from the next start on. Options of the command line come before them."
     )
 
 

@@ -15,7 +15,19 @@ Others read meanwhile, and hand over what they want and know through the inbox. 
 
 from typing import TYPE_CHECKING
 
-from afresh.store.base import Entry, Failing, Heard, PageColumns, PageState, Record, Space, Store, Totals
+from afresh.store.base import (
+    Entry,
+    Failing,
+    Heard,
+    KeepVersions,
+    PageColumns,
+    PageState,
+    Record,
+    Space,
+    Store,
+    Totals,
+    Version,
+)
 from afresh.store.memory import Memory
 from afresh.store.sqlite import Sqlite
 from afresh.store.understood import understood
@@ -27,6 +39,7 @@ __all__ = [
     "Entry",
     "Failing",
     "Heard",
+    "KeepVersions",
     "Memory",
     "PageColumns",
     "PageState",
@@ -36,6 +49,7 @@ __all__ = [
     "Sqlite",
     "Store",
     "Totals",
+    "Version",
     "understood",
 ]
 

@@ -139,6 +139,27 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepVersions:
+    """How many earlier versions of each page are kept, and for how long: the bounds that `[store]` sets."""
+
+    count: int = 0
+    seconds: float = 0.0  # since they were replaced; 0: no bound
+    bytes: int = 16 << 20  # of all earlier versions of one page, as they are stored; 0: no bound
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of a page: the content that a crawl brought, until another one found something else."""
+
+    number: int  # of the crawl that brought it, as `Store.changes` numbers them; 0: before versions had numbers
+    fetched: float
+    content_type: str
+    size: int  # bytes, before compression
+    replaced_by: int = 0  # number of the crawl that found another content; 0: this is the copy that is kept now
+    replaced: float | None = None  # when that was
+
+
+@dataclass(frozen=True, slots=True)
 class Totals:
     """Counts over the whole store."""
 
@@ -191,6 +212,7 @@ class Store(Protocol):
     """
 
     max_bytes: int  # what it should not grow beyond; 0: no bound. May be set while it is in use
+    keep_versions: KeepVersions  # the same
 
     def claim(self, *, brief: bool = False) -> None:
         """Become the one process that runs on this store; StoreLocked if there is another.
@@ -234,6 +256,19 @@ class Store(Protocol):
 
     def copy(self, url: str) -> Copy | None:
         """The current copy, or None; `checked` is the page's. StoreError if the body is not what was stored."""
+
+    def versions(self, url: str) -> list[Version]:
+        """The versions of a page that are kept, the newest first: that is the current copy, if there is one.
+
+        Earlier ones are kept within `keep_versions`, and where the store has room; a page that changes has its copy of
+        before among them in the same transaction that brings the new one.
+        """
+
+    def version(self, url: str, number: int) -> Copy | None:
+        """One version of a page by its number, whole; None if it is not kept. StoreError if it is not what was stored.
+
+        Of the validators and what its source said besides, nothing is known of earlier versions.
+        """
 
     def history(self, url: str, limit: int = 20) -> list[Crawl]:
         """The latest crawls of a page, newest first; a store keeps a bounded number of them.

@@ -32,6 +32,17 @@ def transaction(connection: apsw.Connection) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def moment(connection: apsw.Connection) -> Iterator[None]:
+    """Several reads that see the store at one moment."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("COMMIT")
+
+
 def explain(path: Path, error: Exception) -> StoreError:
     """The sentence and the hint for one error."""
     match error:

@@ -3,7 +3,7 @@
 import threading
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from operator import itemgetter
 from types import TracebackType
@@ -18,11 +18,13 @@ from afresh.store.base import (
     Entry,
     Failing,
     Heard,
+    KeepVersions,
     PageColumns,
     PageState,
     Record,
     Space,
     Totals,
+    Version,
 )
 from afresh.store.inbox import full
 from afresh.types import CHANGES, Copy, Crawl, HostState, Outcome, Page
@@ -35,6 +37,8 @@ class _Kept:
     state: PageState
     crawls: deque[tuple[int, Crawl]]
     copy: Copy | None = None
+    version: int = 0  # number of the crawl that brought the copy
+    earlier: list[tuple[Version, bytes]] = field(default_factory=list)  # the newest first
 
 
 class Memory:
@@ -56,6 +60,7 @@ class Memory:
         self._totals = Totals()
         self.max_inbox = max_inbox
         self.max_bytes = max_bytes
+        self.keep_versions = KeepVersions()
         self._inbox: dict[int, Entry] = {}
         self._keys: dict[str, None] = {}  # the latest, the oldest first
         self._posted = 0
@@ -186,6 +191,10 @@ class Memory:
             kept.crawls.append((totals.crawls + 1, crawl))
             changed = crawl.outcome is Outcome.CHANGED
             totals = replace(totals, crawls=totals.crawls + 1, changes=totals.changes + changed)
+        if copy and crawl and crawl.outcome in (Outcome.NEW, Outcome.CHANGED):
+            if kept.copy is not None:
+                _keep_version(kept, self.keep_versions, totals.crawls, crawl.time)
+            kept.version = totals.crawls
         if copy:
             size = totals.body_bytes + len(copy.body) - (len(kept.copy.body) if kept.copy else 0)
             totals = replace(totals, copies=totals.copies + (kept.copy is None), body_bytes=size, stored_bytes=size)
@@ -290,6 +299,25 @@ class Memory:
             checked = kept.state.checked
             return replace(kept.copy, checked=kept.copy.fetched if checked is None else checked)
 
+    def versions(self, url: str) -> list[Version]:
+        """The versions of a page that are kept, the newest first."""
+        self._require_open()
+        with self._lock:
+            kept = self._pages.get(url)
+            if kept is None or kept.copy is None:
+                return []
+            return [_version(kept), *(version for version, _ in kept.earlier)]
+
+    def version(self, url: str, number: int) -> Copy | None:
+        """One version of a page by its number; None if it is not kept."""
+        with self._lock:
+            if any(each.number == number and not each.replaced_by for each in self.versions(url)):
+                return self.copy(url)
+            for each, body in self._pages[url].earlier if url in self._pages else ():
+                if each.number == number:
+                    return Copy(url, body, each.content_type, each.fetched, each.replaced or each.fetched)
+        return None
+
     def history(self, url: str, limit: int = 20) -> list[Crawl]:
         """The latest crawls of a page, newest first."""
         self._require_open()
@@ -373,6 +401,26 @@ class Memory:
 def _is_special(state: PageState) -> bool:
     page = state.page
     return bool(page.shortest is not None or page.longest is not None or page.hours or page.paused or state.urgent)
+
+
+def _version(kept: _Kept) -> Version:
+    """The copy as one of the versions."""
+    copy = kept.copy
+    assert copy is not None  # noqa: S101 - the caller has looked
+    return Version(kept.version, copy.fetched, copy.content_type, len(copy.body))
+
+
+def _keep_version(kept: _Kept, keeps: KeepVersions, number: int, now: float) -> None:
+    """The copy becomes an earlier version; those that are beyond the bounds go."""
+    if kept.copy is not None:
+        kept.earlier.insert(0, (replace(_version(kept), replaced_by=number, replaced=now), kept.copy.body))
+    total, left = 0, []
+    for version, body in kept.earlier[: keeps.count]:
+        total += len(body)
+        too_old = keeps.seconds and (version.replaced or now) < now - keeps.seconds
+        if not too_old and (not keeps.bytes or total <= keeps.bytes):
+            left.append((version, body))
+    kept.earlier = left
 
 
 def _shorten_run(crawls: deque[tuple[int, Crawl]], new: Crawl) -> None:

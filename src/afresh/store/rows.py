@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from afresh.store.base import Failing, Heard, PageColumns, PageState, Record, Totals
+from afresh.store.base import Failing, Heard, PageColumns, PageState, Record, Totals, Version
 from afresh.store.body import Packed, signed, unsigned
 from afresh.types import Beliefs, Copy, Crawl, HostState, Importance, Outcome, Page, Validators
 
@@ -56,6 +56,23 @@ COPY_OF = """SELECT url, content_type, copies.fetched, coalesce(checked, copies.
   FROM pages JOIN copies ON page = number WHERE url = ?"""
 URLS_OF_COPIES = "SELECT url FROM copies JOIN pages ON number = page ORDER BY page"
 
+# The copy as it is becomes an earlier version: its frame is moved, and not made anew.
+KEEP_VERSION = """INSERT INTO versions
+  (page, number, replaced_by, replaced, fetched, content_type, size, checksum, stored, body)
+  SELECT page, version, (SELECT crawls FROM totals) + ?2, ?3, copies.fetched, content_type, size, checksum,
+  length(body), body FROM copies JOIN pages ON page = pages.number WHERE page = ?1"""
+SET_VERSION = "UPDATE pages SET version = (SELECT crawls FROM totals) + ? WHERE number = ?"
+EARLIER = "SELECT id, replaced, stored FROM versions WHERE page = ? ORDER BY id DESC"
+OLDEST_VERSIONS = "SELECT id, replaced FROM versions ORDER BY id LIMIT ?"
+DROP_VERSION = "DELETE FROM versions WHERE id = ?"
+CURRENT_VERSION = """SELECT version, copies.fetched, content_type, size, 0, NULL
+  FROM pages JOIN copies ON page = pages.number WHERE url = ?"""
+VERSIONS_OF = """SELECT versions.number, versions.fetched, content_type, size, replaced_by, replaced
+  FROM pages JOIN versions ON page = pages.number WHERE url = ? ORDER BY id DESC"""
+VERSION_OF = """SELECT versions.fetched, content_type, replaced, size, checksum, body
+  FROM pages JOIN versions ON page = pages.number WHERE url = ? AND versions.number = ? ORDER BY id DESC LIMIT 1"""
+ALL_VERSIONS = "SELECT url, versions.number FROM versions JOIN pages ON page = pages.number ORDER BY id"
+
 ADD_CRAWL = """INSERT INTO crawls (page, nth, time, outcome, elapsed, signals, took, status, size, significance,
   reason, fresh_probability, serial)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT crawls FROM totals) + ?)"""
@@ -98,6 +115,7 @@ COUNTED = """SELECT (SELECT count(*) FROM pages), (SELECT count(*) FROM copies),
 
 FORGET_CRAWLS = "DELETE FROM crawls WHERE page = ?"
 FORGET_COPY = "DELETE FROM copies WHERE page = ?"
+FORGET_VERSIONS = "DELETE FROM versions WHERE page = ?"
 FORGET_PAGE = "DELETE FROM pages WHERE number = ?"
 ADD_REMOVED = "UPDATE totals SET removed_crawls = removed_crawls + ?"
 
@@ -264,6 +282,14 @@ def crawl_from(row: Row) -> Crawl:
     url, time, outcome, elapsed, signals, took, status, size, significance, reason, fresh_probability = row
     tail = elapsed, signals, took, status, size, significance, untext(reason), fresh_probability
     return Crawl(url, time, Outcome(outcome), *tail)
+
+
+def version_from(row: Row) -> Version:
+    """A version from a row of `CURRENT_VERSION` or `VERSIONS_OF`."""
+    number, fetched, content_type, size, replaced_by, replaced = row
+    if min(number, size, replaced_by) < 0:
+        raise ValueError("a version that cannot be")
+    return Version(number, fetched, untext(content_type), size, replaced_by, replaced)
 
 
 def host_row(host: HostState) -> Row:

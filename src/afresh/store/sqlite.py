@@ -5,10 +5,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import accumulate, islice, repeat
+from math import inf
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeVar, cast
 
 import apsw
 import zstandard
@@ -16,26 +17,32 @@ import zstandard
 from afresh.errors import StoreError
 from afresh.store import inbox, rows
 from afresh.store.base import (
+    FIRST_COPIES_SHARE,
     INBOX_BYTES,
     MAX_ALIKE,
     Entry,
     Failing,
     Heard,
+    KeepVersions,
     PageColumns,
     PageState,
     Record,
     Space,
     Totals,
+    Version,
 )
 from afresh.store.body import LEVEL, Packed, pack, unpack
 from afresh.store.companion import Companion
-from afresh.store.faults import damaged, damaged_body, transaction, translated
+from afresh.store.faults import damaged, damaged_body, moment, transaction, translated
 from afresh.store.files import Claim, ensure
 from afresh.store.schema import behind, migrate, steps
 from afresh.store.understood import NONSENSE
-from afresh.types import Copy, Crawl, HostState, Page
+from afresh.types import Copy, Crawl, HostState, Outcome, Page
 
 Made = TypeVar("Made")
+
+NO_VERSIONS = KeepVersions()
+LEAVING = 8  # earlier versions that leave with a batch, where the oldest must go
 
 CHUNK = 1_000  # rows read at a time: large enough to be fast, small enough to hold no lock for long
 LAST_CHARACTER = "\U0010ffff"  # no address has a later one
@@ -61,13 +68,14 @@ class Sqlite:
         patience: float = 10.0,
         max_inbox: int = INBOX_BYTES,
         max_bytes: int = 0,
+        keep_versions: KeepVersions = NO_VERSIONS,
         scripts: Sequence[str] | None = None,
     ) -> None:
         """Open the store at `path`, or make a new one there if `create`.
 
-        `keep_crawls` of each page stay in the history; `patience` is how many seconds to wait for another process's
-        write; `max_inbox` bytes may wait in the inbox; `max_bytes` is what it should not grow beyond (0: no
-        bound); `scripts` are the schema's steps, if not the product's own.
+        `keep_crawls` of each page stay in the history, and earlier versions of it within `keep_versions`; `patience` is
+        how many seconds to wait for another process's write; `max_inbox` bytes may wait in the inbox; `max_bytes` is
+        what it should not grow beyond (0: no bound); `scripts` are the schema's steps, if not the product's own.
         """
         if keep_crawls < 1:
             raise ValueError(f"keep_crawls must be at least 1, not {keep_crawls}")
@@ -77,6 +85,7 @@ class Sqlite:
         self.patience = patience
         self.max_inbox = max_inbox
         self.max_bytes = max_bytes
+        self.keep_versions = keep_versions
         self.companion: Companion | None = None  # what is derived of copies, and written with them: see `accompany`
         self._scripts = steps() if scripts is None else scripts
         self._write_lock, self._read_lock = threading.RLock(), threading.RLock()
@@ -215,14 +224,21 @@ class Sqlite:
         with self._write_lock:
             self.claim()
             # Compressed before the transaction begins, to keep that short.
-            is_full = bool(self.max_bytes) and self.space().used >= self.max_bytes
+            used, bound = self.space().used if self.max_bytes else 0, self.max_bytes
+            is_full, keeps = bool(bound) and used >= bound, self.keep_versions
+            nearly_full = bool(bound) and used >= FIRST_COPIES_SHARE * bound
+            if nearly_full:
+                keeps = NO_VERSIONS  # what was leaves first
             packed = [pack(record.copy.body, self._compressor) if record.copy else None for record in batch]
             companion = self.companion
             derived = companion.prepare([each.copy for each in batch if each.copy]) if companion else None
             with translated(self.path), transaction(self._writer):
                 new = self._say(said)
                 nth = list(accumulate(record.crawl is not None for record in batch))
-                counts = list(map(self._write_one, batch, packed, nth, repeat(is_full)))
+                counts = list(map(self._write_one, batch, packed, nth, repeat(is_full), repeat(keeps)))
+                times = [record.crawl.time for record in batch if record.crawl]
+                horizon = max(times) - keeps.seconds if keeps.seconds and times else -inf
+                self._drop_oldest_versions(inf if nearly_full else horizon)
                 self._writer.executemany(rows.SET_HEARD, list(map(rows.heard_row, heard)))
                 self._writer.executemany(rows.SET_URGENT, first)
                 counts += map(self._remove_one, gone)
@@ -249,7 +265,7 @@ class Sqlite:
         if found is None:
             return 0, 0, 0, 0, 0, 0
         number, written, had_copy, body_bytes, stored_bytes = found
-        for statement in (rows.FORGET_CRAWLS, rows.FORGET_COPY, rows.FORGET_PAGE):
+        for statement in (rows.FORGET_CRAWLS, rows.FORGET_COPY, rows.FORGET_VERSIONS, rows.FORGET_PAGE):
             execute(statement, (number,))
         execute(rows.ADD_REMOVED, (written,))  # crawls are counted for ever: their numbers are never used twice
         return -1, -int(had_copy), 0, 0, -body_bytes, -stored_bytes
@@ -265,7 +281,7 @@ class Sqlite:
         return self._made(inbox.entry_from, self._read(inbox.ENTRIES_AFTER, (after, max(limit, 0))))
 
     def _write_one(
-        self, record: Record, packed: Packed | None, nth: int, is_full: bool
+        self, record: Record, packed: Packed | None, nth: int, is_full: bool, keeps: KeepVersions
     ) -> tuple[int, int, int, int, int, int]:
         """Write one record inside the batch's transaction; what it adds to the totals."""
         execute, state, crawl, copy = self._writer.execute, record.state, record.crawl, record.copy
@@ -286,6 +302,11 @@ class Sqlite:
             if written > self.keep_crawls:
                 execute(rows.TRIM_CRAWLS, (number, self.keep_crawls))
         fetched, body, stored = None, body_bytes, stored_bytes
+        if copy and crawl and crawl.outcome in (Outcome.NEW, Outcome.CHANGED):
+            if keeps.count and had_copy:
+                execute(rows.KEEP_VERSION, (number, nth, crawl.time))
+            self._trim_versions(number, keeps, crawl.time)
+            execute(rows.SET_VERSION, (nth, number))
         if copy and packed:
             execute(rows.SET_COPY, rows.copy_row(number, copy, packed))
             fetched, body, stored = copy.fetched, packed.size, len(packed.frame)
@@ -300,6 +321,22 @@ class Sqlite:
         latest = self._writer.execute(rows.LATEST_CRAWLS, (number, MAX_ALIKE + 1)).fetchall()
         if len(latest) > MAX_ALIKE and len({row[1:] for row in latest}) == 1:
             self._writer.execute(rows.DROP_CRAWL, (number, latest[-2][0]))
+
+    def _trim_versions(self, number: int, keeps: KeepVersions, now: float) -> None:
+        """Let the earlier versions of a page go that are beyond the bounds, the oldest first."""
+        total, found = 0, cast(list[rows.Row], self._writer.execute(rows.EARLIER, (number,)).fetchall())
+        for nth, (row, replaced, stored) in enumerate(found):
+            total += stored
+            too_old = keeps.seconds and replaced < now - keeps.seconds
+            if nth >= keeps.count or too_old or (keeps.bytes and total > keeps.bytes):
+                self._writer.execute(rows.DROP_VERSION, (row,))
+
+    def _drop_oldest_versions(self, horizon: float) -> None:
+        """Let some of the oldest versions of all pages go: those that were replaced before a moment."""
+        found = cast(list[rows.Row], self._writer.execute(rows.OLDEST_VERSIONS, (LEAVING,)).fetchall())
+        for row, replaced in found:
+            if replaced < horizon:
+                self._writer.execute(rows.DROP_VERSION, (row,))
 
     def put(self, values: Mapping[str, str | None]) -> None:
         """Set named values, durably, and forget those that are None; claims the store if that was not done."""
@@ -385,6 +422,32 @@ class Sqlite:
             raise damaged_body(self.path, f"copy of {url}: {error}") from error
         return self._made(lambda row: rows.copy_from(row, body), found)[0]
 
+    def versions(self, url: str) -> list[Version]:
+        """The versions of a page that are kept, the newest first."""
+        with self._read_lock, translated(self.path), moment(self._reader):
+            execute = self._reader.execute
+            found = [*execute(rows.CURRENT_VERSION, (url,)).fetchall(), *execute(rows.VERSIONS_OF, (url,)).fetchall()]
+        return self._made(rows.version_from, found)
+
+    def version(self, url: str, number: int) -> Copy | None:
+        """One version of a page by its number, whole; StoreError if it is not what was stored."""
+        with self._read_lock, translated(self.path), moment(self._reader):
+            execute = self._reader.execute
+            current = execute(rows.CURRENT_VERSION, (url,)).fetchone()
+            is_current = current is not None and current[0] == number
+            found = execute(rows.COPY_OF if is_current else rows.VERSION_OF, (url,) if is_current else (url, number))
+            row = found.fetchone()
+        if row is None:
+            return None
+        try:
+            body = unpack(Packed(*row[-3:]), zstandard.ZstdDecompressor())
+        except (ValueError, TypeError) as error:
+            raise damaged_body(self.path, f"version {number} of {url}: {error}") from error
+        if is_current:
+            return self._made(lambda row: rows.copy_from(row, body), [row])[0]
+        fetched, content_type, replaced = row[:3]
+        return self._made(lambda _: Copy(url, body, rows.untext(content_type), fetched, replaced), [row])[0]
+
     def history(self, url: str, limit: int = 20) -> list[Crawl]:
         """The latest crawls of a page, newest first."""
         return self._made(rows.crawl_from, self._read(rows.HISTORY_OF, (url, max(limit, 0))))
@@ -449,6 +512,11 @@ class Sqlite:
         for url in [row[0] for row in self._read(rows.URLS_OF_COPIES)]:
             try:
                 self.copy(url)
+            except StoreError as error:
+                yield error.message
+        for url, number in self._read(rows.ALL_VERSIONS):
+            try:
+                self.version(url, number)
             except StoreError as error:
                 yield error.message
 

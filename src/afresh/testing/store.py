@@ -7,7 +7,19 @@ from contextlib import suppress
 from dataclasses import replace
 
 from afresh.errors import InboxFull, StoreError, StoreLocked
-from afresh.store.base import ENTRY_BYTES, MAX_ALIKE, MAX_ENTRY_BYTES, Entry, Heard, PageState, Record, Store, Totals
+from afresh.store.base import (
+    ENTRY_BYTES,
+    MAX_ALIKE,
+    MAX_ENTRY_BYTES,
+    Entry,
+    Heard,
+    KeepVersions,
+    PageState,
+    Record,
+    Store,
+    Totals,
+    Version,
+)
 from afresh.testing.store_model import StoreModel, page, random_record, record, require, require_same
 from afresh.types import Beliefs, Copy, Crawl, HostState, Importance, Outcome, Page, Validators
 
@@ -34,6 +46,7 @@ def check_store(
         _keeps_odd_values,
         _keeps_the_copy,
         _keeps_state_alone,
+        _keeps_versions,
         _says,
         _removes,
     ):
@@ -201,6 +214,48 @@ def _keeps_the_copy(store: Store, model: StoreModel) -> None:
     store.write([record(lie, Outcome.FAILED, 9.0)])
     state = store.state(page(2).url)
     require_same("fetched without a copy", state and state.fetched, None)
+
+
+def _keeps_versions(store: Store, model: StoreModel) -> None:
+    """What a copy was is kept where versions are wanted, within the bounds, and goes with its page."""
+    url = page(1).url
+
+    def crawled(outcome: Outcome, time: float, body: bytes | None) -> int:
+        """Write a crawl; its number."""
+        batch = [record(model.states[url], outcome, time, body)]
+        for taker in (store, model):
+            taker.write(batch)
+        return len(model.written)
+
+    for taker in (store, model):
+        taker.add([page(1)])
+    require_same("versions() without a copy", store.versions(url), [])
+    crawled(Outcome.NEW, 1.0, b"one")
+    two = crawled(Outcome.CHANGED, 2.0, b"two")
+    require_same("versions() where none are wanted", store.versions(url), [Version(two, 2.0, "text/html", 3)])
+    store.keep_versions = KeepVersions(count=2, seconds=100.0, bytes=1 << 20)
+    crawled(Outcome.UNCHANGED, 3.0, b"two but for noise")
+    crawled(Outcome.FAILED, 4.0, None)
+    four = crawled(Outcome.CHANGED, 5.0, b"four")
+    kept = [Version(four, 5.0, "text/html", 4), Version(two, 3.0, "text/html", 17, four, 5.0)]
+    require_same("versions() after a change", store.versions(url), kept)
+    before, now = store.version(url, two), store.version(url, four)
+    require_same("the body of before", before and before.body, b"two but for noise")
+    require_same("the version of now", now, store.copy(url))
+    require_same("a version that is not kept", store.version(url, 99), None)
+    five, six = crawled(Outcome.CHANGED, 6.0, b"five"), crawled(Outcome.CHANGED, 7.0, b"six")
+    require_same("numbers within the bound", [each.number for each in store.versions(url)], [six, five, four])
+    seven = crawled(Outcome.CHANGED, 150.0, b"seven")
+    require_same("numbers within the time", [each.number for each in store.versions(url)], [seven, six])
+    store.keep_versions = KeepVersions(count=2, bytes=10)
+    eight = crawled(Outcome.CHANGED, 151.0, bytes(random.Random(1).randbytes(100)))  # noqa: S311 - not a secret
+    nine = crawled(Outcome.CHANGED, 152.0, b"nine")
+    require_same("numbers within the bytes", [each.number for each in store.versions(url)], [nine])
+    require(store.version(url, eight) is None, "a version beyond the bytes must go")
+    store.write([], removed=[url])
+    model.remove([url])
+    require_same("versions() of a page that was removed", store.versions(url), [])
+    model.compare(store)
 
 
 def _keeps_state_alone(store: Store, model: StoreModel) -> None:
