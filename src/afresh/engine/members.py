@@ -17,7 +17,7 @@ from afresh.engine.kind_costs import KindCosts
 from afresh.engine.names import Names
 from afresh.engine.statements import Statements
 from afresh.estimate import Activity, Estimator, Senders, branches_of, kin_of
-from afresh.estimate.base import ForetellsRequests, HearsDates, LearnsKinds, Weighs
+from afresh.estimate.base import Weighs
 from afresh.estimate.dates import LEAST_TRUST
 from afresh.frontier import Lanes, Purses, Retries, SiteRules
 from afresh.schedule import KnowsPrices, Schedules
@@ -469,8 +469,8 @@ class Members(Statements):
     def tell_kind(self, url: str, kind: int, now: float) -> None:
         """A page turned out to be of these kinds, as `estimate.kinds.pack` gives them."""
         slot, kind, now = self._slot(url), whole("kind", kind, most=MAX_PACKED), moment("now", now)
-        if isinstance(self.estimator, LearnsKinds):
-            self.estimator.told_kind(slot, kind)
+        if self.of_kind is not None:
+            self.of_kind.told_kind(slot, kind)
             self.heart.believe(slot, now)
             scheduler = self.scheduler
             priced = self.costs is not None and isinstance(scheduler, KnowsPrices)
@@ -482,8 +482,8 @@ class Members(Statements):
     ) -> None:
         """What an operator says of a kind: how often its pages change, by what factor those of most pages differ from
         that, and how much more they are wanted."""
-        if isinstance(self.estimator, LearnsKinds):
-            self.estimator.describe_kind(kind, rate=rate, spread=spread, value=value)
+        if self.of_kind is not None:
+            self.of_kind.describe_kind(kind, rate=rate, spread=spread, value=value)
 
     def use_kinds(self, costs: KindCosts, by_address: Callable[[str, int], int] | None = None) -> None:
         """What pages of each kind cost; and what says the kinds of a page that comes in, by its address and by what was
@@ -493,41 +493,41 @@ class Members(Statements):
             self.costs.kinds = costs
 
     def _kinds_at(self, slot: int) -> int:
-        return self.estimator.kind_of(slot) if isinstance(self.estimator, LearnsKinds) else 0
+        return 0 if self.of_kind is None else self.of_kind.kind_of(slot)
 
     def _tell_by_address(self, urls: Sequence[str], slots: Sequence[int]) -> None:
-        if self._kinds_by_address is None or not isinstance(self.estimator, LearnsKinds):
+        if self._kinds_by_address is None or self.of_kind is None:
             return
         for url, slot in zip(urls, slots, strict=True):
-            before = self.estimator.kind_of(slot)
+            before = self.of_kind.kind_of(slot)
             if (kinds := self._kinds_by_address(url, before)) != before:
-                self.estimator.told_kind(slot, kinds)
+                self.of_kind.told_kind(slot, kinds)
 
     def recall_kinds(self, scores: Sequence[float]) -> None:
         """What kinds had proved to be worth before a restart."""
-        if isinstance(self.estimator, LearnsKinds):
-            self.estimator.recall_kinds(scores)
+        if self.of_kind is not None:
+            self.of_kind.recall_kinds(scores)
 
     # --- requests that are foretold ---
 
     def tell_popularity(self, url: str, popularity: float, now: float) -> None:
         """A new page is taken to be asked for so many times as often as pages alike, until requests say more."""
         slot, now = self._slot(url), moment("now", now)
-        if isinstance(self.estimator, ForetellsRequests):
-            self.estimator.told_popularity(slot, number("popularity", popularity, most=MAX_POPULARITY))
+        if self.foretelling is not None:
+            self.foretelling.told_popularity(slot, number("popularity", popularity, most=MAX_POPULARITY))
             self.heart.believe(slot, now)
 
     def requests_beside(self, url: str, now: float) -> tuple[float, float]:
         """The requests that a page has had, and those that a page alike would have had."""
-        if not isinstance(self.estimator, ForetellsRequests):
+        if self.foretelling is None:
             return 0.0, 0.0
-        return self.estimator.requests_beside(self._slot(url), moment("now", now))
+        return self.foretelling.requests_beside(self._slot(url), moment("now", now))
 
     def average_request_rate(self, url: str, now: float) -> float:
         """How often pages like this one are asked for; 0 where nobody asks for anything, or nothing is known of it."""
-        if not isinstance(self.estimator, ForetellsRequests):
+        if self.foretelling is None:
             return 0.0
-        return self.estimator.average_request_rate(self._slot(url), moment("now", now))
+        return self.foretelling.average_request_rate(self._slot(url), moment("now", now))
 
     # --- dates ---
 
@@ -535,25 +535,25 @@ class Members(Statements):
         """At its first crawl a page says how old its content is; `trust`, from 0 to 1, is that in its date."""
         slot, now = self._slot(url), moment("now", now)
         age, trust = number("age", age), number("trust", trust, most=1.0)
-        if isinstance(self.estimator, HearsDates) and trust > LEAST_TRUST:
-            self.estimator.told_age(slot, age, trust)
+        if self.dated is not None and trust > LEAST_TRUST:
+            self.dated.told_age(slot, age, trust)
             self.heart.believe(slot, now)
 
     def tell_last_change(self, url: str, since: float, elapsed: float, trust: float, now: float) -> None:
         """A page that was found changed after `elapsed` says how long ago the last change was."""
         slot, now = self._slot(url), moment("now", now)
         since, elapsed, trust = number("since", since), number("elapsed", elapsed), number("trust", trust, most=1.0)
-        if isinstance(self.estimator, HearsDates) and trust > LEAST_TRUST:
-            self.estimator.told_last_change(slot, since, elapsed, trust)  # the schedule hears of it in the page's turn
+        if self.dated is not None and trust > LEAST_TRUST:
+            self.dated.told_last_change(slot, since, elapsed, trust)  # the schedule hears of it in the page's turn
 
     def recall_first_said(self, scores: Sequence[float]) -> None:
         """What was worth to hear at first crawls before a restart."""
-        if isinstance(self.estimator, HearsDates):
-            self.estimator.recall_first_said(scores)
+        if self.dated is not None:
+            self.dated.recall_first_said(scores)
 
     def worth_of_first_said(self) -> list[float]:
         """What has proved to be worth to hear at first crawls, for `recall_first_said`."""
-        return self.estimator.worth_of_first_said() if isinstance(self.estimator, HearsDates) else []
+        return [] if self.dated is None else self.dated.worth_of_first_said()
 
     # --- room in the store ---
 

@@ -14,7 +14,7 @@ from afresh.engine.hearts import Rough, heart_for
 from afresh.engine.names import Names
 from afresh.errors import InputError
 from afresh.estimate import Activity, Estimator, Senders
-from afresh.estimate.base import ForetellsRequests, LearnsKinds
+from afresh.estimate.base import ForetellsRequests, HearsDates, LearnsKinds
 from afresh.schedule import LearnedRate, Schedules, SeesCosts
 from afresh.types import Beliefs
 
@@ -108,6 +108,10 @@ class Statements:
         self.scheduler = scheduler
         self.by_costs = scheduler if isinstance(scheduler, SeesCosts) else None  # the same, if it learns from costs
         self.estimator = estimator
+        # What the estimator can do besides: found once, since asking a protocol costs as much as learning.
+        self.of_kind = estimator if isinstance(estimator, LearnsKinds) else None
+        self.foretelling = estimator if isinstance(estimator, ForetellsRequests) else None
+        self.dated = estimator if isinstance(estimator, HearsDates) else None
         self.heart = heart_for(scheduler, estimator, activity, senders)
         self.names = Names() if names is None else names
         self._hand = 0  # the slot that was surveyed last
@@ -218,21 +222,21 @@ class Statements:
 
     def kind(self, url: str) -> int:
         """The kinds of a page, packed; 0: unknown, or the estimator learns nothing of kinds."""
-        slot, estimator = self._slot(url), self.estimator
-        return estimator.kind_of(slot) if isinstance(estimator, LearnsKinds) else 0
+        slot = self._slot(url)
+        return 0 if self.of_kind is None else self.of_kind.kind_of(slot)
 
     def foretold(self, url: str) -> float | None:
         """How much a page that nobody has asked for yet is foretold to be, in times pages alike; None: nothing is."""
-        slot, estimator = self._slot(url), self.estimator
-        return estimator.foretold(slot) if isinstance(estimator, ForetellsRequests) else None
+        slot = self._slot(url)
+        return None if self.foretelling is None else self.foretelling.foretold(slot)
 
     def of_kinds(self) -> "KindsLearned | None":
         """What is known of kinds; None if the estimator learns nothing of them."""
-        return self.estimator.of_kinds() if isinstance(self.estimator, LearnsKinds) else None
+        return None if self.of_kind is None else self.of_kind.of_kinds()
 
     def scores_of_kinds(self) -> list[float]:
         """What kinds have proved to be worth, for `recall_kinds`."""
-        return self.estimator.scores_of_kinds() if isinstance(self.estimator, LearnsKinds) else []
+        return [] if self.of_kind is None else self.of_kind.scores_of_kinds()
 
     def _in_turn(self, most: int) -> Integers:
         """The next slots in use; in strides, so that any number of them in a row are of all sites alike."""

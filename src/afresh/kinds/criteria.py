@@ -199,9 +199,9 @@ def _links(page: Document, where: addresses.Address) -> tuple[Numbers, list[floa
     path, host = where.path.rstrip("/").encode("utf-8", "replace"), where.host.removeprefix("www.").encode()
     folder = path.rpartition(b"/")[0]
     hrefs = page.rows[(page.rows[:, 1] == _ATTRIBUTE["href"]) & (page.rows[:, 0] == _PLACE["a"])][:MAX_LINKS]
-    for start, end in hrefs[:, 2:4].tolist():
-        end = min(end, start + 400)
-        href = page.page[start:end]
+    text, below_path, beside_path = page.page, path + b"/", folder + b"/"
+    for start, end in zip(hrefs[:, 2].tolist(), np.minimum(hrefs[:, 3], hrefs[:, 2] + 400).tolist(), strict=True):
+        href = text[start:end]
         if href[:2] == b"//" or href[:4].lower() == b"http":
             slash = href.find(b"/", href.find(b"//") + 2)
             slash = slash if slash >= 0 else len(href)
@@ -211,8 +211,8 @@ def _links(page: Document, where: addresses.Address) -> tuple[Numbers, list[floa
             href = href[slash:]
         query = href.find(b"?")
         found.append((start, start + query if query >= 0 else end, _LINK, LINKS))
-        below += len(href) > len(path) + 1 and href.startswith(path + b"/")
-        beside += bool(folder) and href.startswith(folder + b"/")
+        below += len(href) > len(below_path) and href.startswith(below_path)
+        beside += bool(folder) and href.startswith(beside_path)
     many = len(found)
     spans = np.array(found, np.int64).reshape(-1, 4)
     return spans, [math.log1p(many), *(each / (many + 1) for each in (outside, below, beside))]
@@ -220,10 +220,11 @@ def _links(page: Document, where: addresses.Address) -> tuple[Numbers, list[floa
 
 def _repeated(page: Document) -> list[float]:
     """How often the commonest class is written, in all and of all: a list of like things shows by it."""
-    own = page.rows[page.rows[:, 1] == _ATTRIBUTE["class"]][:MAX_CLASSES, 2:4].tolist()
-    if not own:
+    own = page.rows[page.rows[:, 1] == _ATTRIBUTE["class"]][:MAX_CLASSES, 2:4]
+    if not len(own):
         return [0.0, 0.0]
-    most = Counter(page.page[start : min(end, start + 200)] for start, end in own).most_common(1)[0][1]
+    text, ends = page.page, np.minimum(own[:, 1], own[:, 0] + 200).tolist()
+    most = max(Counter([text[start:end] for start, end in zip(own[:, 0].tolist(), ends, strict=True)]).values())
     return [math.log1p(most), most / len(own)]
 
 

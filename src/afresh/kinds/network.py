@@ -32,9 +32,7 @@ def places(found: Criteria) -> tuple[Places, NDArray[np.int64]]:
     """The places of the input that a page's words fall on, each once, and how many words do."""
     groups = found.groups
     at = (found.marks >> _SHIFTS[groups]).astype(np.int64) + _STARTS[groups]
-    counts = np.bincount(at, minlength=PLACES)
-    taken = np.flatnonzero(counts)
-    return taken, counts[taken]
+    return np.unique(at, return_counts=True)
 
 
 def inputs(taken: Places, counts: NDArray[np.int64], telling: Floats) -> Floats:
