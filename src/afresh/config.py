@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from afresh.errors import ConfigError
 from afresh.hours import Hours, hours
-from afresh.types import Importance
+from afresh.types import ADDRESSES, Address, Importance
 from afresh.units import Budget, budget, cost, duration, importance, rate, show_duration, size
 
 DEFAULT_PATH = Path("afresh.toml")
@@ -102,6 +102,12 @@ def _path(value: Any) -> Path:
     if not isinstance(value, str) or not value or "\0" in value:
         raise ConfigError(f"{value!r} is not a file name.", hint='Write it in quotes: "afresh.db".')
     return Path(value).expanduser()
+
+
+def _place(value: Any) -> Path | Address:
+    if isinstance(value, str) and value.startswith(ADDRESSES):
+        return Address(value)
+    return _path(value)
 
 
 def _words(value: Any) -> tuple[str, ...]:
@@ -202,7 +208,11 @@ def _budget_hours(value: Any) -> tuple[tuple[Hours, float], ...]:
 class StoreSettings:
     """Where copies and history are kept."""
 
-    path: Path = _setting("afresh.db", _path, "The file that holds pages, copies, history and beliefs.")
+    path: Path | Address = _setting(
+        "afresh.db",
+        _place,
+        "The file that holds pages, copies, history and beliefs; or a database: postgresql://user@host/name.",
+    )
     history: int = _setting(100, _count, "How many of the latest crawls of each page are kept.")
     max_bytes: int = _setting(
         "0B", size, "From 95 % of this on the store accepts no new pages, and it does not grow beyond it; 0B: no bound."
@@ -778,11 +788,15 @@ def load(path: Path | None = None) -> Config:
             f"The settings in {path} cannot be read: {reason}.", hint="Write a new file with `afresh init`."
         ) from None
     config = parse(text, where=str(path))
-    store = replace(config.store, path=path.parent / config.store.path)
+    store = replace(config.store, path=_in(path.parent, config.store.path))
     receive = replace(config.receive, tokens=path.parent / config.receive.tokens)
     here = path.parent.absolute()
     databases = tuple(replace(each, url=_beside(here, each.url)) for each in config.database)
     return replace(config, store=store, receive=receive, database=databases)
+
+
+def _in(folder: Path, place: Path | Address) -> Path | Address:
+    return place if isinstance(place, Address) else folder / place
 
 
 def _beside(folder: Path, url: str) -> str:
@@ -796,13 +810,13 @@ def _beside(folder: Path, url: str) -> str:
     return f"sqlite:{folder / url.removeprefix('sqlite:')}"
 
 
-def store_named(path: Path | None = None) -> Path | None:
+def store_named(path: Path | None = None) -> Path | Address | None:
     """The store that a file of settings names, whatever else is wrong in it; None if that cannot be read."""
     path = DEFAULT_PATH if path is None else path
     try:
         table = _without_bad_lines(path.read_text(encoding="utf-8")).get("store", {})
         named = {"path": table["path"]} if "path" in table else {}
-        return path.parent / cast(StoreSettings, _parse_table("store", StoreSettings, named, str(path))).path
+        return _in(path.parent, cast(StoreSettings, _parse_table("store", StoreSettings, named, str(path))).path)
     except (OSError, ValueError, TypeError, ConfigError):
         return None
 

@@ -7,6 +7,7 @@ verdict closes the circle as a `Crawl`. What is kept is a `Copy`.
 Time is float seconds since 1970 (or since the start of a simulation), rates are per second, sizes are bytes.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -346,3 +347,28 @@ class HostState:
         """
         asks, seconds = self.recent(now)
         return asks / seconds if seconds > 0 else 0.0
+
+
+ADDRESSES = ("postgresql://", "postgres://")  # what begins so is not the name of a file
+_QUERY_SECRET = re.compile(r"(?i)\b(password|passwd|sslpassword)=[^&]*")
+
+
+@dataclass(frozen=True)
+class Address:
+    """The address of a database that holds a store. Written as text it shows no password.
+
+    >>> str(Address("postgresql://me:secret@db.example/pages?sslpassword=more"))
+    'postgresql://me:***@db.example/pages?sslpassword=***'
+    """
+
+    secret: str = field(repr=False)  # the whole of it, as the library takes it
+
+    def __str__(self) -> str:
+        before, mark, rest = self.secret.partition("://")
+        who, at, place = rest.rpartition("@") if "@" in rest.partition("?")[0].partition("/")[0] else ("", "", rest)
+        user, colon, _ = who.partition(":")
+        shown = f"{user}{':***' if colon else ''}{at}{place}"
+        return _QUERY_SECRET.sub(lambda found: f"{found[1]}=***", f"{before}{mark}{shown}")
+
+    def __repr__(self) -> str:
+        return f"Address({str(self)!r})"

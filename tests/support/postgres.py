@@ -6,10 +6,12 @@ PostgreSQL refuses to run as root: then it runs as `nobody`, who owns its folder
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ SETTINGS = """
 listen_addresses = '{listen}'
 port = {port}
 unix_socket_directories = '{folder}'
-fsync = off
+fsync = {fsync}
 shared_buffers = 32MB
 max_connections = 60
 shared_preload_libraries = '{preload}'
@@ -38,6 +40,11 @@ def programs() -> Path:
     return Path(found.origin).parent / "pginstall18" / "bin"
 
 
+def _children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(each) for each in text.split()]
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -47,7 +54,7 @@ def _free_port() -> int:
 class Postgres:
     """One server, in a folder of its own. It can be killed and started again, and forgets nothing then."""
 
-    def __init__(self) -> None:
+    def __init__(self, fsync: str = "off") -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="afresh-pg-"))
         self.port = _free_port()
         self._user: dict[str, Any] = {}
@@ -58,7 +65,7 @@ class Postgres:
         self._server: subprocess.Popen[bytes] | None = None
         self._run("initdb", "--auth-local=trust", "--auth-host=scram-sha-256", "-U", "postgres", "-E", "utf8", "-N")
         preload = "pg_stat_statements" if list(programs().parent.rglob("pg_stat_statements.control")) else ""
-        config = SETTINGS.format(folder=self.folder, port=self.port, listen="127.0.0.1", preload=preload)
+        config = SETTINGS.format(folder=self.folder, port=self.port, listen="127.0.0.1", preload=preload, fsync=fsync)
         with (self.data / "postgresql.conf").open("a") as file:
             file.write(config)
         self.start()
@@ -104,6 +111,16 @@ class Postgres:
         """Shut it down at once, with all that it was doing."""
         if self._server is not None:
             self._server.send_signal(3)  # SIGQUIT: immediate, and it takes its children along
+            self._server.wait(20)
+            self._server = None
+
+    def kill(self) -> None:
+        """Kill it with all its children at one moment, as a power cut does."""
+        if self._server is not None:
+            group = [self._server.pid, *_children(self._server.pid)]
+            for pid in group:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             self._server.wait(20)
             self._server = None
 

@@ -24,6 +24,7 @@ from afresh.cli import (
     lab_search,
     lab_serve,
     lab_urlcache,
+    migrate,
     pages,
     plan,
     play,
@@ -86,6 +87,7 @@ app.command("diff", short_help="What changed on a page, word by word.")(diff.dif
 app.command("export", short_help="Write all copies as WARC or JSON lines.")(feeds.export)
 app.command("backup", short_help="Copy the whole store, even while it is in use.")(upkeep.backup)
 app.command("compact", short_help="Give back the space that the store does not use.")(upkeep.compact)
+app.command("migrate", short_help="Carry a store over into PostgreSQL, or back.")(migrate.migrate)
 app.command("plan", short_help="What a budget buys, and what a goal costs.")(plan.plan)
 app.command("web", short_help="Serve a synthetic web on loopback.")(play.web)
 app.command("demo", short_help="A minute of three schedules side by side.")(play.demo)

@@ -39,7 +39,7 @@ from afresh.sources.files.source import PURSE as FILES
 from afresh.sources.sql import Database, Definitions, Query, Sql
 from afresh.sources.web import Discovery, Permits
 from afresh.sources.web.source import Hears
-from afresh.store import Sqlite, Store
+from afresh.store import LastingStore, Store
 from afresh.units import Budget, budget, show_budget
 
 SHORTEST = 0.5  # seconds between two looks at a file, or two runs of a query, for which nobody says otherwise
@@ -72,7 +72,9 @@ def engine_for(config: Config, pages: int, *, to_come: int = 0, lanes: Lanes | N
     )
 
 
-def engines_for(config: Config, store: Sqlite, first: Engine, sources: Sources, definitions: Definitions) -> Engines:
+def engines_for(
+    config: Config, store: LastingStore, first: Engine, sources: Sources, definitions: Definitions
+) -> Engines:
     """An engine for each purse: that of the settings' `[crawl]`, and others once the first thing of theirs is there."""
     known = {host: pages for host, pages, _ in store.pages_by_host()}
 
@@ -196,8 +198,9 @@ def _takes(function: Callable[..., object], arguments: int) -> bool:
     return True
 
 
-def searching_for(config: Config, kept: Sqlite) -> Callable[[Daemon], Searching] | None:
+def searching_for(config: Config, kept: LastingStore) -> Callable[[Daemon], Searching] | None:
     """What follows searches beside a daemon; None if the settings want no index."""
+    from afresh.cli.opening import in_file
     from afresh.cli.search import index_for
 
     if not config.index.enabled:
@@ -209,11 +212,12 @@ def searching_for(config: Config, kept: Sqlite) -> Callable[[Daemon], Searching]
         hint = "It takes an address, the old copy and the new one."
         report = cast(Report, function_named(config.index.report, "The report", hint, arguments=3))
     index = index_for(config)
-    kept.accompany(index)
+    in_a_file = in_file(kept, "An index needs")
+    in_a_file.accompany(index)
 
     def made(daemon: Daemon) -> Searching:
         return Searching(
-            store=kept,
+            store=in_a_file,
             index=index,
             engine=daemon.engine,
             clock=daemon.clock,

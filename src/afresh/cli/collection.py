@@ -9,8 +9,7 @@ from typing import Any
 from afresh.cli.learning import learning_of
 from afresh.config import Config
 from afresh.errors import InputError
-from afresh.store import Sqlite, Store, understood
-from afresh.store.files import is_run
+from afresh.store import LastingStore, Store, understood
 from afresh.store.messages import Pauses, searches_kept
 from afresh.store.socket_file import ask
 from afresh.store.understood import number_kept
@@ -19,16 +18,16 @@ from afresh.types import Outcome
 COMPILING = "compiling"  # the named value that says since when a runner compiles
 
 
-def collection_facts(kept: Sqlite, config: Config, when: float) -> dict[str, Any]:
+def collection_facts(kept: LastingStore, config: Config, when: float) -> dict[str, Any]:
     """All that is known of the collection as a whole."""
     from afresh.cli.steered import steered
 
-    said = ask(config.store.path, "status") or {}  # by the runner, which knows most, and as of now
+    said = ask(kept.path, "status") or {}  # by the runner, which knows most, and as of now
     wishes = steered(kept, config, said, when)
     facts = _facts(kept, when, config, said, wishes["paused"]) | wishes
     facts["receiver"] = None
     with suppress(InputError):  # it receives nothing
-        facts["receiver"] = ask(config.store.path, "receiver") if said else None
+        facts["receiver"] = ask(kept.path, "receiver") if said else None
     return facts
 
 
@@ -49,7 +48,9 @@ def _failures(kept: Store) -> dict[str, Any]:
     return {"gone": gone, "failing": dict(failing.most_common()), "failing_hosts": together}
 
 
-def _facts(kept: Store, when: float, config: Config, said: dict[str, Any], paused: dict[str, Any]) -> dict[str, Any]:
+def _facts(
+    kept: LastingStore, when: float, config: Config, said: dict[str, Any], paused: dict[str, Any]
+) -> dict[str, Any]:
     from afresh.cli.allowed import allowed
     from afresh.cli.without_copy import held_without_copy
     from afresh.frontier import Allowance, HostPatterns
@@ -66,7 +67,7 @@ def _facts(kept: Store, when: float, config: Config, said: dict[str, Any], pause
         "used_bytes": space.used,
         "max_bytes": space.bound or None,
         "takes": space.takes,
-        "running": (runs := bool(said) or is_run(config.store.path)),
+        "running": (runs := bool(said) or kept.is_run()),
         "compiling": number_kept(kept, COMPILING) if runs and not said else None,
         "last_alive": alive or None,  # 0 once it was stopped in order
         "budget": budget,

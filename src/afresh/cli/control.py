@@ -11,7 +11,7 @@ from afresh.cli.handover import Handed, hand_over, said_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, labelled, now
 from afresh.errors import InputError
-from afresh.store import Sqlite
+from afresh.store import LastingStore
 from afresh.units import show_count
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def remove(
             _tell({"removed": pages, "host": name}, f"{show_count(pages, 'page')} of {name} removed.", handed, json)
 
 
-def _leave(kept: Sqlite, sitemaps: list[str], json: bool) -> None:
+def _leave(kept: LastingStore, sitemaps: list[str], json: bool) -> None:
     """Follow some sitemaps no more."""
     from afresh.frontier import canonical
     from afresh.store.messages import FOLLOWED, of_definitions
@@ -121,7 +121,7 @@ def _pause_or_resume(
     host: str | None,
     file: Path | None,
     config: Path | None,
-    store: Path | None,
+    store: str | None,
     json: bool,
 ) -> None:
     from afresh.cli.opening import open_store, settings
@@ -158,14 +158,14 @@ def _pause_or_resume(
             typer.echo(left)
 
 
-def _pauses(kept: Sqlite) -> "Pauses":
+def _pauses(kept: LastingStore) -> "Pauses":
     from afresh.store import understood
     from afresh.store.messages import PAUSED, Pauses
 
     return understood(PAUSED, lambda: Pauses.from_text(kept.get(PAUSED)))
 
 
-def _still_paused(kept: Sqlite) -> str:
+def _still_paused(kept: LastingStore) -> str:
     from afresh.cli.steered import paused_pages
 
     pauses = _pauses(kept)
@@ -176,7 +176,7 @@ def _still_paused(kept: Sqlite) -> str:
     return labelled("Still paused:", f"{', '.join(left)}.", 14) if left else ""
 
 
-def _paused_of(kept: Sqlite, urls: Iterable[str]) -> dict[str, str]:
+def _paused_of(kept: LastingStore, urls: Iterable[str]) -> dict[str, str]:
     """Pages among these that are paused, each with what ends that."""
     pauses, ends = _pauses(kept), {}
     for url in urls:
@@ -261,7 +261,7 @@ def signal(
         _tell(facts, f"{show_count(len(known), 'signal')} heard{_but(strange)}.", handed, json)
 
 
-def _for_pages(kept: Sqlite, kind: str, found: tuple[list[str], list[str]], done: str, json: bool) -> None:
+def _for_pages(kept: LastingStore, kind: str, found: tuple[list[str], list[str]], done: str, json: bool) -> None:
     known, strange = found
     handed = _hand(kept, kind, known)
     facts = {done.replace(" ", "_"): len(known), "not_kept": len(strange)}
@@ -272,7 +272,7 @@ def _but(strange: list[str]) -> str:
     return f", {len(strange):,} not kept" if strange else ""
 
 
-def _known(kept: Sqlite, urls: list[str] | None, file: Path | None) -> tuple[list[str], list[str]]:
+def _known(kept: LastingStore, urls: list[str] | None, file: Path | None) -> tuple[list[str], list[str]]:
     """Addresses of pages that are kept, and the others; InputError if none is."""
     from afresh.cli.keys import kept_key
     from afresh.cli.pages import lines_of
@@ -292,7 +292,7 @@ def _known(kept: Sqlite, urls: list[str] | None, file: Path | None) -> tuple[lis
     return known, strange
 
 
-def _host(kept: Sqlite, host: str) -> tuple[str, int]:
+def _host(kept: LastingStore, host: str) -> tuple[str, int]:
     """A host as its pages name it, and how many it has."""
     name = host.strip().lower().removeprefix("http://").removeprefix("https://").rstrip("/")
     for known, pages, _ in kept.pages_by_host():
@@ -301,7 +301,7 @@ def _host(kept: Sqlite, host: str) -> tuple[str, int]:
     raise InputError(f"There are no pages of the host {name}.", hint="`afresh hosts` lists those that are kept.")
 
 
-def _hand(kept: Sqlite, kind: str, items: list[object] | list[str] | list[bool]) -> Handed:
+def _hand(kept: LastingStore, kind: str, items: list[object] | list[str] | list[bool]) -> Handed:
     from afresh.store.messages import packed
 
     return hand_over(kept, packed(kind, items, now()))

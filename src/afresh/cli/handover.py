@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from afresh.errors import InboxFull, StoreLocked
-from afresh.store import Entry, Sqlite
+from afresh.store import Entry, LastingStore
 from afresh.store.messages import EVIDENCE, carry_out, drain
 from afresh.store.socket_file import wake
 
@@ -24,7 +24,7 @@ class Handed:
     new_entries: int = 0  # that were not sent before
 
 
-def hand_over(kept: Sqlite, entries: Sequence[Entry]) -> Handed:
+def hand_over(kept: LastingStore, entries: Sequence[Entry]) -> Handed:
     """Make entries durable. Without a runner, wishes take effect immediately; evidence waits for a runner."""
     try:
         kept.claim(brief=True)
@@ -40,7 +40,7 @@ def hand_over(kept: Sqlite, entries: Sequence[Entry]) -> Handed:
     return Handed(running=False, taken=not evidence, new_pages=pages, new_entries=new)
 
 
-def _post(kept: Sqlite, entries: Sequence[Entry]) -> int:
+def _post(kept: LastingStore, entries: Sequence[Entry]) -> int:
     """Post in pieces; where there is no room, wait for the runner to make some."""
     new = 0
     for first in range(0, len(entries), PIECE):
@@ -57,7 +57,7 @@ def _post(kept: Sqlite, entries: Sequence[Entry]) -> int:
     return new
 
 
-def _shrinks(kept: Sqlite, before: int) -> bool:
+def _shrinks(kept: LastingStore, before: int) -> bool:
     deadline = time.monotonic() + STUCK_SECONDS
     while time.monotonic() < deadline:
         time.sleep(0.1)
@@ -66,7 +66,7 @@ def _shrinks(kept: Sqlite, before: int) -> bool:
     return False
 
 
-def _taken(kept: Sqlite, seconds: float) -> bool:
+def _taken(kept: LastingStore, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while kept.totals().inbox_entries:
         if time.monotonic() >= deadline:

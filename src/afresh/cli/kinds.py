@@ -7,7 +7,7 @@ import typer
 
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console, plain
-from afresh.store import Sqlite, Store, understood
+from afresh.store import LastingStore, Store, understood
 from afresh.store.socket_file import ask
 from afresh.units import show_duration, show_rate, show_size
 
@@ -61,7 +61,7 @@ def _worth(worth: dict[str, Any]) -> str:
     return f"power {worth['power']:.2f}, {gained} in the first five ({worth['judged']:,} crawls judged it)"
 
 
-def kind_facts(kept: Sqlite) -> dict[str, Any]:
+def kind_facts(kept: LastingStore) -> dict[str, Any]:
     """Every kind of pages, and what knowing kinds is worth; empty if none are known yet."""
     answer = ask(kept.path, "kinds")
     return answer if isinstance(answer, dict) else _from_store(kept)

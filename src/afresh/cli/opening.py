@@ -7,19 +7,58 @@ from typing import TYPE_CHECKING
 
 from afresh.config import Config, load
 from afresh.errors import ConfigError, InputError, StoreError
-from afresh.store import KeepVersions, Sqlite, Store
+from afresh.store import KeepVersions, LastingStore, Sqlite, Store
 from afresh.store.base import EVERYTHING
+from afresh.types import ADDRESSES, Address
 from afresh.units import show_size
 
 if TYPE_CHECKING:
     from afresh.detect import Rules
 
 
-def settings(config: Path | None, store: Path | None) -> Config:
+def settings(config: Path | None, store: str | None) -> Config:
     """The settings; a store from the command line replaces theirs."""
     read = load(config)
     site_rules(read)
-    return replace(read, store=replace(read.store, path=store)) if store else read
+    return replace(read, store=replace(read.store, path=named(store))) if store else read
+
+
+def named(store: str) -> Path | Address:
+    """A store as it is named on the command line: the address of a database, or a file."""
+    return Address(store) if store.startswith(ADDRESSES) else Path(store)
+
+
+def place_of(config: Config) -> Path:
+    """Beside this name is the socket of who runs on the store that the settings name."""
+    path = config.store.path
+    if isinstance(path, Path):
+        return path
+    from afresh.store.postgres.address import place_of as place_of_address
+
+    return place_of_address(path)
+
+
+def file_of(config: Config, what: str) -> Path:
+    """The file of the store; InputError if it has none, and `what` needs it."""
+    path = config.store.path
+    if isinstance(path, Path):
+        return path
+    raise InputError(f"{what} a store in a file, and this one is in {path}.", hint="PostgreSQL has tools of its own.")
+
+
+def may_be_there(config: Config) -> bool:
+    """Whether there may be a store: of a database only the server knows."""
+    path = config.store.path
+    return isinstance(path, Address) or path.exists()
+
+
+def in_file(kept: LastingStore, what: str) -> Sqlite:
+    """A store that is in a file; InputError if it is not, and `what` needs that."""
+    if not isinstance(kept, Sqlite):
+        raise InputError(
+            f"{what} a store in a file, and this one is in PostgreSQL.", hint="PostgreSQL has tools of its own."
+        )
+    return kept
 
 
 def site_rules(config: Config) -> "dict[str, Rules]":
@@ -38,16 +77,23 @@ def site_rules(config: Config) -> "dict[str, Rules]":
     return rules
 
 
-def open_store(config: Config, *, create: bool) -> Sqlite:
+def open_store(config: Config, *, create: bool) -> LastingStore:
     """The store that the settings name."""
     kept = config.store
-    return Sqlite(
-        kept.path,
-        create=create,
-        keep_crawls=kept.history,
-        max_inbox=kept.max_inbox,
-        max_bytes=kept.max_bytes,
-        keep_versions=versions_of(config),
+    history, keep_versions = kept.history, versions_of(config)
+    inbox, size = kept.max_inbox, kept.max_bytes
+    if isinstance(kept.path, Path):
+        return Sqlite(
+            kept.path, create=create, keep_crawls=history, max_inbox=inbox, max_bytes=size, keep_versions=keep_versions
+        )
+    try:
+        from afresh.store.postgres import Postgres
+    except ImportError:
+        raise ConfigError(
+            "A store in PostgreSQL needs a library that is not installed.", hint="pip install 'afresh[cluster]'"
+        ) from None
+    return Postgres(
+        kept.path, create=create, keep_crawls=history, max_inbox=inbox, max_bytes=size, keep_versions=keep_versions
     )
 
 

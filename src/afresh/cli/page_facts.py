@@ -7,6 +7,7 @@ from typing import Any
 
 from afresh.cli.evidence import said_by
 from afresh.cli.gone import LOOKED_AT, gone_in
+from afresh.cli.opening import place_of
 from afresh.cli.why import waits_for, why
 from afresh.cli.wishes import bounded, wishes_of
 from afresh.cli.wording import why_fresh
@@ -34,7 +35,7 @@ def page_facts(kept: Store, config: Config, url: str, when: float, history: int)
 def _asked(config: Config, url: str) -> dict[str, Any] | None:
     """What the runner says of a page; None if there is none, or it does not know the page."""
     with suppress(InputError):
-        answer: dict[str, Any] | None = ask(config.store.path, "page", {"url": url})
+        answer: dict[str, Any] | None = ask(place_of(config), "page", {"url": url})
         return answer
     return None
 

@@ -198,7 +198,7 @@ def _share(text: str) -> float:
     return share
 
 
-def _from_store(config: Path | None, store: Path | None, *, quality: bool = False) -> Known:
+def _from_store(config: Path | None, store: str | None, *, quality: bool = False) -> Known:
     from afresh.cli.opening import open_store, settings
 
     read = settings(config, store)

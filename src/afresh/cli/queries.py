@@ -12,7 +12,7 @@ from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console, errors, labelled, now, plain
 from afresh.config import Config
 from afresh.errors import ConfigError, InputError
-from afresh.store import Sqlite
+from afresh.store import LastingStore
 from afresh.types import Page
 from afresh.units import budget as read_budget
 from afresh.units import show_cost, show_count, show_rate
@@ -25,7 +25,7 @@ DatabaseOption = Annotated[
 ]
 
 
-def hand_in(config: Config, kept: Sqlite) -> None:
+def hand_in(config: Config, kept: LastingStore) -> None:
     """Let the store know what the settings say of databases and queries, so that all who share it do."""
     if not config.database and not config.query and not any(_settled(kept)):
         return
@@ -53,7 +53,7 @@ def hand_in(config: Config, kept: Sqlite) -> None:
         hand_over(kept, [*entries, *of_pages(new, now())])
 
 
-def _settled(kept: Sqlite) -> list[str]:
+def _settled(kept: LastingStore) -> list[str]:
     """Names of what the store has from earlier settings."""
     from afresh.store.messages import DEFINITIONS
 
@@ -251,7 +251,7 @@ def listed(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
         console.print(f"database {plain(str(base['database']), 40)}: budget {base['budget']}")
 
 
-def _facts(kept: Sqlite, query: "Query", unit: str) -> dict[str, object]:
+def _facts(kept: LastingStore, query: "Query", unit: str) -> dict[str, object]:
     from afresh.sources.sql.cache import runs_on_request
     from afresh.sources.sql.definitions import SCHEME
 
@@ -298,13 +298,13 @@ def suggest(
     from dataclasses import asdict
 
     from afresh.cli.build import definitions_for
-    from afresh.cli.opening import open_store, settings
+    from afresh.cli.opening import may_be_there, open_store, settings
     from afresh.sources.sql import Definitions
     from afresh.sources.sql.suggest import suggested
 
     read = settings(config, store)
     known = Definitions()
-    if read.store.path.exists():
+    if may_be_there(read):
         with open_store(read, create=False) as kept:
             known = definitions_for(read, kept)
     base = _database(database, known)

@@ -18,7 +18,7 @@ from afresh.cli.handover import Handed, hand_over, said_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, errors, labelled, moment, now, plain
 from afresh.errors import InputError, SignalError
-from afresh.store import Sqlite
+from afresh.store import LastingStore
 from afresh.types import Request
 from afresh.units import show_count, with_unit
 
@@ -97,7 +97,7 @@ def requests(
 class _Reader:
     """Reads logs, counts by page and hour, and hands over what was counted."""
 
-    def __init__(self, kept: Sqlite, site: str, span: float) -> None:
+    def __init__(self, kept: LastingStore, site: str, span: float) -> None:
         self.kept, self.site, self.span = kept, site, span
         self.counted = Counted()
         self._known: dict[str, str | None] = {}  # addresses as they stand in the log, and the pages that they are
@@ -268,7 +268,7 @@ def _was_replaced(name: str, file: IO[bytes]) -> bool:
     return (there.st_ino, there.st_dev) != (have.st_ino, have.st_dev) or there.st_size < file.tell()
 
 
-def _take_report(kept: Sqlite, path: Path, json: bool) -> None:
+def _take_report(kept: LastingStore, path: Path, json: bool) -> None:
     from afresh.frontier import canonical_or_none
     from afresh.signals.popularity import read_report
     from afresh.store.messages import packed

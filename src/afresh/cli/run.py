@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from afresh.sources.sql import Definitions
     from afresh.sources.web import Discovery
     from afresh.sources.web.url_trace import UrlTrace
-    from afresh.store import Sqlite
+    from afresh.store import LastingStore
 
 SITE = 1_000  # pages
 FOUND = ("new", "changed", "unchanged")  # what most crawls find
@@ -181,7 +181,7 @@ def open_log(target: str | None, log_format: str, *, as_json_lines: bool) -> "Lo
 
 def keep_fresh(
     config: Config,
-    kept: "Sqlite",
+    kept: "LastingStore",
     progress: "Progress",
     limit: float | None,
     discovery: "Discovery | None" = None,
@@ -206,7 +206,7 @@ def keep_fresh(
 
 def _keep_fresh(
     config: Config,
-    kept: "Sqlite",
+    kept: "LastingStore",
     progress: "Progress",
     limit: float | None,
     discovery: "Discovery | None",

@@ -14,7 +14,7 @@ from afresh.units import show_count, show_duration, show_size
 
 if TYPE_CHECKING:
     from afresh.index import FullText, Result, Weights
-    from afresh.store import Sqlite
+    from afresh.store import LastingStore, Sqlite
 
 
 def index_for(config: Config) -> "FullText":
@@ -52,17 +52,18 @@ def search(
 
     Example: afresh search ferry "time table" --host example.com
     """
-    from afresh.cli.opening import settings
+    from afresh.cli.opening import file_of, settings
     from afresh.cli.upkeep import require_file
     from afresh.index import Search, as_facts
 
     read = settings(config, store)
-    require_file(read.store.path)
+    path = file_of(read, "Search needs")
+    require_file(path)
     # What the shell took the quotation marks from is a phrase.
     text = " ".join(
         f'"{word}"' if " " in word.strip() and '"' not in word and len(words) > 1 else word for word in words
     )
-    with Search(read.store.path, weights=weights_for(read)) as engine:
+    with Search(path, weights=weights_for(read)) as engine:
         found = engine.search(text, limit=limit, host=host)
     if json:
         typer.echo(as_json(as_facts(found)))
@@ -96,12 +97,13 @@ def index(
 
     Example: afresh index
     """
-    from afresh.cli.opening import open_store, settings
+    from afresh.cli.opening import in_file, open_store, settings
     from afresh.index import check, schema
     from afresh.store.faults import transaction
 
     read = settings(config, store)
-    with open_store(read, create=False) as kept:
+    with open_store(read, create=False) as opened:
+        kept = in_file(opened, "An index needs")
         _require_alone(kept, "The index is built by the runner")
         if drop:
             with kept.writing() as connection, transaction(connection):
@@ -135,7 +137,7 @@ def facts_of(kept: "Sqlite", built: "FullText") -> dict[str, int]:
     return {"pages": pages, "words": words, "words_bytes": places, "text_bytes": texts, "due": due}
 
 
-def _require_alone(kept: "Sqlite", what: str) -> None:
+def _require_alone(kept: "LastingStore", what: str) -> None:
     try:
         kept.claim(brief=True)
     except StoreLocked as error:
@@ -158,26 +160,27 @@ def check(
     Example: afresh check
     """
     from afresh.cli.opening import open_store, settings
-    from afresh.cli.upkeep import require_file
     from afresh.index import check as checks
+    from afresh.store import Sqlite
 
     read = settings(config, store)
-    require_file(read.store.path)
     with open_store(read, create=False) as kept:
         _require_alone(kept, "A store is checked while nobody runs on it")
         with working("Reading the store"):
             wrong = list(kept.problems())
-        built, mended = _index_of(kept, read), False
-        with _bar("Checking") as told:
-            disagree = [] if built is None else _disagreements(kept, built, told)
-        if built is not None and disagree and mend and not wrong:
-            with _bar("Indexing") as told:
-                checks.rebuild(kept, built, told)
-            mended = not _disagreements(kept, built)
+        in_a_file = kept if isinstance(kept, Sqlite) else None
+        built, mended, disagree = None if in_a_file is None else _index_of(in_a_file, read), False, []
+        if in_a_file is not None and built is not None:
+            with _bar("Checking") as told:
+                disagree = _disagreements(in_a_file, built, told)
+            if disagree and mend and not wrong:
+                with _bar("Indexing") as told:
+                    checks.rebuild(in_a_file, built, told)
+                mended = not _disagreements(in_a_file, built)
         facts = {
             "copies": kept.totals().copies,
             "problems": wrong,
-            "index": None if built is None else facts_of(kept, built),
+            "index": None if in_a_file is None or built is None else facts_of(in_a_file, built),
             "index_problems": disagree,
             "mended": mended,
         }

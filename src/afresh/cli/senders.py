@@ -9,7 +9,7 @@ from afresh.cli.handover import hand_over, said_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console, errors, labelled, now, plain
 from afresh.errors import ConfigError, InputError
-from afresh.store import Sqlite, Store, understood
+from afresh.store import LastingStore, Store, understood
 from afresh.store.socket_file import ask
 from afresh.units import show_duration
 
@@ -141,13 +141,13 @@ def _worth(facts: dict[str, Any], senders: int) -> str:
     return f"{100 * facts['worth_from']:.0f} to {100 * facts['worth_to']:.0f} %"
 
 
-def sender_facts(kept: Sqlite) -> list[dict[str, Any]]:
+def sender_facts(kept: LastingStore) -> list[dict[str, Any]]:
     """Every sender and what its signals are worth, the most reliable first."""
     answer = ask(kept.path, "senders")
     return answer if isinstance(answer, list) else _from_store(kept)
 
 
-def grade_facts(kept: Sqlite) -> list[dict[str, Any]]:
+def grade_facts(kept: LastingStore) -> list[dict[str, Any]]:
     """The grades of every sender on every host."""
     grades = ask(kept.path, "grades")
     return grades if isinstance(grades, list) else _grades_from_store(kept)
@@ -178,7 +178,7 @@ def _grades_from_store(kept: Store) -> list[dict[str, Any]]:
     return found
 
 
-def _pin(kept: Sqlite, mute: list[str], pin: list[str], free: list[str], host: str) -> None:
+def _pin(kept: LastingStore, mute: list[str], pin: list[str], free: list[str], host: str) -> None:
     """Hand over what an operator says of senders."""
     from afresh.store.messages import packed
 
@@ -213,7 +213,7 @@ def _pin(kept: Sqlite, mute: list[str], pin: list[str], free: list[str], host: s
         errors.print(labelled("Note:", f"Nothing was heard yet of {unheard}.", 6))
 
 
-def _heard_of(kept: Sqlite) -> set[str]:
+def _heard_of(kept: LastingStore) -> set[str]:
     """The names of senders that anything is known of, or said of by the operator."""
     from afresh.store.messages import PINNED, Pins
 

@@ -21,7 +21,7 @@ from afresh.units import show_count, show_size
 
 if TYPE_CHECKING:
     from afresh.cli.serving import Parts
-    from afresh.store import Sqlite
+    from afresh.store import LastingStore
 
 GRACE = 10.0  # seconds for answers that are under way when a stop signal comes
 MAX_TOKENS_BYTES = 1 << 16
@@ -85,11 +85,11 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'
 
 
-def _store(config: Config, opened: ExitStack, *, needed: bool, create: bool) -> "Sqlite | None":
+def _store(config: Config, opened: ExitStack, *, needed: bool, create: bool) -> "LastingStore | None":
     """The store beside which to serve; none, if there is none, nobody named one and none is to be made."""
-    from afresh.cli.opening import open_store
+    from afresh.cli.opening import may_be_there, open_store
 
-    if not needed and not create and not config.store.path.exists():
+    if not needed and not create and not may_be_there(config):
         errors.print(f"There is no store at {plain(str(config.store.path))}: answers are kept in memory alone.")
         return None
     try:
@@ -117,7 +117,7 @@ def tokens(path: str) -> list[str]:
     return found
 
 
-def run_server(config: Config, kept: "Sqlite | None") -> None:
+def run_server(config: Config, kept: "LastingStore | None") -> None:
     """Serve until a stop signal."""
     from afresh.cli.serving import fetches_ahead, parts_for
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from afresh import __version__
+from afresh.cli.opening import place_of
 from afresh.config import WITH_EFFECTS, Config, ServeSettings
 from afresh.fetch import Guard
 from afresh.frontier import HostPatterns
@@ -133,7 +134,7 @@ def _prefetching(config: Config, service: Service) -> "Prefetching":
         if site.prefetch and not site.strict
     ]
     paths = Paths(config.proxy.prefetch_memory)
-    return Prefetching(service, paths, wishes, Turns(config.store.path), trusted=config.proxy.trusted)
+    return Prefetching(service, paths, wishes, Turns(place_of(config)), trusted=config.proxy.trusted)
 
 
 def routes_for(config: Config) -> Routes:

@@ -9,6 +9,7 @@ import typer
 
 from afresh.cli.collection import collection_facts
 from afresh.cli.learning import learning_lines
+from afresh.cli.opening import named, place_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.reasons import counted
 from afresh.cli.terminal import as_json, console, errors, labelled, moment, now, plain
@@ -78,14 +79,16 @@ def _print(facts: dict[str, Any], *, known: bool) -> None:
         console.print(line)
 
 
-def _of_a_runner(config: Path | None, store: Path | None, error: ConfigError) -> Config:
+def _of_a_runner(config: Path | None, store: str | None, error: ConfigError) -> Config:
     """Settings that name the store alone, since the others are wrong; the error if nobody runs on it to be asked."""
     from afresh.config import store_named
 
-    path = store or store_named(config)
-    if path is None or ask(path, "wake") is None:
-        raise error
-    return replace(Config(), store=replace(Config().store, path=path))
+    path = named(store) if store else store_named(config)
+    if path is not None:
+        read = replace(Config(), store=replace(Config().store, path=path))
+        if ask(place_of(read), "wake") is not None:
+            return read
+    raise error
 
 
 def _budget_lines(facts: dict[str, Any], *, known: bool) -> Iterator[str]:

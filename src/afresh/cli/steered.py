@@ -6,7 +6,7 @@ from typing import Any
 
 from afresh.cli.terminal import labelled, plain
 from afresh.config import Config
-from afresh.store import Sqlite, understood
+from afresh.store import LastingStore, understood
 from afresh.store.messages import PAUSED, Pauses
 from afresh.units import show_count, show_rate, show_size
 
@@ -14,14 +14,14 @@ SHOWN = 5  # hosts
 MAX_LOOKED_AT = 100_000  # pages that are looked at one by one, which takes a second
 
 
-def paused_pages(kept: Sqlite) -> int | None:
+def paused_pages(kept: LastingStore) -> int | None:
     """How many pages are paused by their own URLs; None if there are too many pages to look at each."""
     if kept.totals().pages > MAX_LOOKED_AT:
         return None
     return sum(state.page.paused for _, state in kept.states())
 
 
-def outside_hours(kept: Sqlite, config: Config, when: float) -> int | None:
+def outside_hours(kept: LastingStore, config: Config, when: float) -> int | None:
     """How many pages wait for their hours; None if there are too many pages to look at each."""
     if kept.totals().pages > MAX_LOOKED_AT:
         return None
@@ -33,7 +33,7 @@ def outside_hours(kept: Sqlite, config: Config, when: float) -> int | None:
     return sum(pages for text, pages in texts.items() if text and not hours(text).are_open(when))
 
 
-def steered(kept: Sqlite, config: Config, said: Mapping[str, Any], when: float) -> dict[str, Any]:
+def steered(kept: LastingStore, config: Config, said: Mapping[str, Any], when: float) -> dict[str, Any]:
     """Facts that the runner said, or from the store and the settings if none runs."""
     pauses = understood(PAUSED, lambda: Pauses.from_text(kept.get(PAUSED)))
     given = [site for site in config.site if site.budget is not None]

@@ -24,10 +24,10 @@ def backup(
 
     Example: afresh backup afresh-monday.db
     """
-    from afresh.cli.opening import settings
+    from afresh.cli.opening import file_of, settings
     from afresh.store.upkeep import back_up
 
-    path = settings(config, store).store.path.expanduser().resolve()
+    path = file_of(settings(config, store), "A backup copies").expanduser().resolve()
     require_file(path)
     with errors.status("Copying ...") as status:
         bytes_written = back_up(path, file, lambda done, of: status.update(f"Copying: {100 * done / max(of, 1):.0f} %"))
@@ -44,10 +44,10 @@ def compact(config: ConfigFile = None, store: StoreFile = None, json: Json = Fal
 
     Example: afresh compact
     """
-    from afresh.cli.opening import settings
+    from afresh.cli.opening import file_of, settings
     from afresh.store.upkeep import compact as compact_store
 
-    path = settings(config, store).store.path.expanduser().resolve()
+    path = file_of(settings(config, store), "It compacts").expanduser().resolve()
     require_file(path)
     try:
         with errors.status("Writing the store anew ..."):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -351,3 +352,16 @@ class Store(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close."""
+
+
+class LastingStore(Store, Protocol):
+    """A store that outlasts who opened it."""
+
+    path: Path  # beside this name is the socket of who runs on it
+    max_inbox: int  # bytes that may wait in the inbox
+
+    def is_run(self) -> bool:
+        """Whether a process runs on it now: one that holds it for longer than a command takes."""
+
+    def problems(self) -> Iterator[str]:
+        """Everything that is wrong with it, read from end to end."""

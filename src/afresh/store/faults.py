@@ -85,7 +85,7 @@ def not_a_store(path: Path, what: str = "it is not a database") -> StoreError:
     return StoreError(f"{path} is not an afresh store: {what}.", hint="Check the path; the file was left as it is.")
 
 
-def damaged(path: Path, what: str) -> StoreError:
+def damaged(path: object, what: str) -> StoreError:
     """A store whose file is not what was written."""
     return StoreError(
         f"The store {path} is damaged ({what}).",
@@ -93,7 +93,7 @@ def damaged(path: Path, what: str) -> StoreError:
     )
 
 
-def damaged_body(path: Path, what: str) -> BodyDamaged:
+def damaged_body(path: object, what: str) -> BodyDamaged:
     """A copy whose body is not what was stored, in a store that may be sound otherwise."""
     return BodyDamaged(
         f"The store {path} is damaged ({what}).", hint="The next fetch of the page replaces it: start afresh run."

@@ -34,7 +34,7 @@ from afresh.store.base import (
 from afresh.store.body import LEVEL, Packed, pack, unpack
 from afresh.store.companion import Companion
 from afresh.store.faults import damaged, damaged_body, moment, transaction, translated
-from afresh.store.files import Claim, ensure
+from afresh.store.files import Claim, ensure, is_run
 from afresh.store.schema import behind, migrate, steps
 from afresh.store.understood import NONSENSE
 from afresh.types import Copy, Crawl, HostState, Outcome, Page
@@ -154,6 +154,10 @@ class Sqlite:
                     claim.release()
                     raise
                 self._claim = claim
+
+    def is_run(self) -> bool:
+        """Whether a process runs on it now: one that holds it for longer than a command takes."""
+        return is_run(self.path)
 
     def accompany(self, companion: Companion) -> None:
         """Let something that is derived of copies be written in the transactions that write them."""
