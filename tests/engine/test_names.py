@@ -22,8 +22,10 @@ def page(number: int) -> Page:
 @given(MOVES, st.sampled_from([b"", b"secret"]))
 def test_a_table_of_fingerprints_is_a_dictionary(moves: list[tuple[bool, int]], secret: bytes) -> None:
     names, model, free = Names(secret), dict[str, int](), list(range(400, -1, -1))
+    urls = [page(number).url for number in range(401)]  # the same objects each time: the last one asked is remembered
     for comes, number in moves:
-        url = page(number).url
+        url = urls[number]
+        assert names.slot(url) == model.get(url, -1)
         if comes and url not in model:
             model[url] = free.pop()
             names.enter(model[url], page(number))
@@ -31,6 +33,7 @@ def test_a_table_of_fingerprints_is_a_dictionary(moves: list[tuple[bool, int]], 
             slot = model.pop(url)
             names.leave(slot)
             free.append(slot)
+        assert names.slot(url) == model.get(url, -1)
     assert len(names) == len(model)
     for number in range(401):
         assert names.slot(page(number).url) == model.get(page(number).url, -1)

@@ -42,6 +42,7 @@ class Names:
         self._numbers = np.zeros(0, np.uint32)
         self.used = np.zeros(0, np.bool_)  # which slots are in use
         self._own: dict[int, Page] = {}
+        self._asked: tuple[str, int] = ("", -1)  # the page that was asked for last, while all stay where they are
         self._count = 0
         self.alike = 0  # pages that were left out because of that
 
@@ -59,7 +60,12 @@ class Names:
 
     def slot(self, url: str) -> int:
         """The slot of a page; −1 if it has none."""
-        return int(self._does.find(self._table, self._marks, self._mark(url)))
+        asked, slot = self._asked
+        if url is asked:  # a crawl asks some eight times for the same one
+            return slot
+        slot = int(self._does.find(self._table, self._marks, self._mark(url)))
+        self._asked = url, slot
+        return slot
 
     def slots(self, marks: Marks) -> Integers:
         """The slots of fingerprints; −1 where there is none."""
@@ -75,6 +81,7 @@ class Names:
 
     def enter_many(self, slots: Integers, marks: Marks, numbers: Integers) -> None:
         """Pages that are not here yet have these slots; those without a number are named by `own`."""
+        self._asked = "", -1
         self._make_room(int(slots.max(initial=-1)), len(slots))
         self._marks[slots], self._numbers[slots], self.used[slots] = marks, numbers, True
         self._does.put_all(self._table, self._marks, slots)
@@ -108,6 +115,7 @@ class Names:
 
     def leave(self, slot: int) -> None:
         """A slot is free."""
+        self._asked = "", -1
         self._does.take_out(self._table, self._marks, slot)
         self.used[slot] = False
         self._own.pop(slot, None)

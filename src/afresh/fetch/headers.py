@@ -74,7 +74,7 @@ def kept(status: int, headers: Headers) -> dict[str, str]:
         size = len(name) + sum(len(value) + 2 for value in values)
         if size <= room:
             text = "" if name in _SECRET else ", ".join(values)
-            found[name] = "".join(each for each in text if each.isprintable())
+            found[name] = text if text.isprintable() else "".join(filter(str.isprintable, text))
             room -= size
     return found
 
@@ -142,15 +142,13 @@ def oddities(headers: Mapping[str, str], now: float) -> list[str]:
 
 
 def confirms(known: Validators, headers: Mapping[str, str]) -> bool:
-    """Whether a "not modified" is about the version that was asked about; never so if none was.
+    """Whether a "not modified" is about the version that was asked about.
 
     Weak and strong tags of one version agree here, and so do the tags of its compressed and plain forms: that is how
     servers answer, and only the version matters.
     """
     answered = headers.get("ETag", "")
-    if not conditions(known):
-        return False
-    return not known.etag or not answered or _version(known.etag) == _version(answered)
+    return not known.etag or not answered or known.etag == answered or _version(known.etag) == _version(answered)
 
 
 def _version(etag: str) -> str:

@@ -152,10 +152,11 @@ class Http:
         self._stalls.begin()
         seen = _Seen(url, self.clock(), self._stalls.now, self._stalls.now(), beginning=beginning, question=question)
         try:
-            if as_it_is and str(target(url)) != url:
+            where = target(url)
+            if as_it_is and where.url != url:
                 raise BadTarget("not as it is sent")
             with self._deadlines.limit():
-                return await self._ask(seen, known, may)
+                return await self._ask(seen, where, known, may)
         except (OSError, ValueError, Spoiled) as error:
             return seen.fetched(reason=reason(error))
         finally:
@@ -181,11 +182,11 @@ class Http:
             self._threads.shutdown(wait=False)
             self._threads = None
 
-    async def _ask(self, seen: _Seen, known: Validators, may: Callable[[str], bool]) -> Fetched:
+    async def _ask(self, seen: _Seen, where: Target, known: Validators, may: Callable[[str], bool]) -> Fetched:
         """Ask, follow where the answer points, ask again if it makes no sense, and read what comes."""
-        where = target(seen.url)
         while True:
             asked = headers.conditions(known)
+            conditional = bool(asked)
             if seen.asked_again:
                 asked["Cache-Control"] = "no-cache"
             self.guard.check_host(where.authority)
@@ -203,7 +204,7 @@ class Http:
                     if not may(str(where)):
                         return seen.fetched(location=str(where))
                     known = Validators()  # what we know was about the address that was asked first
-                elif answer.status == 304 and not headers.confirms(known, answer.headers):
+                elif answer.status == 304 and not (conditional and headers.confirms(known, answer.headers)):
                     if seen.asked_again:
                         raise Spoiled("not_modified_without_copy")
                     known, seen.asked_again = Validators(), True

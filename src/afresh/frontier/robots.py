@@ -59,6 +59,8 @@ class Robots:
 
         The URL must be canonical, hence ASCII: a rule for `/é` is a rule for `/%C3%A9`, never for a bare `/é`.
         """
+        if self._rules.forbid_nothing:
+            return True
         path = path_form(url)
         return path == b"/robots.txt" or self._rules.allow(path)
 

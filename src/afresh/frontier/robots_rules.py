@@ -79,12 +79,13 @@ class Rules:
     [False, True, False, True, True]
     """
 
-    __slots__ = ("_beginnings", "_starred", "_starred_length", "_stars", "_wholes")
+    __slots__ = ("_beginnings", "_plain", "_starred", "_starred_length", "_stars", "_wholes")
 
     def __init__(self, beginnings: _Sorted, wholes: _Sorted, starred: list[str]) -> None:
         """Rules with stars begin with a plus or a minus sign, the longest come first."""
         self._beginnings = beginnings
         self._wholes = wholes
+        self._plain = all(beginnings.allow) and all(wholes.allow)  # of those without stars, none forbids anything
         self._stars = sum(rule.count("*") for rule in starred)
         self._starred = [(rule[0] == "+", Glob(rule[1:])) for rule in starred if self._stars <= MAX_STARS]
         # Of each, the longest piece after a star: it may nearly match at every place of a path.
@@ -109,6 +110,11 @@ class Rules:
         ordered = sorted(starred, key=lambda rule: (-_weight(rule), not starred[rule], rule))
         signed = [("+" if starred[rule] else "-") + rule.decode("latin-1") for rule in ordered]
         return cls(_Sorted.of(beginnings), _Sorted.of(wholes), signed)
+
+    @property
+    def forbid_nothing(self) -> bool:
+        """Whether every path is allowed, as on most hosts."""
+        return self._plain and not self._stars
 
     def allow(self, path: bytes) -> bool:
         """Whether a path is allowed."""

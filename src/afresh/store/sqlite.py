@@ -243,6 +243,8 @@ class Sqlite:
                 times = [record.crawl.time for record in batch if record.crawl]
                 horizon = max(times) - keeps.seconds if keeps.seconds and times else -inf
                 self._drop_oldest_versions(inf if nearly_full else horizon)
+                hosts = {record.host.host: record.host for record in batch if record.host}  # of each the last
+                self._writer.executemany(rows.SET_HOST, list(map(rows.host_row, hosts.values())))
                 self._writer.executemany(rows.SET_HEARD, list(map(rows.heard_row, heard)))
                 self._writer.executemany(rows.SET_URGENT, first)
                 counts += map(self._remove_one, gone)
@@ -315,8 +317,6 @@ class Sqlite:
             execute(rows.SET_COPY, rows.copy_row(number, copy, packed))
             fetched, body, stored = copy.fetched, packed.size, len(packed.frame)
         execute(rows.SET_STATE, (*rows.state_row(state), written, fetched, body, stored, number))
-        if record.host:
-            execute(rows.SET_HOST, rows.host_row(record.host))
         copies = int(copy is not None and not had_copy)
         return 0, copies, *rows.counts_of(record), body - body_bytes, stored - stored_bytes
 
