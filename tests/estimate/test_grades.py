@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from afresh.estimate.grades import ETAG, MAX_PAIRS, Grades
+from afresh.estimate.grades import MAX_PAIRS, Grades
+from afresh.estimate.validators import ETAG
 
 HOST = "e.org"
 
@@ -52,8 +53,9 @@ def test_grades_are_near_the_truth_whoever_the_crawls_follow(follow: str) -> Non
         if name != "liar":
             assert grade.recall == pytest.approx(recall, abs=0.1), (name, grade)
             assert grade.precision_range[0] < grade.precision < grade.precision_range[1]
+        for share, (low, high) in ((precision, grade.precision_range), (recall, grade.recall_range)):
+            assert low - 0.05 <= share <= high + 0.05, (name, grade)
     assert grades.grade("liar", HOST).recall < 0.1
-    assert grades.grade("honest", HOST).saved > 10 * abs(grades.grade("liar", HOST).saved)
 
 
 def test_a_hint_that_says_when_belongs_to_the_window_of_that_moment() -> None:
@@ -68,6 +70,7 @@ def test_a_hint_that_says_when_belongs_to_the_window_of_that_moment() -> None:
     assert grade.late == pytest.approx(60.0, abs=1.0)
     assert grade.recall is not None
     assert grade.recall > 0.5, "though every one of them was heard after the crawl"
+    assert grade.recall_range[1] == 1.0
 
 
 def test_g5_who_lies_loses_and_regains_when_honest() -> None:
@@ -105,14 +108,18 @@ def test_validators_that_lie_are_graded() -> None:
 
 def test_what_was_counted_survives_a_restart_and_memory_is_bounded() -> None:
     grades = world({"map": (0.5, 0.5)}, seed=1, pages=5, until=3000.0)
+    grades.grade("map", HOST)
     again = Grades.from_text(grades.to_text(), now=3000.0)
-    assert again.grade("map").precision == pytest.approx(grades.grade("map").precision)
+    assert again.grade("map", HOST).precision == pytest.approx(grades.grade("map", HOST).precision, abs=1e-4)
     again.crawled("p0", HOST, 2900.0, 3100.0, changed=True, rate=0.01)
-    assert again.grade("map", HOST).recall == pytest.approx(grades.grade("map", HOST).recall), (
+    assert again.grade("map", HOST).recall == pytest.approx(grades.grade("map", HOST).recall, abs=1e-4), (
         "hints before are forgotten"
     )
+    for nth in range(10_000):  # a flood in one window neither fills memory nor drowns another's hint
+        grades.hear("p0", HOST, "flood", 3101.0 + nth, current=3100.0, now=3101.0 + nth)
+    assert sum(len(page.open) for page in grades._pages.values()) < 100
     for nth in range(2 * MAX_PAIRS):
         grades.hear("u", f"h{nth}", "map", 1.0, current=0.0, now=1.0)
     assert len(list(grades.all())) <= MAX_PAIRS
     with pytest.raises((ValueError, TypeError)):
-        Grades.from_text('[["a", "b", "c"]]')
+        Grades.from_text('{"hosts": [["a", "b", "c"]]}')

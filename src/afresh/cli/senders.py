@@ -65,6 +65,7 @@ def senders(
             _plot(kept, graded, plot)
             return
     if json:
+        graded = [{**grade, "saved": round(_saved(grade), 1)} for grade in graded]
         for facts in found:
             mine = [grade for grade in graded if grade["sender"] == facts["sender"]]
             typer.echo(as_json({**facts, "grades": mine}))
@@ -106,7 +107,7 @@ def _show_grades(graded: list[dict[str, Any]]) -> None:
         late = "-" if grade["late"] is None else show_duration(grade["late"])
         weight = "" if grade["weight"] is None else f"{grade['weight']:.2f}{'' if grade['pinned'] is None else '!'}"
         checked = grade["precision"] is not None and grade["heard"] >= ENOUGH
-        saved = f"{grade['saved']:,.0f}" if checked and weight else ""
+        saved = f"{_saved(grade):,.0f}" if checked and weight else ""
         sender, host = plain(grade["sender"], 100), plain(grade["host"], 300)
         if len(sender) > 12 or len(host) > 17:  # a line of their own, whole
             console.print(f"{sender:12} {host}", soft_wrap=True)
@@ -118,6 +119,15 @@ def _show_grades(graded: list[dict[str, Any]]) -> None:
         )
     if len(graded) > SHOWN:
         console.print(f"and {len(graded) - SHOWN:,} more (--json has all)")
+
+
+def _saved(grade: dict[str, Any]) -> float:
+    """How many crawls a sender has saved."""
+    from afresh.estimate.saved import crawls_saved
+
+    if grade["precision"] is None or grade["recall"] is None:
+        return 0.0
+    return crawls_saved(grade["crawls"], grade["changes"], grade["precision"], grade["recall"])
 
 
 def _share(grade: dict[str, Any], name: str) -> str:

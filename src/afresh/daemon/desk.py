@@ -63,12 +63,13 @@ class Desk:
         """The runner's own clock."""
         return self._clock()
 
-    def hint(self, key: str, sender: str, changed: float | None = None) -> bool:
+    def hint(self, key: str, sender: str, changed: float | None = None, *, deaf_since: float | None = None) -> bool:
         """Hear of a change; if its moment is said, only what is newer than the copy, and once until the next crawl."""
         if key not in self._engine:
             return False
         now, current = self.clock(), self._engine.current(key)
-        self._grading.hear(key, sender, now if changed is None else min(changed, now), says_when=changed is not None)
+        moment, says_when = (now, False) if changed is None else (min(changed, now), True)
+        self._grading.hear(key, sender, moment, says_when=says_when, deaf_since=deaf_since)
         if changed is not None and (current is None or changed <= current or self._hinted.since(key, sender, current)):
             return False
         if self._grading.is_muted(key, sender):

@@ -1,12 +1,15 @@
 """Grades those who send hints, by what the crawls found; and holds to what an operator says of them."""
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from itertools import takewhile
 from typing import Any
 
 from afresh.engine import AnyEngine
 from afresh.estimate.grades import Grades
+from afresh.estimate.told import Fitted, fit
 from afresh.sources import Sources
 from afresh.store import PageState, understood
 from afresh.store.messages import PINNED, Pins
@@ -14,6 +17,10 @@ from afresh.types import Fetched, Outcome, Request, Signal, Verdict
 
 KEPT = "grades"  # under this name the store holds them
 TICK_SECONDS = 5.0
+GRADE_SECONDS = 5.0  # between two times that grades are reckoned
+GRADE_AT_ONCE = 0.5  # seconds that one of them may take
+MAX_GRADED = 32  # hosts at a time
+ONCE = frozenset({"indexnow"})  # senders who are heard once of a page until its next crawl
 MAX_TOLD = 2_000  # grades in one answer
 
 Evidence = Signal | Request
@@ -28,6 +35,8 @@ class Grading:
         self.pins = Pins()
         self._ticked = -1e18
         self._delays: dict[str, float] = {}  # by sender, renewed with the pins
+        self._due = -1e18  # grades are
+        self._grade: asyncio.Task[None] | None = None
 
     def begin(self, get: Callable[[str], str | None]) -> None:
         """Go on from what was kept."""
@@ -39,10 +48,15 @@ class Grading:
         self.pins = understood(PINNED, lambda: Pins.from_text(text))
         self.engine.senders.unpin()
         self._ticked = -1e18
-        self.tick()
+        self._hold()
 
     def tick(self) -> None:
-        """Hold to it every few seconds: what is learned moves the weights."""
+        """Every few seconds, reckon grades, and hold to what is said of weights: what is learned moves them."""
+        if self.grades.learned and self.clock() >= self._due and (self._grade is None or self._grade.done()):
+            self._grade = asyncio.get_running_loop().create_task(self._reckon())
+        self._hold()
+
+    def _hold(self) -> None:
         if self.clock() - self._ticked < TICK_SECONDS:
             return
         self._ticked = self.clock()
@@ -51,7 +65,31 @@ class Grading:
             self.engine.senders.pin(sender, host, weight)
         self._delays = {name: self.engine.senders.delay_of(name) for name in self.engine.senders.names}
 
-    def hear(self, url: str, sender: str, moment: float, *, says_when: bool = False) -> None:
+    async def end(self) -> None:
+        """Reckon what is new before the end, as far as there is time for that."""
+        if self._grade is not None:
+            await asyncio.wait({self._grade})
+        await self._reckon()
+
+    async def _reckon(self) -> None:
+        """Reckon what is new, in a thread: some hosts at a time, and a fiftieth of a core at most."""
+        began, hosts = self.clock(), self.grades.news(MAX_GRADED)
+        tasks = [self.grades.task(host) for host in hosts]
+
+        def fitted() -> list[Fitted]:
+            in_time = takewhile(lambda _: self.clock() - began < GRADE_AT_ONCE, tasks)
+            return [fit(*task) for task in in_time]
+
+        done = await asyncio.to_thread(fitted)
+        for host, one in zip(hosts, done, strict=False):
+            self.grades.took(host, one)
+        for host in hosts[len(done) :]:
+            self.grades.missed(host)
+        self._due = self.clock() + max(GRADE_SECONDS, 50.0 * (self.clock() - began))
+
+    def hear(
+        self, url: str, sender: str, moment: float, *, says_when: bool = False, deaf_since: float | None = None
+    ) -> None:
         """A hint, heard now."""
         if url not in self.engine:
             return
@@ -64,6 +102,8 @@ class Grading:
             now=self.clock(),
             says_when=says_when,
             late=0.0 if says_when else self._delays.get(sender, 0.0),
+            deaf_since=deaf_since,
+            once=sender in ONCE,
         )
 
     def hear_many(self, evidence: Sequence[Evidence]) -> list[Evidence]:

@@ -578,6 +578,7 @@ class Daemon:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.write_every):
                     await self._write_now.wait()
+        await self._grading.end()
         await self._write(alive=0.0)
 
     async def _write(self, alive: float | None = None) -> None:

@@ -1,10 +1,8 @@
-"""How far each sender of change hints is right, host by host: precision, recall, and what it saves; counted openly.
+"""How far each sender of change hints is right, host by host: precision, recall, and what it saves.
 
 What the schedule goes by are weights (`senders`), learned inside the engine. These are the same things said for people,
-by other means: each crawl closes a window since the crawl before, in which a sender was heard n times and the page had
-or had not changed. In a window without a change all n were false. In one with a change each was true with probability
-p / (1 − e^(−(1−λ)Δτ)·(1−p)^n): it is p unless a change is known. Precision p and recall λ follow from what was counted
-so, and that again from them: expectation and maximisation, one window at a time. The rate of change Δ is the engine's.
+by other means: each crawl closes a window since the crawl before. What the latest windows of a host tell of its senders
+is fitted together (`told`), whenever somebody asks.
 
 A hint may say when the change was, or come late: then it belongs to the window that holds that moment, even if its
 crawl is over. The sender's own windows begin with the first hint that is heard of it.
@@ -12,76 +10,67 @@ crawl is over. The sender's own windows begin with the first hint that is heard 
 
 import json
 import math
-from collections import OrderedDict
-from collections.abc import Iterator
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
-MAX_PAIRS = 4_096  # of a sender and a host; further hosts are counted together, under ""
+from afresh.estimate.told import UNKNOWN, Fitted, Hint, Share, Told, Window, fit
+from afresh.estimate.validators import Counted
+
+MAX_PAIRS = 4_096  # of a sender and a host; further ones are not graded
 MAX_PAGES = 50_000  # whose windows are remembered; the longest unused are forgotten first
 MAX_SENDERS_OF_HOST = 16
-FADE = 0.998  # what a window leaves of what was counted before, of each sender on each host
-FIRST_PRECISION, FIRST_RECALL = 0.5, 0.5
-FIRST_WORTH = 2.0  # hints and changes that the first guesses count for
-LEAST_CHANCE = 0.02  # that a page has changed by time alone
-QUANTILE = 1.64  # of the normal distribution: nine of ten lie within
-ETAG, LAST_MODIFIED = "ETag", "Last-Modified"  # graded like senders: a validator that moves says that the page changed
+MAX_HINTS = 4  # of one sender in a window; it is not listened to after that
+MAX_WINDOWS = 100_000  # of all hosts, in which anything happened
+WINDOWS_OF_HOST = 32, 512  # at least, whatever other hosts have, and at most
+FADE = 1.0 / 512  # of what was known before, that is forgotten with a window in which anything happened
+VERSION = 2  # of the text
+UNTOLD = Told()
 
 
 @dataclass(slots=True)
-class Counts:
-    """What was counted of one sender on one host; faded, but for `all_heard`."""
+class Tally:
+    """What is counted of one sender on one host."""
 
     since: float = 0.0
-    all_heard: float = 0.0
-    heard: float = 0.0  # hints in closed windows
-    true: float = 0.0  # of them, as far as crawls can tell
-    changes: float = 0.0  # in its windows
-    saved: float = 0.0  # crawls
+    heard: float = 0.0
+    crawls: float = 0.0  # that closed its windows
+    expected: float = 0.0  # changes in them, by the rates that were believed
     late: float = 0.0  # seconds from a change to the hint, on average over those that say when it was
     late_square: float = 0.0
     dated: float = 0.0
 
-    @property
-    def precision(self) -> float:
-        """The share of its hints that mean a change."""
-        return (self.true + FIRST_WORTH * FIRST_PRECISION) / (self.heard + FIRST_WORTH)
 
-    @property
-    def recall(self) -> float:
-        """The share of changes that it hints at."""
-        return min((self.true + FIRST_WORTH * FIRST_RECALL) / (self.changes + FIRST_WORTH), 1.0)
+@dataclass(slots=True)
+class _Page:
+    """What is remembered of a page: who was heard since its copy, and the window before."""
 
-    def expected_true(self, count: float, rate: float, seconds: float, changed: bool) -> float:
-        """Of so many hints in a window of this length, how many were true."""
-        if not (changed and count > 0):
-            return 0.0
-        precision = self.precision
-        unhinted = (1.0 - min(self.recall, 0.999)) * max(rate * seconds, 1e-9)
-        unchanged = math.exp(-unhinted) * (1.0 - precision) ** min(count, 1e6)
-        return float(min(count * precision / max(1.0 - unchanged, 1e-12), count))
-
-    def fade(self) -> None:
-        """Some of what was counted is forgotten."""
-        for name in _FADING:
-            setattr(self, name, getattr(self, name) * FADE)
-
-
-_FADING = ("heard", "true", "changes")
+    rate: float | None = None  # of change, as was believed when the window began
+    open: list[Hint] = field(default_factory=list)  # with moments for places
+    begin: float = 0.0
+    end: float = 0.0
+    closed: Window | None = None
 
 
 @dataclass(slots=True)
-class _Window:
-    """What is remembered of a page: who was heard since its copy, and the window before."""
+class _Host:
+    """Who sends hints of a host, and its latest windows."""
 
-    heard: dict[str, int] = field(default_factory=dict)
-    closed: tuple[float, float, float, bool] | None = None  # begin, end, rate, whether it had changed
-    heard_before: dict[str, int] = field(default_factory=dict)
+    senders: list[str] = field(default_factory=list)
+    tallies: list[Tally] = field(default_factory=list)
+    before: list[Told] = field(default_factory=list)  # what was believed before any window that is remembered
+    memory: float = 1.0  # what is left of that
+    windows: deque[Window] = field(default_factory=deque)
+    quiet: dict[int, float] = field(default_factory=dict)  # changes expected where nothing happened, by who listened
+    pace: float = 1.0
+    said: list[Told] = field(default_factory=list)
+    news: bool = True  # since it was said
 
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """What is said of one sender on one host ("": on all of them)."""
+    """What is said of one sender on one host."""
 
     sender: str
     host: str
@@ -92,7 +81,8 @@ class Grade:
     recall_range: tuple[float, float]
     late: float | None
     late_range: tuple[float, float]  # (0, 0): nothing is known
-    saved: float
+    crawls: float  # that closed windows in which it was listened to
+    changes: float  # that pages had in an average one of them
 
 
 class Grades:
@@ -103,31 +93,34 @@ class Grades:
     ...     start, end = 100.0 * nth, 100.0 * (nth + 1)
     ...     if nth % 4 == 0:
     ...         grades.hear("u", "h", "feed", start + 50.0, current=start, now=start + 50.0)
-    ...     grades.crawled("u", "h", start, end, changed=nth % 2 == 0, rate=0.005)
+    ...     grades.crawled("u", "h", start, end, changed=nth % 2 == 0, rate=0.007)
     >>> grade = grades.grade("feed", "h")
     >>> grade.precision > 0.9, 0.3 < grade.recall < 0.6
     (True, True)
     """
 
     def __init__(self) -> None:
-        self._pairs: dict[tuple[str, str], Counts] = {}
-        self._of_host: dict[str, list[str]] = {}
-        self._pages: OrderedDict[str, _Window] = OrderedDict()
+        self._hosts: OrderedDict[str, _Host] = OrderedDict()
+        self._validators: dict[tuple[str, str], Counted] = {}
+        self._pairs = 0
+        self._pages: OrderedDict[str, _Page] = OrderedDict()
         self._began = -math.inf  # windows that began before this are not counted: a restart has forgotten their hints
 
     @property
     def learned(self) -> bool:
         """Whether anybody was heard."""
-        return bool(self._pairs)
+        return self._pairs > 0
 
     def listens(self, host: str) -> bool:
         """Whether anybody sends hints of this host."""
-        return host in self._of_host
+        return host in self._hosts
 
     def precision(self, sender: str, host: str) -> float:
-        """How far a hint of a sender is right, as far as that is known."""
-        counts = self._pairs.get((sender, host))
-        return FIRST_PRECISION if counts is None else counts.precision
+        """How far a hint of a sender is right, as was last said."""
+        known = self._hosts.get(host)
+        if known is None or sender not in known.senders:
+            return UNKNOWN.mean
+        return _of(known, known.senders.index(sender)).precision.mean
 
     def hear(
         self,
@@ -140,157 +133,274 @@ class Grades:
         now: float,
         says_when: bool = False,
         late: float = 0.0,
+        deaf_since: float | None = None,
+        once: bool = False,
     ) -> None:
-        """A hint of a change at that moment, as far as the sender `says_when`; a sender may be known to be `late`."""
-        counts = self._counts(sender, host, now)
-        if counts is None:
+        """A hint of a change at that moment, as far as the sender `says_when`; a sender may be known to be `late`.
+
+        From `deaf_since` to the moment further hints would not have been noticed; nor, if it is heard only `once`, any
+        after it until the next crawl.
+        """
+        known = self._hosts.get(host)
+        nth = self._number(host, sender, now)
+        if nth is None:
             return
-        if moment < counts.since and says_when:
+        known = known or self._hosts[host]
+        tally = known.tallies[nth]
+        if says_when and moment < tally.since:
             return  # what happened before anybody listened
-        counts.all_heard += 1.0
+        tally.heard += 1.0
         if says_when:
-            self._note_delay(counts, max(now - moment, 0.0))
+            _note_delay(tally, max(now - moment, 0.0))
         if current is None:
             return
-        window = self._window(url)
-        closed = window.closed
-        early = moment - current < late and closed is not None and closed[3] and not window.heard_before.get(sender)
-        if moment < current or early:
-            if closed is not None and (early or closed[0] <= moment) and closed[0] >= counts.since:
-                begin, end, rate, changed = closed
-                before = window.heard_before.get(sender, 0)
-                window.heard_before[sender] = before + 1
-                counts.heard += 1.0
-                counts.true += max(
-                    counts.expected_true(before + 1, rate, end - begin, changed)
-                    - counts.expected_true(before, rate, end - begin, changed),
-                    0.0,
-                )
-            return
-        window.heard[sender] = window.heard.get(sender, 0) + 1
+        page, deaf = self._page(url), moment if deaf_since is None else min(deaf_since, moment)
+        closed = page.closed
+        early = (
+            moment - current < late
+            and closed is not None
+            and closed.changed
+            and all(each.sender != nth for each in closed.hints)
+        )
+        if moment >= current and not early:
+            _add(page.open, Hint(nth, moment, deaf, once))
+        elif closed is not None and page.begin <= (page.end if early else moment) and nth < closed.senders:
+            at = max(moment - late, page.begin) if early else moment
+            place, since = (_place(each, page.begin, page.end) for each in (at, min(deaf, at)))
+            if not closed.hints and not closed.changed:  # it was a quiet one
+                known.quiet[closed.senders] = max(known.quiet.get(closed.senders, 0.0) - closed.expected, 0.0)
+                self._remember(known, closed)
+            _add(closed.hints, Hint(nth, place, since, once))
+            known.news = True
 
     def crawled(self, url: str, host: str, begin: float, end: float, *, changed: bool, rate: float) -> None:
         """A crawl has shown whether a page changed since the crawl before; it changes at this rate, as is believed."""
-        senders = self._of_host.get(host)
-        if not senders:
+        known = self._hosts.get(host)
+        if known is None:
             return
-        seconds = max(end - begin, 0.0)
-        expected = rate * seconds
-        changes = (expected / -math.expm1(-expected) if expected > 1e-9 else 1.0) if changed else 0.0
-        window = self._window(url)
-        for sender in senders:
-            counts = self._pairs[sender, host]
-            if begin < max(counts.since, self._began):
-                continue
-            heard = window.heard.get(sender, 0)
-            true = counts.expected_true(heard, rate, seconds, changed)
-            counts.fade()
-            counts.heard += heard
-            counts.true += true
-            counts.changes += changes
-            if heard:  # without it, so many crawls would have found as many changes
-                counts.saved += (changed / max(-math.expm1(-expected), LEAST_CHANCE)) - 1.0
-        window.closed, window.heard_before, window.heard = (begin, end, rate, changed), window.heard, {}
+        page = self._page(url)
+        believed = rate if page.rate is None else page.rate  # before this crawl was known
+        waiting = [hint for hint in page.open if hint.place > end]
+        hints = [hint for hint in page.open if hint.place <= end]
+        page.rate, page.open, page.closed = rate, waiting, None
+        listened = sum(tally.since <= begin for tally in known.tallies)  # they are in the order of coming
+        if begin < self._began or not end > begin or not listened:
+            return
+        window = Window(believed * (end - begin), changed, listened)
+        for hint in hints:
+            if hint.sender < listened:
+                place, deaf = (_place(moment, begin, end) for moment in (hint.place, hint.deaf_since))
+                window.hints.append(Hint(hint.sender, place, deaf, hint.last))
+        page.begin, page.end, page.closed = begin, end, window
+        for tally in known.tallies[:listened]:
+            tally.crawls += 1.0
+            tally.expected += window.expected
+        if window.hints or changed:
+            self._remember(known, window)
+        else:
+            less = 1.0 - 1.0 / (4 * WINDOWS_OF_HOST[1])
+            known.quiet[listened] = known.quiet.get(listened, 0.0) * less + window.expected
+        known.news = True
 
     def validator(self, host: str, name: str, *, moved: bool, changed: bool, now: float) -> None:
         """A crawl has brought content, and what a host's validator did: it should move exactly if that changed."""
-        counts = self._counts(name, host, now, listed=False)
-        if counts is not None:
-            counts.fade()
-            counts.all_heard += moved
-            counts.heard += moved
-            counts.true += moved and changed
-            counts.changes += changed
+        counted = self._validators.get((name, host))
+        if counted is None:
+            if self._pairs >= MAX_PAIRS:
+                return
+            counted = self._validators[name, host] = Counted()
+            self._pairs += 1
+        counted.note(moved=moved, changed=changed)
 
-    def grade(self, sender: str, host: str = "") -> Grade:
-        """What is known of a sender on a host, or on all of them."""
-        if host:
-            return _grade(sender, host, self._pairs.get((sender, host), Counts()))
-        total = Counts()
-        for (name, _), counts in self._pairs.items():
-            if name == sender:
-                for part in Counts.__dataclass_fields__:
-                    setattr(total, part, getattr(total, part) + getattr(counts, part))
-        return _grade(sender, "", total)
+    def news(self, most: int) -> list[str]:
+        """Hosts of which there is more to say than was said."""
+        found: list[str] = []
+        for host, known in self._hosts.items():
+            if known.news and len(found) < most:
+                found.append(host)
+        return found
+
+    def task(self, host: str) -> tuple[Sequence[Window], Sequence[Told], float]:
+        """What is to be fitted of a host, for `told.fit`, in any thread."""
+        known = self._hosts[host]
+        known.news = False
+        self._hosts.move_to_end(host)  # others have a turn before it
+        quiet = [Window(expected, False, listened) for listened, expected in known.quiet.items() if expected > 0]
+        before = [_faded(told, known.memory) for told in known.before]
+        return [*known.windows, *quiet], before, known.pace
+
+    def missed(self, host: str) -> None:
+        """There was no time for it."""
+        if (known := self._hosts.get(host)) is not None:
+            known.news = True
+
+    def took(self, host: str, fitted: Fitted) -> None:
+        """It was fitted."""
+        if (known := self._hosts.get(host)) is not None:
+            known.said, known.pace = list(fitted.senders), fitted.pace
+
+    def grade(self, sender: str, host: str) -> Grade:
+        """What is known of a sender on a host, reckoned now."""
+        if (counted := self._validators.get((sender, host))) is not None:
+            return _of_validator(sender, host, counted)
+        known = self._hosts.get(host)
+        if known is None or sender not in known.senders:
+            return Grade(sender, host, 0.0, None, (0.0, 1.0), None, (0.0, 1.0), None, (0.0, 0.0), 0.0, 0.0)
+        if known.news:
+            self.took(host, fit(*self.task(host)))
+        return _grade(host, known, known.senders.index(sender))
 
     def all(self) -> Iterator[Grade]:
-        """Every sender on every host, the most heard first."""
-        for (sender, host), counts in sorted(self._pairs.items(), key=lambda pair: (-pair[1].all_heard, pair[0])):
-            yield _grade(sender, host, counts)
+        """Every sender on every host, the most heard first, as was last said."""
+        found = [_grade(host, known, nth) for host, known in self._hosts.items() for nth in range(len(known.senders))]
+        found += [_of_validator(name, host, counted) for (name, host), counted in self._validators.items()]
+        yield from sorted(found, key=lambda each: (-each.heard, each.sender, each.host))
 
     def to_text(self) -> str:
-        """All that was counted, for `from_text`."""
-        return json.dumps(
+        """All that is known, for `from_text`."""
+        hosts = [
             [
-                [sender, host, *(round(each, 4) for each in astuple(counts))]
-                for (sender, host), counts in self._pairs.items()
+                host,
+                round(known.pace, 4),
+                [
+                    [sender, [round(each, 4) for each in astuple(tally)], _as_lists(_of(known, nth))]
+                    for nth, (sender, tally) in enumerate(zip(known.senders, known.tallies, strict=True))
+                ],
             ]
-        )
+            for host, known in self._hosts.items()
+        ]
+        counted = [
+            [name, host, *(round(number, 4) for number in astuple(each))]
+            for (name, host), each in self._validators.items()
+        ]
+        return json.dumps({"version": VERSION, "hosts": hosts, "validators": counted})
 
     @classmethod
     def from_text(cls, text: str | None, *, now: float = -math.inf) -> "Grades":
         """What `to_text` wrote; an error if it makes no sense."""
         made = cls()
         made._began = now
-        for sender, host, *numbers in json.loads(text or "[]")[:MAX_PAIRS]:
-            counts = Counts(*(_number(each) for each in numbers))
-            made._pairs[str(sender), str(host)] = counts
-            if sender not in (ETAG, LAST_MODIFIED):
-                made._of_host.setdefault(str(host), []).append(str(sender))
+        kept = json.loads(text or "null")
+        if kept is None or isinstance(kept, list):  # of an earlier form, where other things were counted
+            return made
+        for host, pace, senders in kept["hosts"]:
+            known = made._hosts[str(host)] = _Host(pace=min(max(_number(pace), 1e-3), 1e3))
+            for sender, numbers, told in senders[:MAX_SENDERS_OF_HOST]:
+                known.senders.append(str(sender))
+                known.tallies.append(Tally(*map(_number, numbers)))
+                known.before.append(Told(*(_share_of(each) for each in told)))
+                made._pairs += 1
+            known.said, known.news = list(known.before), False
+        for name, host, *numbers in kept["validators"]:
+            made._validators[str(name), str(host)] = Counted(*map(_number, numbers))
+            made._pairs += 1
         return made
 
-    def _counts(self, sender: str, host: str, now: float, *, listed: bool = True) -> Counts | None:
-        counts = self._pairs.get((sender, host))
-        if counts is None:
-            of_host = self._of_host.get(host, [])
-            if len(self._pairs) >= MAX_PAIRS or len(of_host) >= MAX_SENDERS_OF_HOST:
-                return None
-            counts = self._pairs[sender, host] = Counts(since=now)
-            if listed:
-                self._of_host.setdefault(host, []).append(sender)
-        return counts
+    def _number(self, host: str, sender: str, now: float) -> int | None:
+        """The place of a sender among those of its host; None: there are too many."""
+        known = self._hosts.get(host)
+        if known is not None and sender in known.senders:
+            return known.senders.index(sender)
+        if self._pairs >= MAX_PAIRS or (known is not None and len(known.senders) >= MAX_SENDERS_OF_HOST):
+            return None
+        if known is None:
+            known = self._hosts[host] = _Host()
+        known.senders.append(sender)
+        known.tallies.append(Tally(since=now))
+        known.before.append(Told())
+        self._pairs += 1
+        return len(known.senders) - 1
 
-    def _window(self, url: str) -> _Window:
-        window = self._pages.pop(url, None) or _Window()
-        self._pages[url] = window
+    def _page(self, url: str) -> _Page:
+        page = self._pages.pop(url, None) or _Page()
+        self._pages[url] = page
         if len(self._pages) > MAX_PAGES:
             self._pages.popitem(last=False)
-        return window
+        return page
 
-    @staticmethod
-    def _note_delay(counts: Counts, late: float) -> None:
-        weight = 1.0 / min(counts.dated + 1.0, 200.0)
-        counts.dated += 1.0
-        counts.late += (late - counts.late) * weight
-        counts.late_square += (late * late - counts.late_square) * weight
+    def _remember(self, known: _Host, window: Window) -> None:
+        least, most = WINDOWS_OF_HOST
+        most = min(max(MAX_WINDOWS // len(self._hosts), least), most)
+        known.windows.append(window)
+        known.memory *= 1.0 - FADE
+        while len(known.windows) > most:
+            known.windows.popleft()
+            for listened in known.quiet:
+                known.quiet[listened] *= 1.0 - 1.0 / most
 
 
-def _grade(sender: str, host: str, counts: Counts) -> Grade:
-    known = counts.heard > 0 or counts.changes > 0
-    spread = math.sqrt(max(counts.late_square - counts.late**2, 0.0) / max(min(counts.dated, 200.0), 1.0)) * QUANTILE
-    late = counts.late if counts.dated > 0 else None
+def _of(known: _Host, nth: int) -> Told:
+    """What was last said of a sender."""
+    return known.said[nth] if nth < len(known.said) else known.before[nth]
+
+
+def _grade(host: str, known: _Host, nth: int) -> Grade:
+    tally, told = known.tallies[nth], _of(known, nth)
+    spread = 1.64 * math.sqrt(max(tally.late_square - tally.late**2, 0.0) / max(min(tally.dated, 200.0), 1.0))
+    late = tally.late if tally.dated > 0 else None
+    checked = tally.crawls > 0 and told != UNTOLD
     return Grade(
-        sender,
+        known.senders[nth],
         host,
-        counts.all_heard,
-        counts.precision if counts.heard > 0 else None,
-        _range(counts.true, counts.heard),
-        counts.recall if known and counts.changes > 0 else None,
-        _range(counts.true, counts.changes),
+        tally.heard,
+        told.precision.mean if checked else None,
+        (told.precision.low, told.precision.high),
+        told.recall.mean if checked else None,
+        (told.recall.low, told.recall.high),
         late,
-        (max(counts.late - spread, 0.0), counts.late + spread) if late is not None else (0.0, 0.0),
-        counts.saved,
+        (max(tally.late - spread, 0.0), tally.late + spread) if late is not None else (0.0, 0.0),
+        tally.crawls,
+        known.pace * tally.expected / max(tally.crawls, 1.0),
     )
 
 
-def _range(right: float, of: float) -> tuple[float, float]:
-    """Wilson's interval for a share, nine times in ten."""
-    if of <= 0:
-        return 0.0, 1.0
-    share, z = min(right / of, 1.0), QUANTILE
-    middle = (share + z * z / (2 * of)) / (1 + z * z / of)
-    half = z / (1 + z * z / of) * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
-    return max(middle - half, 0.0), min(middle + half, 1.0)
+def _of_validator(name: str, host: str, counted: Counted) -> Grade:
+    (precision, precise), (recall, recalled) = counted.share(counted.moves), counted.share(counted.changes)
+    return Grade(name, host, counted.all_moves, precision, precise, recall, recalled, None, (0.0, 0.0), 0.0, 0.0)
+
+
+def _add(hints: list[Hint], hint: Hint) -> None:
+    """One more hint of a window, unless it is said again or there are enough of its sender."""
+    own = [each for each in hints if each.sender == hint.sender]
+    if any(each.last or each.place == hint.place for each in own):
+        return
+    hints.append(hint._replace(last=hint.last or len(own) + 1 == MAX_HINTS))
+
+
+def _place(moment: float, begin: float, end: float) -> float:
+    return min(max((moment - begin) / (end - begin), 0.0), 1.0)
+
+
+def _note_delay(tally: Tally, late: float) -> None:
+    weight = 1.0 / min(tally.dated + 1.0, 200.0)
+    tally.dated += 1.0
+    tally.late += (late - tally.late) * weight
+    tally.late_square += (late * late - tally.late_square) * weight
+
+
+def _faded(told: Told, left: float) -> Told:
+    """What is left of what was believed: it counts for fewer observations, and for two at least."""
+    return Told(*(_less_sure(share, left) for share in (told.precision, told.recall)))
+
+
+def _less_sure(share: Share, left: float) -> Share:
+    more = max(share.weight - UNKNOWN.weight, 0.0)
+    if more <= 0:
+        return UNKNOWN
+    mean = min(max((share.mean * share.weight - UNKNOWN.mean * UNKNOWN.weight) / more, 0.0), 1.0)
+    weight = UNKNOWN.weight + more * left
+    return Share((1.0 + mean * more * left) / weight, share.low, share.high, weight)
+
+
+def _as_lists(told: Told) -> list[list[float]]:
+    return [[round(each, 5) for each in astuple(share)] for share in (told.precision, told.recall)]
+
+
+def _share_of(numbers: Sequence[Any]) -> Share:
+    mean, low, high, weight = map(_number, numbers)
+    if not (0.0 <= mean <= 1.0 and 0.0 <= low <= high <= 1.0 and weight > 0):
+        raise ValueError("no share")
+    return Share(mean, low, high, weight)
 
 
 def _number(value: Any) -> float:

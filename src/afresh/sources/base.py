@@ -122,8 +122,11 @@ class Runner(Protocol):
     def clock(self) -> float:
         """What time it is."""
 
-    def hint(self, key: str, sender: str, changed: float | None = None) -> bool:
-        """A thing may have changed, now or at that moment. False: it is not kept, or nobody learns anything by that."""
+    def hint(self, key: str, sender: str, changed: float | None = None, *, deaf_since: float | None = None) -> bool:
+        """A thing may have changed, now or at that moment. False: it is not kept, or nobody learns anything by that.
+
+        Hints of changes between `deaf_since` and that moment would not have been noticed.
+        """
 
     def lasts(self, key: str, lifetime: float) -> None:
         """Somebody says that a thing changes about so often: seconds."""

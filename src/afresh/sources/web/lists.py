@@ -339,7 +339,7 @@ class Lists:
             for url, _ in piece:
                 if url in said.often:
                     self.runner.lasts(url, said.often[url])
-            signals += sum(self._hear(url, sender, changed, dated_only=first) for url, changed in piece)
+            signals += sum(self._hear(url, sender, changed, before, dated_only=first) for url, changed in piece)
             await asyncio.sleep(0)
         if len(said.vanished):
             signals += await self._vanished(host, said.vanished)
@@ -379,11 +379,14 @@ class Lists:
             known = above
         return known.parent == OPERATOR
 
-    def _hear(self, url: str, sender: str, changed: float | None, *, dated_only: bool) -> bool:
-        """Raise a signal if the page is said to be newer than its copy, and nobody said so before."""
+    def _hear(self, url: str, sender: str, changed: float | None, before: float, *, dated_only: bool) -> bool:
+        """Raise a signal if the page is said to be newer than its copy, and nobody said so before.
+
+        A list shows the latest change of each page alone: of earlier ones since it was read before nothing is heard.
+        """
         if changed is None:
-            return sender == FEED and not dated_only and self.runner.hint(url, sender)
-        return changed <= self.runner.clock() + SLACK and self.runner.hint(url, sender, changed)
+            return sender == FEED and not dated_only and self.runner.hint(url, sender, deaf_since=before)
+        return changed <= self.runner.clock() + SLACK and self.runner.hint(url, sender, changed, deaf_since=before)
 
     async def _vanished(self, host: str, marks: Marks) -> int:
         """Pages that a sitemap names no longer may be gone."""

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from afresh.estimate.grades import ETAG, LAST_MODIFIED
+from afresh.estimate.validators import ETAG, LAST_MODIFIED
 from afresh.fetch import Fetcher
 from afresh.fetch.headers import date, lifetime
 from afresh.frontier import Addresses, Allowance, Lanes, Links, Rest, allowance, canonical_or_none, host_of
