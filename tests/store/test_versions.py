@@ -88,6 +88,11 @@ CREATE TABLE versions (id INTEGER PRIMARY KEY AUTOINCREMENT, page INTEGER NOT NU
   body BLOB NOT NULL) STRICT;
 CREATE INDEX versions_by_page ON versions (page, number);
 """
+LISTS = """
+CREATE INDEX pages_by_checked ON pages (checked) WHERE checked IS NOT NULL;
+CREATE INDEX pages_paused ON pages (number) WHERE paused;
+CREATE INDEX pages_without_copy ON pages (number) WHERE fetched IS NULL;
+"""
 
 VERSIONS = {
     "1": (1, FIRST),
@@ -98,6 +103,7 @@ VERSIONS = {
     "5": (5, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS),
     "6": (6, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META),
     "7": (7, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT),
+    "8": (8, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT + LISTS),
 }
 
 PAGES = [Page(f"https://h{nth % 3}.example/{nth}", f"h{nth % 3}.example", added=float(nth)) for nth in range(8)]

@@ -64,7 +64,7 @@ class Keeper:
         never: Container[str] = (),
         take: Callable[[], Mapping[str, str]] = dict,
         overview: Callable[[], Mapping[str, str]] = dict,
-        learned: Callable[[], Mapping[str, str]] = dict,
+        learned: Callable[[], Mapping[str, str | None]] = dict,
         pressure: Pressure | None = None,
         control: Control | None = None,
     ) -> None:
@@ -462,9 +462,9 @@ class Keeper:
         self.store.add(pages)
         return self.store.numbers(urls)
 
-    def _signs(self, now: float) -> dict[str, str]:
+    def _signs(self, now: float) -> dict[str, str | None]:
         first = self.engine.first
-        values = {"budget": repr(first.budget), "alive": repr(now)}
+        values: dict[str, str | None] = {"budget": repr(first.budget), "alive": repr(now)}
         values |= self.overview()
         for part in self.engine.parts:
             if part.price > 0:

@@ -7,15 +7,17 @@ its own, and writes what came of them in batches. A crawl is acknowledged (`Stor
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Container, Iterable, Sequence
+import time
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from afresh.daemon.answers import Answers
 from afresh.daemon.clock import SteadyClock
 from afresh.daemon.control import BudgetHours, Control
 from afresh.daemon.costing import Costing
+from afresh.daemon.counting import Counting
 from afresh.daemon.dates import Dates
 from afresh.daemon.desk import Desk
 from afresh.daemon.events import CostUnknown, Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
@@ -102,6 +104,7 @@ class Daemon:
         self._dates = Dates(self.sources)
         self._foretold = Foretold(lambda url: self._keeper.foretold(url))
         self._grading = Grading(engine, self.sources, self.clock)
+        self._counting = Counting(engine=engine, store=store, clock=self.clock)
         self._pressure = Pressure(max_unwritten)
         self._shedding = Shedding()
         self.control = Control(engine=engine, store=store, clock=self.clock, budget_hours=budget_hours)
@@ -144,6 +147,7 @@ class Daemon:
             )
         self.evicting = Evicting(engine=engine, store=store, sources=self.sources, clock=self.clock, wake=self.wake)
         self.overview = Overview(engine=engine, sources=self.sources, clock=self.clock)
+        self._counting.stated = lambda: self.overview.stated
         # What can be asked over the socket, by name: a caller may put in others before `run`.
         self.questions = questions(
             engine=engine,
@@ -158,7 +162,7 @@ class Daemon:
             searching=self._searching,
         )
         turns = Turns(engine=engine, sources=self.sources, control=self.control, never=never, clock=self.clock)
-        self.questions |= turns.questions()
+        self.questions |= turns.questions() | {"counts": self._counts}
         self._answers = Answers(socket, self.questions) if socket is not None else None
         self._desk = Desk(
             engine=engine,
@@ -177,13 +181,17 @@ class Daemon:
         self._begun = 0  # fetches, in this pass of the event loop
         self._under_way: dict[asyncio.Task[None], Order] = {}
 
-    def _learned(self) -> dict[str, str]:
+    def _counts(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """What was counted since the run began, and what is under way now."""
+        return self._counting.summary(arguments) | {"under_way": len(self._under_way), "waiting": self._keeper.waiting}
+
+    def _learned(self) -> dict[str, str | None]:
         """What is learned of all pages together, by the names under which the store holds it."""
         of_kinds = {} if self._kinds is None else self._kinds.values(self.engine.first)
         of_searches = {} if self._searching is None else self._searching.values()
         learned = {**self._dates.values(self.engine), **self._foretold.values()}
         of_costs = {} if self._costing is None else self._costing.values()
-        return {**of_kinds, **learned, **of_searches, **of_costs, **self._grading.values()}
+        return {**of_kinds, **learned, **of_searches, **of_costs, **self._grading.values(), **self._counting.values()}
 
     def copy(self, url: str) -> Copy | None:
         """The copy of a page as it is now, durable or not; it may read the store."""
@@ -262,6 +270,7 @@ class Daemon:
         if (since := get(WATCHED)) is not None:
             self.engine.requests_since(understood(WATCHED, lambda: float(since)))
         self.control.begin()
+        self._counting.begin()
         understood("requests_foretold", lambda: self._foretold.begin(get))
         self._grading.begin(get)
         understood("dates", lambda: self._dates.begin(self.engine, get))
@@ -570,6 +579,7 @@ class Daemon:
         while not self._settled.is_set():
             self._write_now.clear()
             self._grading.tick()
+            self._counting.tick()
             await self._write()
             if await self._intake.take():
                 self._write_now.set()
@@ -582,7 +592,9 @@ class Daemon:
         await self._write(alive=0.0)
 
     async def _write(self, alive: float | None = None) -> None:
+        began = time.monotonic()
         if stored := await self._keeper.write(alive):
+            self._counting.wrote(time.monotonic() - began)
             self._tell(Stored(stored))
         if filled := await self._keeper.room.look():
             self._tell(filled)
@@ -610,6 +622,7 @@ class Daemon:
         return len(late)
 
     def _tell(self, event: Event) -> None:
+        self._counting.hear(event)
         for listener in self.listeners:
             try:
                 listener(event)

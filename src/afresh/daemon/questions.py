@@ -14,6 +14,8 @@ from afresh.daemon.searching import Searching
 from afresh.engine import AnyEngine
 from afresh.errors import InputError
 
+MAX_URLS = 200  # in one question
+
 
 def questions(
     *,
@@ -72,6 +74,13 @@ def questions(
     def of_kinds(_: Mapping[str, Any]) -> dict[str, Any] | None:
         return None if kinds is None else kinds.summary(engine.first)
 
+    def fresh(arguments: Mapping[str, Any]) -> list[float | None]:
+        """How likely each of some pages has a fresh copy; None for what is not crawled."""
+        urls, now = arguments.get("urls"), clock()
+        if not isinstance(urls, list) or len(urls) > MAX_URLS:
+            raise InputError(f"Name up to {MAX_URLS} pages.", hint="Ask again for the others.")
+        return [engine.fresh_probability(url, now) if url in engine else None for url in map(str, urls)]
+
     def page(arguments: Mapping[str, Any]) -> dict[str, Any]:
         url, now = str(arguments.get("url", "")), clock()
         if url not in engine:
@@ -108,4 +117,5 @@ def questions(
             "parts": None if engine.current(url) is None else asdict(engine.freshness_parts(url, now)),
         }
 
-    return {"wake": woken, "status": status, "page": page, "senders": senders, "grades": graded, "kinds": of_kinds}
+    of_pages: dict[str, Question] = {"page": page, "fresh": fresh}
+    return of_pages | {"wake": woken, "status": status, "senders": senders, "grades": graded, "kinds": of_kinds}

@@ -35,6 +35,7 @@ from afresh.store.body import LEVEL, Packed, pack, unpack
 from afresh.store.companion import Companion
 from afresh.store.faults import damaged, damaged_body, moment, transaction, translated
 from afresh.store.files import Claim, ensure, is_run
+from afresh.store.listing import Listing, Wanted, list_pages
 from afresh.store.schema import behind, migrate, steps
 from afresh.store.understood import NONSENSE
 from afresh.types import Copy, Crawl, HostState, Outcome, Page
@@ -403,6 +404,10 @@ class Sqlite:
         """The first pages whose addresses begin so, in the order of their addresses."""
         found = self._read(rows.STATES_UNDER, (prefix, prefix + LAST_CHARACTER, limit))
         return [state for _, state in self._made(rows.state_from, found)]
+
+    def listed(self, wanted: Wanted) -> Listing:
+        """A part of a list of pages, in the order of an index."""
+        return self._made(lambda _: list_pages(self._read, wanted), [()])[0]
 
     def sizes_of_host(self, host: str) -> list[tuple[str, int, int, float]]:
         """(url, depth, bytes of the body, requests a second as last believed) of each page of a host with a copy."""

@@ -1,0 +1,127 @@
+"""Lists of pages: every part begins behind the one before it, in any order, and finds what a full look would find."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from afresh.errors import InputError
+from afresh.store import PageState, Record, Sqlite
+from afresh.store.figures import HOUR, KEPT_HOURS, Figures, figures_kept, name_of, outdated, to_text
+from afresh.store.listing import Listing, Wanted
+from afresh.types import Copy, Crawl, Outcome, Page
+
+NOW = 1_700_000_000.0
+
+
+def page(nth: int) -> Page:
+    host = ("a.example", "a.example:81", "b-a.example")[nth % 3]
+    scheme = ("http", "https")[nth % 2]
+    return Page(f"{scheme}://{host}/{'news' if nth % 5 else 'old'}/{nth * 37 % 100:02}", host, NOW, paused=nth % 7 == 0)
+
+
+def state(nth: int) -> PageState:
+    has = nth % 4 != 3
+    return PageState(page(nth), checked=NOW - nth % 10 if has else None, fetched=NOW if has else None, failures=nth % 3)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sqlite]:
+    path: Path = tmp_path_factory.mktemp("listing") / "s.db"
+    with Sqlite(path) as store:
+        states = [state(nth) for nth in range(60)]
+        records = []
+        for each in states:
+            url, copy = each.page.url, None
+            if each.fetched is not None:
+                copy = Copy(url, b"x", "text/html", NOW, each.checked or NOW)
+            records.append(Record(Crawl(url, NOW, Outcome.NEW if copy else Outcome.FAILED), each, copy))
+        store.write(records, pages=[each.page for each in states])
+        yield store
+
+
+def parts(kept: Sqlite, **wanted: object) -> Iterator[Listing]:
+    after = ""
+    while True:
+        part = kept.listed(Wanted(after=after, **wanted))  # type: ignore[arg-type]
+        yield part
+        if not (after := part.after):
+            return
+
+
+def on_a(each: PageState) -> Page | None:
+    return each.page if each.page.host == "a.example" else None
+
+
+ANY: Callable[[PageState], bool] = lambda each: True  # noqa: E731
+CASES: list[tuple[dict[str, object], Callable[[PageState], object], Callable[[PageState], bool]]] = [
+    ({}, lambda each: each.page.url, ANY),
+    ({"order": "added"}, lambda each: 0, ANY),
+    ({"order": "checked"}, lambda each: each.checked, lambda each: each.checked is not None),
+    ({"order": "failures"}, lambda each: -each.failures, lambda each: each.failures > 0),
+    (
+        {"state": "failing", "text": "news"},
+        lambda each: -each.failures,
+        lambda s: s.failures > 0 and "news" in s.page.url,
+    ),
+    ({"state": "paused"}, lambda each: 0, lambda each: each.page.paused),
+    ({"state": "without"}, lambda each: 0, lambda each: each.fetched is None),
+    ({"state": "copy"}, lambda each: each.page.url, lambda each: each.fetched is not None),
+    ({"host": "a.example"}, lambda each: each.page.url, lambda each: each.page.host == "a.example"),
+    (
+        {"host": "a.example", "state": "paused"},
+        lambda s: s.page.url,
+        lambda s: s.page.host == "a.example" and s.page.paused,
+    ),
+    ({"text": "https://a.example/n"}, lambda s: s.page.url, lambda s: s.page.url.startswith("https://a.example/n")),
+    ({"text": "old"}, lambda each: each.page.url, lambda each: "old" in each.page.url),
+    ({"text": "nowhere"}, lambda each: each.page.url, lambda each: False),
+]
+
+
+@pytest.mark.parametrize(("wanted", "order", "has"), CASES, ids=[str(case[0]) for case in CASES])
+def test_parts_together_are_what_a_full_look_finds(
+    kept: Sqlite, wanted: dict[str, object], order: Callable[[PageState], object], has: Callable[[PageState], bool]
+) -> None:
+    everything = [each for _, each in kept.states()]
+    expected = sorted((each for each in everything if has(each)), key=order)  # type: ignore[arg-type]
+    listed = [each for part in parts(kept, limit=7, **wanted) for each in part.pages]
+    assert sorted(each.page.url for each in listed) == sorted(each.page.url for each in expected)
+    assert [order(each) for each in listed] == [order(each) for each in expected]
+
+
+def test_a_host_is_found_without_looking_at_others(kept: Sqlite) -> None:
+    found = kept.listed(Wanted(host="a.example:81", limit=200))
+    assert found.looked_at == len(found.pages) == 20
+    assert kept.listed(Wanted(state="paused", limit=3)).looked_at == 3
+
+
+def test_orders_come_from_an_index(kept: Sqlite) -> None:
+    from afresh.store import listing
+
+    reader = kept.reader()
+    for statement in (listing.BY_URL, listing.BY_NUMBER, listing.BY_CHECKED, listing.BY_FAILURES, listing.PAUSED):
+        steps = [row[3] for row in reader.execute(f"EXPLAIN QUERY PLAN {statement}", (0,) * statement.count("?"))]
+        assert not any("TEMP B-TREE" in step or step.startswith("SCAN") for step in steps), (statement, steps)
+    reader.close()
+
+
+@pytest.mark.parametrize("after", ["!", "e30", "WyJ1cmwiXQ", "WyJhZGRlZCIsIDFd", "W" * 30_000, "é"])
+def test_a_place_that_nobody_gave_is_refused(kept: Sqlite, after: str) -> None:
+    with pytest.raises(InputError):
+        kept.listed(Wanted(after=after))
+
+
+def test_figures_come_back_in_order_and_old_hours_go(tmp_path: Path) -> None:
+    with Sqlite(tmp_path / "s.db") as store:
+        rows = [Figures(NOW + 60.0 * nth, freshness=nth / 200, crawls=nth) for nth in range(120)]
+        for hour in {name_of(row.time) for row in rows}:
+            store.put({hour: to_text(row for row in rows if name_of(row.time) == hour)})
+        assert figures_kept(store, NOW) == rows
+        assert figures_kept(store, rows[100].time) == rows[100:]
+        store.put({name_of(NOW): '{"fields": ["time"], "rows": [["no number"]]}', "figures x": "1"})
+        assert len(figures_kept(store, 0.0)) < 120
+        later = NOW + KEPT_HOURS * HOUR
+        assert name_of(NOW) not in outdated(store, later)
+        store.put(outdated(store, later + 5 * HOUR))
+        assert figures_kept(store, 0.0) == []
