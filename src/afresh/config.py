@@ -664,6 +664,21 @@ class ReceiveSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsoleSettings:
+    """The console in the browser, its API, feeds and metrics. Tokens are those of [receive]."""
+
+    listen: tuple[str, int] | None = _setting(
+        "",
+        _listen_or_not,
+        "Address and port of the console, such as 127.0.0.1:8600; not on loopback, reading needs a token. "
+        "Empty: nowhere.",
+    )
+    public_url: str = _setting(
+        "", _public_url, "How browsers reach it by a name of its own, such as https://crawl.example.com."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class FilesSettings:
     """Files and folders that were added: how often they are looked at, and what is kept of them."""
 
@@ -747,6 +762,7 @@ class Config:
     index: IndexSettings = field(default_factory=IndexSettings)
     proxy: ProxySettings = field(default_factory=ProxySettings)
     receive: ReceiveSettings = field(default_factory=ReceiveSettings)
+    console: ConsoleSettings = field(default_factory=ConsoleSettings)
     serve: tuple[ServeSettings, ...] = ()
     files: FilesSettings = field(default_factory=FilesSettings)
     database: tuple[DatabaseSettings, ...] = ()

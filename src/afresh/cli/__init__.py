@@ -12,6 +12,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from afresh.cli import (
+    console,
     contest,
     control,
     diff,
@@ -72,6 +73,7 @@ app.command("signal", short_help="Say that pages may have changed.")(control.sig
 app.command("requests", short_help="Learn from access logs which pages are requested.")(requests.requests)
 app.command("run", short_help="Crawl until stopped.")(run.run)
 app.command("crawl", short_help="Discover a site and keep it fresh.")(run.crawl)
+app.command("console", short_help="The collection in the browser; API, feeds, metrics.")(console.console)
 app.command("serve", short_help="Answer readers from copies: a caching proxy.")(serve.serve)
 app.command("status", short_help="How fresh the collection is.")(status.status)
 app.command("show", short_help="All about one page: when it is due, and why.")(show.show)

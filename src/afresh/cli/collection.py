@@ -4,6 +4,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict
 from json import loads
+from math import inf
 from typing import Any
 
 from afresh.cli.learning import learning_of
@@ -76,6 +77,7 @@ def _facts(
         "budget_by": said.get("budget_by", ""),
         "next_budget": (following := _budget_at(config, when)),
         "sweep": config.crawl.sweep,
+        "politeness_rate": polite.rate if polite.rate < inf else None,
         "politeness": polite.sentence(budget if runs and budget is not None else following),
         "held_without_copy": held_without_copy(kept, HostPatterns(config.crawl.never), pauses, when),
         "learning": learning,

@@ -23,6 +23,13 @@ LogTarget = Annotated[
     ),
 ]
 LogFormat = Annotated[str, typer.Option("--log-format", help="plain or json.")]
+Console = Annotated[
+    str | None,
+    typer.Option(
+        help="Show it in the browser at this address and port, such as 127.0.0.1:8600; overrides the settings.",
+        show_default=False,
+    ),
+]
 Receive = Annotated[
     str | None,
     typer.Option(

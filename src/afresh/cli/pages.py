@@ -82,7 +82,7 @@ def add(
     from afresh.frontier import canonical
     from afresh.frontier.url import front_page
 
-    wanted = _wanted(importance, shortest, longest, hours)
+    wanted = wishes_in(importance, shortest, longest, hours)
     if not urls and file is None and not sitemap:
         raise InputError("There is nothing to add.", hint="Give URLs, --file with a file of URLs, or --sitemap.")
     lines = [("the command line", url) for url in urls or []]
@@ -147,7 +147,7 @@ def _set_of_known(pages: list[Page], wanted: dict[str, Any]) -> str:
     return labelled("Set for all:", f"{'; '.join(parts)}.", 13)
 
 
-def _wanted(importance: str | None, shortest: str | None, longest: str | None, hours: str | None) -> dict[str, Any]:
+def wishes_in(importance: str | None, shortest: str | None, longest: str | None, hours: str | None) -> dict[str, Any]:
     """The options that apply to all pages of a command."""
     said: dict[str, Any] = {}
     if importance is not None:

@@ -15,6 +15,7 @@ from afresh.config import Config
 from afresh.errors import AfreshError, ConfigError, InputError
 from afresh.store import Store, understood
 from afresh.store.messages import weights_kept
+from afresh.store.understood import number_kept
 from afresh.types import Beliefs
 from afresh.units import rate, show_count, show_rate
 
@@ -255,6 +256,39 @@ def known_pages(kept: Store, read: Config, *, quality: bool = False) -> Known:
         searched[2] if quality and searched is not None else 0.0,
         _rules_left_out(read),
     )
+
+
+def plan_facts(kept: Store, config: Config, budgets: list[float], goals: list[float]) -> dict[str, Any]:
+    """What budgets buy and goals cost; of many pages, as a sample of them says."""
+    pages = kept.totals().pages
+    known, share = (known_pages(kept, config), 1.0) if pages <= MANY else _sampled(kept, config, pages)
+    facts, _ = reckoned(known, [each * share for each in budgets], goals)
+    for row in (*facts["budgets"], *facts["goals"]):
+        row["budget"] = None if row["budget"] is None else row["budget"] / share
+    return facts | {"pages": pages, "sample": known.count}
+
+
+def _sampled(kept: Store, config: Config, pages: int) -> tuple[Known, float]:
+    """Some of the pages, for all, and how large a share they are: hosts are not limited one by one, but all together
+    by what politeness allows."""
+    import numpy as np
+
+    from afresh.cli.allowed import allowed
+    from afresh.cli.stated import some_states
+
+    states = some_states(kept)
+    found, share = [state for state in states if state.beliefs is not None], len(states) / pages
+    if not found:
+        raise InputError("Nothing is known of any page yet.", hint="Let `afresh run` crawl first.")
+    rows = [(b.request_rate, b.change_rate, b.recall, b.false_rate) for state in found if (b := state.beliefs)]
+    columns = np.array(rows, dtype=np.float64).T
+    arrays: dict[str, Any] = dict(zip(COLUMNS, columns, strict=False))
+    polite = allowed(kept, config)
+    if polite.rate < float("inf"):
+        arrays |= {"host": np.zeros(len(found), dtype=np.int64), "host_budget": np.array([polite.rate * share])}
+    names = [state.page.url for state in found]
+    budget = number_kept(kept, "budget") or float(config.crawl.budget)
+    return Known(arrays, names, pages - len(found), budget * share, polite, _as_of(pages, 0)), share
 
 
 def _beliefs_kept(kept: Store) -> dict[str, Beliefs]:

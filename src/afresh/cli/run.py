@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from afresh.cli.console import Beside, beside_for, tell, with_console
 from afresh.cli.options import ConfigFile, LogFormat, LogTarget, Receive, StoreFile
+from afresh.cli.options import Console as ConsoleAt
 from afresh.cli.output import Output
 from afresh.cli.reasons import counted
 from afresh.cli.terminal import as_json, console, errors, labelled, outlive_pipes, output_failed, plain
@@ -43,6 +45,7 @@ def run(
     budget: Annotated[str | None, typer.Option(help='Crawl rate such as "10/s"; overrides the settings.')] = None,
     seconds: Annotated[str | None, typer.Option(help='Stop by itself after this long, such as "90s".')] = None,
     receive: Receive = None,
+    console: ConsoleAt = None,
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON line for every crawl that is stored.")] = False,
@@ -59,14 +62,14 @@ def run(
     from afresh.cli.opening import open_store, settings
 
     def again() -> Config:
-        return with_receive(with_budget(settings(config, store), budget), receive)
+        return with_console(with_receive(with_budget(settings(config, store), budget), receive), console)
 
     read = again()
     limit = duration(seconds) if seconds is not None else None
     logging_to = open_log(log, log_format, as_json_lines=json)
     with open_store(read, create=bool(read.query) or read.fed) as kept:
         progress = Progress(read, as_json_lines=json, budget_by="" if budget is None else "--budget")
-        keep_fresh(read, kept, progress, limit, again=again, log=logging_to)
+        keep_fresh(read, kept, progress, limit, again=again, log=logging_to, config_file=config)
 
 
 def with_budget(config: Config, budget: str | None) -> Config:
@@ -105,6 +108,7 @@ def crawl(
         Path | None, typer.Option(help="Add all links, as they are met, to this file, for afresh lab urlcache.")
     ] = None,
     receive: Receive = None,
+    console: ConsoleAt = None,
     config: ConfigFile = None,
     store: StoreFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON line for every crawl that is stored.")] = False,
@@ -123,7 +127,7 @@ def crawl(
     from afresh.frontier import HostPatterns
 
     def again() -> Config:
-        return with_receive(with_budget(settings(config, store), budget), receive)
+        return with_console(with_receive(with_budget(settings(config, store), budget), receive), console)
 
     read = again()
     limit = duration(seconds) if seconds is not None else None
@@ -146,7 +150,7 @@ def crawl(
             if before is not None and before != bounds:
                 bounds.read_again(kept, discovery)
             progress = Progress(read, as_json_lines=json, budget_by="" if budget is None else "--budget")
-            keep_fresh(read, kept, progress, limit, discovery, again=again, log=logging_to)
+            keep_fresh(read, kept, progress, limit, discovery, again=again, log=logging_to, config_file=config)
 
 
 @contextmanager
@@ -188,8 +192,10 @@ def keep_fresh(
     *,
     again: Callable[[], Config] | None = None,
     log: "Log | None" = None,
+    config_file: Path | None = None,
 ) -> None:
-    """Run a daemon on a store until a stop signal comes or the time is up; `again` reads the settings at SIGHUP."""
+    """Run a daemon on a store until a stop signal comes or the time is up; `again` reads the settings at SIGHUP, and
+    `config_file` is where they are, for the console beside it."""
     if not config.crawl.budget > 0 and not config.crawl.budget_hours:
         raise ConfigError("A budget of 0 crawls nothing.", hint="Give a rate above 0, such as --budget 1/s.")
     from afresh.cli.faults import Faults
@@ -197,7 +203,7 @@ def keep_fresh(
     faults = Faults(log)
     try:
         with faults:
-            _keep_fresh(config, kept, progress, limit, discovery, again, faults)
+            _keep_fresh(config, kept, progress, limit, discovery, again, faults, beside_for(config, config_file))
     finally:
         if log is not None:
             log.close()
@@ -212,6 +218,7 @@ def _keep_fresh(
     discovery: "Discovery | None",
     again: Callable[[], Config] | None,
     faults: "Faults",
+    beside: Beside | None,
 ) -> None:
     from afresh.cli.queries import hand_in
 
@@ -293,7 +300,11 @@ def _keep_fresh(
             loop.call_later(limit, daemon.stop)
         shower = asyncio.create_task(progress.show(daemon))
         receiver = receiver_for(config, daemon)
+        if beside is not None:
+            hangup.add(beside.hang_up)
         try:
+            if beside is not None:
+                tell(await beside.start())
             if receiver is not None:
                 where = await receiver.start()
                 errors.print(f"Receiving signals at http://{show_address(where)}/", soft_wrap=True)
@@ -302,6 +313,8 @@ def _keep_fresh(
             shower.cancel()
             if receiver is not None:
                 await receiver.stop()
+            if beside is not None:
+                await beside.stop()
             await sources.close()
         return daemon.pages
 

@@ -85,12 +85,13 @@ TRIM_CRAWLS = """DELETE FROM crawls WHERE page = ?1
 HISTORY_OF = """SELECT url, time, outcome, elapsed, crawls.signals, took, status, size, significance, reason,
   fresh_probability FROM pages JOIN crawls ON page = number WHERE url = ? ORDER BY nth DESC LIMIT ?"""
 
-CHANGES_AFTER = """SELECT serial, url, time, outcome, elapsed, crawls.signals, took, status, size, significance,
+_CHANGES = """SELECT serial, url, time, outcome, elapsed, crawls.signals, took, status, size, significance,
   reason, fresh_probability FROM crawls JOIN pages ON page = number
-  WHERE outcome IN ('new', 'changed', 'gone') AND serial > 0 AND serial > ?
+  WHERE outcome IN ('new', 'changed', 'gone') AND serial > 0
   AND (outcome <> 'gone' OR coalesce((SELECT earlier.outcome FROM crawls AS earlier
-    WHERE earlier.page = crawls.page AND earlier.nth < crawls.nth ORDER BY earlier.nth DESC LIMIT 1), '') <> 'gone')
-  ORDER BY serial LIMIT ?"""
+    WHERE earlier.page = crawls.page AND earlier.nth < crawls.nth ORDER BY earlier.nth DESC LIMIT 1), '') <> 'gone')"""
+CHANGES_AFTER = f"{_CHANGES} AND serial > ? ORDER BY serial LIMIT ?"
+LATEST_CHANGES = f"{_CHANGES} ORDER BY serial DESC LIMIT ?"
 
 HOST_COLUMNS = "host, ready, failures, reason, since, asked, recent_asks, recent_seconds"
 SET_HOST = f"INSERT OR REPLACE INTO hosts ({HOST_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608

@@ -466,6 +466,11 @@ class Sqlite:
         found = self._read(rows.CHANGES_AFTER, (after, max(limit, 0)))
         return self._made(lambda row: (row[0], rows.crawl_from(row[1:])), found)
 
+    def latest_changes(self, limit: int) -> list[tuple[int, Crawl]]:
+        """The latest of these, the newest first."""
+        found = self._read(rows.LATEST_CHANGES, (max(limit, 0),))
+        return self._made(lambda row: (row[0], rows.crawl_from(row[1:])), found)
+
     def hosts(self) -> Iterator[HostState]:
         """Every host that has a state."""
         first = ""  # also a host's name: that of local files

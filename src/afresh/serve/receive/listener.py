@@ -100,8 +100,8 @@ class _Quiet(Server):
 class Listener:
     """An application at one address and port."""
 
-    def __init__(self, app: ASGIApp, host: str, port: int) -> None:
-        self.app, self.host, self.port = app, host, port
+    def __init__(self, app: ASGIApp, host: str, port: int, *, option: str = "--receive") -> None:
+        self.app, self.host, self.port, self.option = app, host, port, option
         self._server: _Quiet | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -119,7 +119,7 @@ class Listener:
         except OSError as error:
             why = os.strerror(error.errno) if error.errno and error.errno > 0 else "there is no such address"
             raise InputError(
-                f"Nothing can listen at {self.host}:{self.port}: {why}.", hint="Choose another with --receive."
+                f"Nothing can listen at {self.host}:{self.port}: {why}.", hint=f"Choose another with {self.option}."
             ) from None
         config = Config(
             self.app,

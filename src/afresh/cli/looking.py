@@ -1,0 +1,201 @@
+"""What the console tells, found where the commands find it: from the runner, the store and the settings."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from afresh.config import Config
+from afresh.errors import InputError
+from afresh.store import PageState, Sqlite
+from afresh.store.figures import Figures, figures_kept
+from afresh.store.listing import Wanted
+from afresh.store.socket_file import ask
+
+MAX_HOSTS = 100_000
+Object = dict[str, Any]
+
+
+class StoreFacts:
+    """Facts for one thread, with connections of its own."""
+
+    def __init__(self, settings: Callable[[], Config]) -> None:
+        self._settings = settings
+        self._kept: Sqlite | None = None
+
+    @property
+    def kept(self) -> Sqlite:
+        """The store, opened when it is first needed."""
+        from afresh.cli.opening import open_store
+
+        if self._kept is None:
+            self._kept = open_store(self._settings(), create=False)
+        return self._kept
+
+    def collection(self) -> Object:
+        """Of the collection as a whole."""
+        from afresh.cli.collection import collection_facts
+
+        when = time.time()
+        return collection_facts(self.kept, self._settings(), when) | {"time": when}
+
+    def pages(self, wanted: Wanted) -> Object:
+        """A part of the list of pages, and where the next one begins."""
+        listing = self.kept.listed(wanted)
+        urls = [state.page.url for state in listing.pages]
+        said = ask(self.kept.path, "fresh", {"urls": urls}) if urls else []
+        fresh = said if isinstance(said, list) and len(said) == len(urls) else [None] * len(urls)
+        when = time.time()
+        found = [self._row(state, when, share) for state, share in zip(listing.pages, fresh, strict=True)]
+        return {"pages": found, "next": listing.after or None, "looked_at": listing.looked_at}
+
+    def _row(self, state: PageState, when: float, fresh: float | None) -> Object:
+        from afresh.cli.gone import gone_in
+
+        page, crawls = state.page, self.kept.history(state.page.url, 1) if state.failures else []
+        if fresh is None and state.checked is not None and state.beliefs is not None:
+            fresh = state.beliefs.freshness(max(when - state.checked, 0.0), state.signals)
+        return {
+            "url": page.url,
+            "host": page.host,
+            "checked": state.checked,
+            "fetched": state.fetched,
+            "fresh_probability": fresh if state.fetched is not None else None,
+            "change_rate": None if state.beliefs is None else state.beliefs.change_rate,
+            "crawls": state.crawls,
+            "changes": state.changes,
+            "failures": state.failures,
+            "reason": crawls[0].reason if crawls else "",
+            "gone": gone_in(crawls) is not None,
+            "paused": page.paused,
+        }
+
+    def page(self, url: str, history: int) -> Object | None:
+        """One page; None if it is not kept."""
+        from afresh.cli.page_facts import page_facts
+        from afresh.frontier import canonical_or_none
+
+        if self.kept.state(url) is None:
+            url = canonical_or_none(url) or ""  # as it may have been typed
+        return page_facts(self.kept, self._settings(), url, time.time(), history) if url else None
+
+    def hosts(self) -> list[Object]:
+        """Every host, the most troubled first."""
+        from afresh.cli.hosts import host_facts
+
+        return list(islice(host_facts(self.kept, self._settings().crawl.never, time.time()), MAX_HOSTS))
+
+    def senders(self) -> Object:
+        """Who sends signals, and what they are worth."""
+        from afresh.cli.senders import grade_facts, sender_facts
+
+        return {"senders": sender_facts(self.kept), "grades": grade_facts(self.kept)}
+
+    def kinds(self) -> Object:
+        """Kinds of pages."""
+        from afresh.cli.kinds import kind_facts
+
+        return kind_facts(self.kept)
+
+    def changes(self, after: int, limit: int) -> list[Object]:
+        """What was found new, changed or gone, behind a number."""
+        from afresh.cli.feeds import change_facts
+
+        return [change_facts(number, crawl) for number, crawl in self.kept.changes(after=after, limit=limit)]
+
+    def latest(self, limit: int) -> list[Object]:
+        """The latest of these, the newest first."""
+        from afresh.cli.feeds import change_facts
+
+        return [change_facts(number, crawl) for number, crawl in self.kept.latest_changes(limit)]
+
+    def plan(self, budgets: Sequence[float], goals: Sequence[float]) -> Object:
+        """What budgets buy, and what goals cost."""
+        from afresh.cli.plan import plan_facts
+
+        return plan_facts(self.kept, self._settings(), list(budgets), list(goals))
+
+    def settings(self) -> list[Object]:
+        """All settings as they are in force."""
+        return settings_in(self._settings())
+
+    def figures(self, since: float) -> list[Figures]:
+        """How it was, the oldest first."""
+        return figures_kept(self.kept, since)
+
+    def counts(self) -> Object | None:
+        """What the runner has counted since it began; None if none runs."""
+        said = ask(self.kept.path, "counts")
+        return said if isinstance(said, dict) else None
+
+    def wish(self, kind: str, said: Object) -> Object:
+        """Hand a wish over; what became of it."""
+        from afresh.cli.wishing import wish
+
+        if ask(self.kept.path, "wake") is None:
+            raise InputError(
+                "Nothing runs on this store: the console only reads.", hint="Start afresh run --console instead."
+            )
+        return wish(self.kept, self._settings(), kind, said)
+
+    def close(self) -> None:
+        """Let go of the store."""
+        if self._kept is not None:
+            self._kept.close()
+
+
+def settings_in(config: Config) -> list[Object]:
+    """Every setting with its table, value, default and help; tables that may appear often, in turn."""
+    found: list[Object] = []
+    for table in fields(config):
+        value = getattr(config, table.name)
+        several = isinstance(value, tuple)
+        for nth, part in enumerate(value if several else (value,)):
+            name = f"[[{table.name}]] {nth + 1}" if several else f"[{table.name}]"
+            found += map(partial(_setting, name, part), fields(part))
+    return found
+
+
+def _setting(table: str, part: Any, each: Any) -> Object:
+    value, said = getattr(part, each.name), each.metadata
+    changed = value != each.metadata["read"](said["written"])
+    return {
+        "table": table,
+        "name": each.name,
+        "value": _shown(value) if changed else _written(said["written"]),
+        "default": _written(said["written"]),
+        "changed": changed,
+        "help": said["help"],
+    }
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _shown(value: Any) -> str:
+    """A value for people; what may hold a password shows only where it leads."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple | frozenset) and all(isinstance(each, str | int) for each in value):
+        return ", ".join(map(str, value))
+    text = str(value)
+    scheme, separator, rest = text.partition("://")
+    if separator and "@" in rest:
+        return f"{scheme}://…@{rest.rpartition('@')[2]}"
+    return text[:300]
+
+
+def require_web(url: str) -> tuple[str, str]:
+    """(address, host) of a page of the web; InputError if it is something else: who is elsewhere cannot have files or
+    databases of this machine read."""
+    from afresh.frontier import canonical, host_of
+
+    if not url.strip().lower().startswith(("http://", "https://")):
+        raise InputError(f"{url[:200]} is no web address.", hint="Write it like https://example.com/")
+    address = canonical(url.strip())
+    return address, host_of(address)

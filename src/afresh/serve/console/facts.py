@@ -1,0 +1,151 @@
+"""What the console asks for, and how: in threads, bounded, and what takes long is kept for a while."""
+
+import asyncio
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar, cast
+
+from afresh.serve.receive.bodies import Refused
+from afresh.store.figures import Figures
+from afresh.store.listing import Wanted
+
+Told = TypeVar("Told")
+Object = dict[str, Any]
+
+THREADS = 3  # for what is quick
+MAX_WAITING = 200  # questions; more are refused
+SECONDS = 20.0  # until an answer is given up
+MAX_KEPT = 32  # answers that took long
+REST_TIMES = 20.0  # an answer that took long is kept so many times as long as that: 5 % of a core at most
+FRESH_SECONDS = 1.0
+OLD_SECONDS = 120.0  # an older answer is not given any more
+
+
+class Facts(Protocol):
+    """All that the console tells. Methods may take a while; one thread at a time calls those of an object."""
+
+    def collection(self) -> Object:
+        """Of the collection as a whole."""
+
+    def pages(self, wanted: Wanted) -> Object:
+        """A part of the list of pages, and where the next one begins."""
+
+    def page(self, url: str, history: int) -> Object | None:
+        """One page; None if it is not kept."""
+
+    def hosts(self) -> list[Object]:
+        """Every host, the most troubled first."""
+
+    def senders(self) -> Object:
+        """Who sends signals, and what they are worth."""
+
+    def kinds(self) -> Object:
+        """Kinds of pages."""
+
+    def changes(self, after: int, limit: int) -> list[Object]:
+        """What was found new, changed or gone, behind a number."""
+
+    def latest(self, limit: int) -> list[Object]:
+        """The latest of these, the newest first."""
+
+    def plan(self, budgets: Sequence[float], goals: Sequence[float]) -> Object:
+        """What budgets buy, and what goals cost."""
+
+    def settings(self) -> list[Object]:
+        """All settings as they are in force."""
+
+    def figures(self, since: float) -> list[Figures]:
+        """How it was, the oldest first."""
+
+    def counts(self) -> Object | None:
+        """What the runner has counted since it began; None if none runs."""
+
+    def wish(self, kind: str, said: Object) -> Object:
+        """Hand a wish over; what became of it."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+class _Kept:
+    """An answer that took long."""
+
+    def __init__(self) -> None:
+        self.value: Any = None
+        self.time = -1e9
+        self.took = 0.0
+        self.task: asyncio.Task[Any] | None = None
+
+
+class Reading:
+    """Asks for facts away from the event loop.
+
+    Invariants: at most `THREADS` quick questions and one long one are answered at a time; the same long question is
+    answered once, however many ask it.
+    """
+
+    def __init__(self, make: Callable[[], Facts]) -> None:
+        self._make = make
+        self._mine = threading.local()
+        self._made: list[Facts] = []
+        self._quick = ThreadPoolExecutor(THREADS, "afresh-console")
+        self._long = ThreadPoolExecutor(1, "afresh-console-long")
+        self._waiting = 0
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+
+    async def ask(self, question: Callable[[Facts], Told]) -> Told:
+        """The answer to a quick question; Refused if too many wait, or it takes too long."""
+        if self._waiting >= MAX_WAITING:
+            raise Refused(503, "Too many questions are waiting.", "Ask again later.", Retry_After="2")
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(SECONDS):
+                return await asyncio.get_running_loop().run_in_executor(self._quick, self._answer, question)
+        except TimeoutError:
+            raise Refused(503, "The answer takes too long.", "Ask for less, or later.", Retry_After="10") from None
+        finally:
+            self._waiting -= 1
+
+    async def ask_long(self, name: str, question: Callable[[Facts], Told], *, wait: bool = True) -> Told | None:
+        """The answer to a question that may take long, of a moment ago; without `wait`, None if there is none yet."""
+        kept = self._kept.setdefault(name, _Kept())
+        self._kept.move_to_end(name)
+        while len(self._kept) > MAX_KEPT:
+            self._kept.popitem(last=False)
+        now = time.monotonic()
+        if now - kept.time > max(FRESH_SECONDS, REST_TIMES * kept.took) and (kept.task is None or kept.task.done()):
+            kept.task = asyncio.create_task(self._renew(kept, question))
+            kept.task.add_done_callback(lambda task: task.cancelled() or task.exception())  # who waits hears of it
+        if now - kept.time <= max(OLD_SECONDS, 2 * REST_TIMES * kept.took):
+            return cast(Told, kept.value)
+        if not wait:
+            return None
+        try:
+            async with asyncio.timeout(SECONDS):
+                return cast(Told, await asyncio.shield(cast(asyncio.Task[Told], kept.task)))
+        except TimeoutError:
+            raise Refused(503, "That is still being reckoned.", "Ask again later.", Retry_After="10") from None
+
+    async def _renew(self, kept: _Kept, question: Callable[[Facts], Told]) -> Told:
+        began = time.monotonic()
+        value = await asyncio.get_running_loop().run_in_executor(self._long, self._answer, question)
+        kept.value, kept.time = value, time.monotonic()
+        kept.took = kept.time - began
+        return value
+
+    def _answer(self, question: Callable[[Facts], Told]) -> Told:
+        facts: Facts | None = getattr(self._mine, "facts", None)
+        if facts is None:
+            facts = self._mine.facts = self._make()
+            self._made.append(facts)
+        return question(facts)
+
+    def close(self) -> None:
+        """Finish what was asked, and let go."""
+        for pool in (self._quick, self._long):
+            pool.shutdown(cancel_futures=True)
+        for facts in self._made:
+            facts.close()

@@ -1,0 +1,234 @@
+"""The feed of changes: JSON lines, events that go on, and Atom.
+
+A reader names the last number that it has taken up, and gets what was stored behind that, in order. Numbers grow and
+are never used twice, so nothing is missed, and nothing comes twice to who remembers the number. What was stored long
+ago may have left the bounded history (`store.history` crawls of a page): within that, a feed can be resumed.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from urllib.parse import quote, urlencode
+from xml.sax.saxutils import escape, quoteattr
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from afresh.errors import AfreshError
+from afresh.frontier.glob import Glob
+from afresh.serve.console.facts import Object, Reading
+from afresh.serve.receive.bodies import Refused
+from afresh.units import as_json
+
+LOOK_SECONDS = 0.5  # between two looks for what is new, while anybody listens
+RECENT = 2_000  # changes in memory, for those who follow closely
+BATCH = 500
+BEAT_SECONDS = 15.0  # after which a quiet stream says that it is alive
+MAX_LISTENERS = 500
+MAX_EMPTY = 40  # parts in a row without anything that matches, before a reader of lines gets what there is
+ATOM_ENTRIES = 50
+
+Has = Callable[[Object], bool]
+
+
+class Feed:
+    """Hands changes on.
+
+    Invariants: every listener gets what matches in the order of its numbers, each once, however slow it is; what is
+    kept in memory for all of them together is bounded, and one look serves all who listen.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.listeners = 0
+        self._recent: deque[tuple[Object, bytes]] = deque(maxlen=RECENT)
+        self._from = 0  # behind this number, `_recent` is whole
+        self._newest = -1  # the last number that was seen; -1: nobody has looked yet
+        self._more = asyncio.Condition()
+        self._looking: asyncio.Task[None] | None = None
+        self._one_looks = asyncio.Lock()
+        self._is_closed = False
+
+    async def answer(self, request: Request, said: Object) -> Response:
+        """What somebody asks for: a stream of events where they accept that, else lines."""
+        has = matching(said["host"], said["pattern"])
+        accepts = request.headers.get("accept", "")
+        if "text/event-stream" in accepts:
+            after = said["after"]
+            last = request.headers.get("last-event-id", "")
+            if last:
+                if not (last.isascii() and last.isdecimal() and len(last) < 19):
+                    raise Refused(400, "Last-Event-ID is no number of a change.", "Send the last one that you got.")
+                after = int(last)
+            return await self._events(after, has)
+        return await self._lines(said["after"] or 0, said["limit"], has)
+
+    async def _lines(self, after: int, limit: int, has: Has) -> Response:
+        found: list[str] = []
+        for _ in range(MAX_EMPTY):
+            part = await self._read(after, min(limit, BATCH))
+            for change in part:
+                after = change["number"]
+                if has(change):
+                    found.append(as_json(change))
+                if len(found) == limit:
+                    break
+            if len(found) == limit or len(part) < min(limit, BATCH):
+                break
+        body = "".join(f"{line}\n" for line in found)
+        # Who filters learns from this where to go on, also where nothing matched.
+        return Response(body, media_type="application/x-ndjson", headers={"Afresh-Next": str(after)})
+
+    async def _events(self, after: int | None, has: Has) -> Response:
+        if self.listeners >= MAX_LISTENERS:
+            raise Refused(503, "Too many listen already.", "Connect again later.", Retry_After="30")
+        if not self.listeners:
+            await self._look()
+        stream = self._stream(self._newest if after is None else after, has)
+        headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
+        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+
+    async def _stream(self, after: int, has: Has) -> AsyncIterator[bytes]:
+        self.listeners += 1
+        self._begin()
+        try:
+            yield b"retry: 3000\n\n"
+            while not self._is_closed:
+                if self._newest <= after:
+                    try:
+                        async with asyncio.timeout(BEAT_SECONDS):
+                            await self._wait(after)
+                    except TimeoutError:
+                        # The place goes with it: who filters need not read all of it again after a break.
+                        yield f": alive\nid: {after}\n\n".encode() if after >= 0 else b": alive\n\n"
+                    continue
+                if after >= self._from and self._recent:
+                    part = self._behind(after)
+                else:
+                    part = [(change, event_of(change)) for change in await self._read(after, BATCH)]
+                    if not part:  # gone with their pages
+                        after = max(after, self._newest)
+                        continue
+                after = part[-1][0]["number"]
+                if whole := b"".join(event for change, event in part if has(change)):
+                    yield whole
+        finally:
+            self.listeners -= 1
+
+    def _behind(self, after: int) -> list[tuple[Object, bytes]]:
+        """What is in memory behind a number, in order."""
+        found = []
+        for each in reversed(self._recent):
+            if each[0]["number"] <= after:
+                break
+            found.append(each)
+        return found[::-1]
+
+    async def _wait(self, after: int) -> None:
+        async with self._more:
+            await self._more.wait_for(lambda: self._newest > after or self._is_closed)
+
+    def _begin(self) -> None:
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._keep_looking())
+
+    async def _keep_looking(self) -> None:
+        while self.listeners:
+            with suppress(Refused):  # the store cannot be read for a moment
+                await self._look()
+            await asyncio.sleep(LOOK_SECONDS)
+        self._recent.clear()
+        self._newest = -1  # whoever listens next begins with what is newest then
+
+    async def _look(self) -> None:
+        """See what is new, for all who listen."""
+        async with self._one_looks:
+            if self._newest < 0:
+                latest = await self._asked(lambda facts: facts.latest(1))
+                self._newest = self._from = latest[0]["number"] if latest else 0
+            while part := await self._read(self._newest, BATCH):
+                for change in part:
+                    if len(self._recent) == RECENT:
+                        self._from = self._recent[0][0]["number"]
+                    self._recent.append((change, event_of(change)))
+                self._newest = part[-1]["number"]
+                async with self._more:
+                    self._more.notify_all()
+
+    async def _read(self, after: int, limit: int) -> list[Object]:
+        return await self._asked(lambda facts: facts.changes(after, limit))
+
+    async def _asked(self, question: Callable[..., list[Object]]) -> list[Object]:
+        try:
+            return await self.reading.ask(question)
+        except AfreshError as error:
+            raise Refused(503, error.message, error.hint, Retry_After="10") from None
+
+    async def latest(self, limit: int, has: Has) -> list[Object]:
+        """The latest changes that match, the newest first."""
+        return [each for each in await self._asked(lambda facts: facts.latest(max(limit, BATCH))) if has(each)][:limit]
+
+    async def close(self) -> None:
+        """End all streams, and look no more."""
+        self._is_closed = True
+        async with self._more:
+            self._more.notify_all()
+        if self._looking is not None:
+            self._looking.cancel()
+
+
+def event_of(change: Object) -> bytes:
+    """A change as an event, whose id is its number."""
+    return f"id: {change['number']}\nevent: change\ndata: {as_json(change)}\n\n".encode()
+
+
+def matching(host: str, pattern: str) -> Has:
+    """What is wanted of changes.
+
+    >>> matching("", "https://a.example/n*")({"url": "https://a.example/news"})
+    True
+    >>> matching("a.example", "")({"url": "https://b.example/"})
+    False
+    """
+    glob = Glob(pattern) if pattern else None
+
+    def has(change: Object) -> bool:
+        url = str(change["url"])
+        if host and not (url.partition("://")[2].partition("/")[0] == host or url.startswith(f"{host}/")):
+            return False
+        return glob is None or glob.matches(url)
+
+    return has
+
+
+def atom(changes: list[Object], base: str, host: str, pattern: str, now: float) -> str:
+    """The latest changes as an Atom feed (RFC 4287)."""
+    query = urlencode({name: value for name, value in (("host", host), ("pattern", pattern)) if value})
+    of = f" of {host or pattern}" if host or pattern else ""
+    own = f"{base}/changes.atom" + (f"?{query}" if query else "")
+    updated = changes[0]["time"] if changes else now
+    parts = [
+        '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">',
+        f"<title>{_text(f'Changes{of}')}</title><id>{_text(own)}</id><updated>{_moment(updated)}</updated>",
+        f'<link rel="self" href={quoteattr(_text(own))}/><author><name>afresh</name></author>',
+    ]
+    for change in changes:
+        url = str(change["url"])
+        link = f"{base}/page?url={quote(url, safe='')}"
+        title = _text(f"{change['change']}: {url}")
+        parts.append(
+            f"<entry><title>{title}</title><id>{_text(base)}/changes/{change['number']}</id>"
+            f"<updated>{_moment(change['time'])}</updated><link href={quoteattr(_text(link))}/></entry>"
+        )
+    return "\n".join([*parts, "</feed>\n"])
+
+
+def _text(text: str) -> str:
+    """Text that XML can hold."""
+    return escape("".join(each if each >= " " and each not in "\ufffe\uffff" else "?" for each in text))
+
+
+def _moment(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

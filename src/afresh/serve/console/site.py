@@ -1,0 +1,355 @@
+"""The pages for a browser: facts into templates. They work without any script."""
+
+import time
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import Response
+from xxhash import xxh3_64_hexdigest
+
+from afresh.errors import AfreshError
+from afresh.serve.console import offers, pictures
+from afresh.serve.console.api import as_refused, problem
+from afresh.serve.console.door import Door
+from afresh.serve.console.facts import Object, Reading
+from afresh.serve.console.feed import Feed, atom, matching
+from afresh.serve.console.operations import ROOT, Operation, Parameter
+from afresh.serve.console.wording import FILTERS
+from afresh.serve.receive.application import Handler
+from afresh.serve.receive.bodies import Refused, body_of
+from afresh.store.figures import Figures
+from afresh.store.listing import Wanted
+
+MAX_FORM = 64 << 10  # bytes
+MAX_FIELDS = 20
+SHOWN = 50  # changes
+MORE_BUDGET = 1.2  # what is reckoned besides the budget there is
+SPANS = {"1h": 1.0, "6h": 6.0, "24h": 24.0, "7d": 168.0}
+STATIC = {"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8"}
+_SPAN = Parameter("span", "How far back.", default="24h", choices=tuple(SPANS))
+_SAID = Parameter("said", "What was done.", longest=20)
+
+# The pages' own parameters, read like those of the API.
+OVERVIEW = Operation("GET", "/", "overview", "", (_SPAN,))
+CHANGES = Operation("GET", "/changes", "changes", "", tuple(p for p in offers.CHANGES.parameters if p.longest == 300))
+PAGE = Operation("GET", "/page", "page", "", (*offers.PAGE.parameters, _SAID))
+NOTHING = Operation("GET", "/", "", "", (_SAID,))
+
+
+class Site:
+    """Answers people."""
+
+    def __init__(self, reading: Reading, door: Door, feed: Feed, version: str, reason: Callable[[str], str]) -> None:
+        self.reading, self.door, self.feed = reading, door, feed
+        here = files("afresh.serve.console") / "static"
+        self._static = {name: (here / name).read_bytes() for name in STATIC}
+        self._templates = Environment(
+            loader=PackageLoader("afresh.serve.console"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters |= {**FILTERS, "reason": reason}
+        mark = xxh3_64_hexdigest(b"".join(self._static.values()))
+        self._templates.globals |= {"version": version, "mark": mark, "root": ROOT}
+
+    def routes(self) -> list[tuple[str, str, Handler]]:
+        """Every page."""
+        pages: list[tuple[str, Callable[[Request], Any]]] = [
+            ("/", self.overview),
+            ("/pages", self.pages),
+            ("/page", self.page),
+            ("/hosts", self.hosts),
+            ("/signals", self.signals),
+            ("/changes", self.changes),
+            ("/settings", self.settings),
+            ("/plan", self.plan),
+        ]
+        made = [("GET", path, self._page(find)) for path, find in pages]
+        made += [("GET", "/changes.atom", self.atom), ("GET", "/static/{name}", self.static)]
+        made += [("GET", "/sign-in", self.sign_in_page), ("POST", "/sign-in", self.sign_in)]
+        made += [("POST", "/sign-out", self.sign_out), ("POST", "/do/{wish}", self.do)]
+        return made
+
+    def _page(self, find: Callable[[Request], Any]) -> Handler:
+        async def handle(request: Request) -> Response:
+            self.door.require_name(request)
+            try:
+                self.door.require(request, "read")
+            except Refused as refused:
+                if refused.status == 401:  # somebody in a browser
+                    return self._shown(request, "sign-in.html", {"needed": True}, 401)
+                raise
+            try:
+                name, facts = await find(request)
+            except AfreshError as error:
+                raise as_refused(error) from None
+            return self._shown(request, name, facts)
+
+        return handle
+
+    def _shown(self, request: Request, name: str, facts: Mapping[str, Any], status: int = 200) -> Response:
+        session = self.door.session_of(request)
+        token = None if session is None else self.door.tokens.find(session.presented)
+        may_act = token is not None and token.may("act")
+        more = {
+            "here": request.url.path,
+            "form_key": session.form_key if session is not None and may_act else "",
+            "signed_in": None if token is None else token.name,
+            "may_act": may_act,
+            "said": request.query_params.get("said", ""),
+        }
+        html = self._templates.get_template(name).render({**more, **facts})
+        return Response(html, status, media_type="text/html")
+
+    def refused(self, request: Request, refused: Refused) -> Response:
+        """A refusal for people; programs get a problem."""
+        path = request.url.path
+        if path.startswith((ROOT, "/metrics")) or "text/html" not in request.headers.get("accept", ""):
+            return problem(refused)
+        facts = {"status": refused.status, "message": str(refused), "hint": refused.hint}
+        response = self._shown(request, "refused.html", facts, refused.status)
+        response.headers.update(refused.headers)
+        return response
+
+    async def overview(self, request: Request) -> tuple[str, Object]:
+        """How the collection is, and how it went."""
+        span = OVERVIEW.read(request)["span"]
+        collection = await self.reading.ask_long("collection", lambda facts: facts.collection()) or {}
+        end = time.time()
+        begin = end - SPANS[span] * 3600.0
+        figures = await self.reading.ask(lambda facts: facts.figures(begin))
+        more = None
+        if budget := collection.get("budget") or collection.get("next_budget"):
+            budgets = [budget, budget * MORE_BUDGET]
+            try:
+                more = await self.reading.ask_long(
+                    f"more {budget}", lambda facts: facts.plan(budgets, [0.5]), wait=False
+                )
+            except AfreshError:
+                more = None
+        changes = await self.feed.latest(8, lambda change: True)
+        charts = charts_of(figures, begin, end)
+        return "overview.html", {
+            "c": collection,
+            "more": more,
+            "changes": changes,
+            "span": span,
+            "spans": list(SPANS),
+            **charts,
+        }
+
+    async def pages(self, request: Request) -> tuple[str, Object]:
+        """A part of the list of pages."""
+        said = offers.PAGES.read(request) if "said" not in request.query_params else _defaults(offers.PAGES)
+        found = await self.reading.ask(lambda facts: facts.pages(Wanted(**said)))
+        following = urlencode({**{k: v for k, v in said.items() if v and k != "after"}, "after": found["next"] or ""})
+        return "pages.html", {"found": found, "asked": said, "following": following}
+
+    async def page(self, request: Request) -> tuple[str, Object]:
+        """All about one page."""
+        asked = PAGE.read(request)
+        page = await self.reading.ask(lambda facts: facts.page(asked["url"], asked["history"]))
+        if page is None:
+            raise Refused(404, "This page is not kept.", "Look for it among the pages, or add it.")
+        crawls = [(each["time"], str(each["outcome"])) for each in page["history"]]
+        begin = min((at for at, _ in crawls), default=0.0)
+        end = max(time.time(), begin + 1.0)
+        return "page.html", {
+            "page": page,
+            "host_name": page["url"].split("/")[2] if page["url"].startswith(("http:", "https:")) else "",
+            "timeline": pictures.timeline(crawls, begin=begin, end=end),
+            "begin": begin,
+            "asked": asked,
+        }
+
+    async def hosts(self, request: Request) -> tuple[str, Object]:
+        """Hosts, the most troubled first."""
+        said = offers.HOSTS.read(request)
+        every = await self.reading.ask_long("hosts", lambda facts: facts.hosts()) or []
+        found = [each for each in every if said["name"] in each["host"]]
+        part = found[said["skip"] : said["skip"] + said["limit"]]
+        return "hosts.html", {"hosts": part, "total": len(found), "asked": said}
+
+    async def signals(self, request: Request) -> tuple[str, Object]:
+        """Who sends signals, and what they are worth."""
+        NOTHING.read(request)
+        found = await self.reading.ask_long("senders", lambda facts: facts.senders()) or {}
+        return "signals.html", {"senders": found["senders"][:200], "grades": found["grades"][:200]}
+
+    async def changes(self, request: Request) -> tuple[str, Object]:
+        """The latest changes, and live what comes."""
+        said = CHANGES.read(request)
+        found = await self.feed.latest(SHOWN, matching(said["host"], said["pattern"]))
+        newest = await self.reading.ask(lambda facts: facts.latest(1))
+        filtered = urlencode({name: value for name, value in said.items() if value})
+        return "changes.html", {
+            "changes": found,
+            "asked": said,
+            "filtered": filtered,
+            "newest": newest[0]["number"] if newest else 0,
+        }
+
+    async def settings(self, request: Request) -> tuple[str, Object]:
+        """All settings, those that differ from their defaults first."""
+        NOTHING.read(request)
+        found = await self.reading.ask(lambda facts: facts.settings())
+        tables: dict[str, list[Object]] = {}
+        for each in found:
+            tables.setdefault(each["table"], []).append(each)
+        return "settings.html", {"tables": tables, "changed": [each for each in found if each["changed"]]}
+
+    async def plan(self, request: Request) -> tuple[str, Object]:
+        """What budgets buy, and what goals cost."""
+        said = offers.PLAN.read(request)
+        budgets, goals = sorted(said["budget"]), sorted(said["reach"]) or [0.5, 0.8, 0.9, 0.95, 0.99]
+        found = await self.reading.ask_long(f"plan {budgets} {goals}", lambda facts: facts.plan(budgets, goals)) or {}
+        return "plan.html", {"plan": found, "asked": said}
+
+    async def atom(self, request: Request) -> Response:
+        """The latest changes for feed readers."""
+        self.door.require_name(request)
+        self.door.require(request, "read")
+        said = CHANGES.read(request)
+        found = await self.feed.latest(50, matching(said["host"], said["pattern"]))
+        base = self.door.public_origin or f"{request.url.scheme}://{request.headers['host']}"
+        text = atom(found, base, said["host"], said["pattern"], time.time())
+        return Response(text, media_type="application/atom+xml")
+
+    async def static(self, request: Request) -> Response:
+        """A file of our own; its address changes with it."""
+        self.door.require_name(request)
+        name = request.path_params["name"]
+        if name not in STATIC:
+            raise Refused(404, "There is nothing here.")
+        kept = {"Cache-Control": "public, max-age=31536000, immutable"} if request.url.query else {}
+        return Response(self._static[name], headers=kept, media_type=STATIC[name])
+
+    async def sign_in_page(self, request: Request) -> Response:
+        """Where a token is given."""
+        self.door.require_name(request)
+        return self._shown(request, "sign-in.html", {"needed": False})
+
+    async def sign_in(self, request: Request) -> Response:
+        """A token is given."""
+        self.door.require_name(request)
+        said = await form_of(request)
+        try:
+            cookie = self.door.sign_in(request, said.get("token", "").strip())
+        except Refused as refused:
+            facts = {"needed": False, "wrong": f"{refused} {refused.hint}".strip()}
+            return self._shown(request, "sign-in.html", facts, refused.status)
+        return _to("/", {"Set-Cookie": cookie})
+
+    async def sign_out(self, request: Request) -> Response:
+        """A session ends."""
+        self.door.require_name(request)
+        self.door.require_own_origin(request)
+        return _to("/", {"Set-Cookie": self.door.sign_out(request)})
+
+    async def do(self, request: Request) -> Response:
+        """A form wishes for something."""
+        self.door.require_name(request)
+        wish = request.path_params["wish"]
+        if wish not in {each.name for each in offers.WISHES}:
+            raise Refused(404, "There is nothing here.")
+        said = await form_of(request)
+        self.door.require_own_form(request, said.get("form_key", ""))
+        wanted: Object = {name: said[name] for name in ("importance", "shortest", "longest", "hours") if said.get(name)}
+        wanted |= {"host": said["host"]} if said.get("host") else {"urls": said.get("urls", "").split()[:500]}
+        if not wanted.get("host") and not wanted["urls"]:
+            raise Refused(422, "There is no address.", "Write it like https://example.com/")
+        try:
+            await self.reading.ask(lambda facts: facts.wish(wish, wanted))
+        except AfreshError as error:
+            refused = as_refused(error)
+            raise Refused(422 if refused.status == 400 else refused.status, error.message, error.hint) from None
+        if "host" in wanted:
+            return _to(f"/hosts?{urlencode({'name': wanted['host']})}")
+        if wish == "remove" or len(wanted["urls"]) > 1:
+            return _to(f"/pages?said={wish}")
+        return _to(f"/page?{urlencode({'url': wanted['urls'][0], 'said': wish})}")
+
+
+def _defaults(operation: Operation) -> Object:
+    return {each.name: each.default if each.kind != "string" else each.default or "" for each in operation.parameters}
+
+
+def _to(where: str, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(status_code=303, headers={"Location": where, **(headers or {})})
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """The fields of a form, each once; Refused if it is none."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise Refused(415, "This is no form.")
+    body = await body_of(request, MAX_FORM)
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS))
+    except ValueError:
+        raise Refused(400, "This form cannot be read.") from None
+
+
+def charts_of(figures: list[Figures], begin: float, end: float) -> Object:
+    """The pictures of the overview, and what stands beside their axes."""
+    if figures:
+        begin = max(begin, min(figures[0].time - figures[0].seconds, end - 60.0))
+    fresh = [(row.time, row.freshness) for row in figures if row.freshness is not None]
+    checked = [row for row in figures if row.found is not None and row.said is not None]
+    found = _smooth([(row.time, row.found or 0.0, row.crawls) for row in checked])
+    said = _smooth([(row.time, row.said or 0.0, row.crawls) for row in checked])
+    rates = [
+        (
+            row.time - row.seconds,
+            row.time,
+            [
+                (row.crawls - row.changes - row.failures) / row.seconds,
+                row.changes / row.seconds,
+                row.failures / row.seconds,
+            ],
+        )
+        for row in figures
+        if row.seconds > 0
+    ]
+    top = pictures.nice_top(max((sum(parts) for _, _, parts in rates), default=0.0))
+    priced = [(row.time, row.price) for row in figures]
+    price_top = pictures.nice_top(max((price for _, price in priced), default=0.0))
+    budgets = [(row.time, row.budget) for row in figures]
+    return {
+        "figures": len(figures),
+        "axis": [begin + (end - begin) * part for part in (0.0, 0.5, 1.0)],
+        "fresh_chart": pictures.lines([("main", fresh)], begin=begin, end=end, top=1.0),
+        "checked_chart": pictures.lines([("said", said), ("found", found)], begin=begin, end=end, top=1.0),
+        "crawl_chart": pictures.bars(_binned(rates), begin=begin, end=end, top=top),
+        "crawl_top": top,
+        "price_chart": pictures.lines([("main", priced)], begin=begin, end=end, top=price_top),
+        "price_top": price_top,
+        "budget_from": min((budget for _, budget in budgets), default=None),
+        "budget_to": max((budget for _, budget in budgets), default=None),
+    }
+
+
+def _smooth(points: list[tuple[float, float, int]]) -> list[tuple[float, float]]:
+    """Shares that rest on few crawls jump: each counts with those before it, which fade."""
+    made, amount, total = [], 0.0, 0.0
+    for at, share, weight in points:
+        amount, total = 0.8 * amount + weight * share, 0.8 * total + weight
+        made.append((at, amount / total if total else share))
+    return made
+
+
+def _binned(rates: list[tuple[float, float, list[float]]], most: int = 150) -> list[tuple[float, float, list[float]]]:
+    """As many bars as can be seen."""
+    step = -(-len(rates) // most) or 1
+    made = []
+    for at in range(0, len(rates), step):
+        part = rates[at : at + step]
+        means = [sum(parts[nth] for _, _, parts in part) / len(part) for nth in range(3)]
+        made.append((part[0][0], part[-1][1], means))
+    return made

@@ -1,0 +1,93 @@
+"""How the console's pages put numbers, moments and reasons: filters of its templates."""
+
+import math
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from afresh.units import show_count, show_duration, show_rate, show_size
+
+_NOTHING = "–"
+OUTCOMES = {
+    "new": "first copy",
+    "changed": "changed",
+    "unchanged": "unchanged",
+    "probed": "probed",
+    "gone": "gone",
+    "moved": "moved",
+    "refused": "refused",
+    "busy": "busy",
+    "failed": "failed",
+}
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """A share.
+
+    >>> percent(0.9432), percent(None), percent(1.0, 0)
+    ('94.3 %', '–', '100 %')
+    """
+    return _NOTHING if share is None else f"{100 * share:.{digits}f} %"
+
+
+def moment(seconds: float | None) -> Markup:
+    """A point in time: how long ago or ahead, with the moment itself for who points at it, and for programs."""
+    if seconds is None or not math.isfinite(seconds):
+        return escape(_NOTHING)
+    try:
+        exact = datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return escape(_NOTHING)
+    away = seconds - time.time()
+    near = "now" if abs(away) < 1 else f"in {show_duration(away)}" if away > 0 else f"{show_duration(-away)} ago"
+    machine, person = exact.strftime("%Y-%m-%dT%H:%M:%SZ"), exact.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(machine, person, near)
+
+
+def clock(seconds: float) -> str:
+    """A moment of a chart's axis."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%H:%M" if seconds % 86400 else "%d %b")
+
+
+def breakable(url: str) -> Markup:
+    """An address that may go on in the next line behind its slashes and signs."""
+    text = str(url)
+    safe = "".join(each if each.isprintable() else "\ufffd" for each in text[:2_100])
+    pieces, last = [], 0
+    for nth, each in enumerate(safe):
+        if each in "/?&=#" and nth + 1 < len(safe):
+            pieces.append(escape(safe[last : nth + 1]))
+            last = nth + 1
+    return Markup("<wbr>").join([*pieces, escape(safe[last:])])
+
+
+def _or_nothing(show: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda value: _NOTHING if value is None else show(value)
+
+
+def number(value: float | None) -> str:
+    """A number with separators.
+
+    >>> number(12345), number(0.123456), number(None)
+    ('12,345', '0.1235', '–')
+    """
+    if value is None:
+        return _NOTHING
+    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "percent": percent,
+    "moment": moment,
+    "clock": clock,
+    "breakable": breakable,
+    "duration": _or_nothing(show_duration),
+    "rate": _or_nothing(show_rate),
+    "size": _or_nothing(show_size),
+    "number": number,
+    "counted": show_count,
+    "outcome": lambda word: OUTCOMES.get(str(word), str(word)),
+}
