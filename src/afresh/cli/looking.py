@@ -2,19 +2,23 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from afresh.config import Config
 from afresh.errors import InputError
-from afresh.store import PageState, Sqlite
+from afresh.store import LastingStore, PageState, Sqlite
 from afresh.store.figures import Figures, figures_kept
-from afresh.store.listing import Wanted
+from afresh.store.listing import Wanted, list_by_number
 from afresh.store.socket_file import ask
 
+if TYPE_CHECKING:
+    from afresh.detect.diff import Gap, Row
+
 MAX_HOSTS = 100_000
+CRAWLS_A_CHANGE = 20  # that are looked through for the latest changes, where no index leads to them
 Object = dict[str, Any]
 
 
@@ -23,10 +27,10 @@ class StoreFacts:
 
     def __init__(self, settings: Callable[[], Config]) -> None:
         self._settings = settings
-        self._kept: Sqlite | None = None
+        self._kept: LastingStore | None = None
 
     @property
-    def kept(self) -> Sqlite:
+    def kept(self) -> LastingStore:
         """The store, opened when it is first needed."""
         from afresh.cli.opening import open_store
 
@@ -43,7 +47,8 @@ class StoreFacts:
 
     def pages(self, wanted: Wanted) -> Object:
         """A part of the list of pages, and where the next one begins."""
-        listing = self.kept.listed(wanted)
+        kept = self.kept
+        listing = kept.listed(wanted) if isinstance(kept, Sqlite) else list_by_number(kept, wanted)
         urls = [state.page.url for state in listing.pages]
         said = ask(self.kept.path, "fresh", {"urls": urls}) if urls else []
         fresh = said if isinstance(said, list) and len(said) == len(urls) else [None] * len(urls)
@@ -109,7 +114,59 @@ class StoreFacts:
         """The latest of these, the newest first."""
         from afresh.cli.feeds import change_facts
 
-        return [change_facts(number, crawl) for number, crawl in self.kept.latest_changes(limit)]
+        kept = self.kept
+        if isinstance(kept, Sqlite):
+            return [change_facts(number, crawl) for number, crawl in kept.latest_changes(limit)]
+        after = max(kept.totals().crawls - CRAWLS_A_CHANGE * limit, 0)
+        found = [
+            change_facts(number, crawl) for number, crawl in kept.changes(after=after, limit=CRAWLS_A_CHANGE * limit)
+        ]
+        return found[::-1][:limit]
+
+    def versions(self, url: str) -> list[Object]:
+        """The versions of a page that are kept, the newest first."""
+        return [asdict(each) for each in self.kept.versions(url)]
+
+    def difference(self, url: str, since: int | None, until: int | None) -> Object | None:
+        """What changed between two versions, or at the last change; None if these are not kept."""
+        from afresh.cli.diff import chosen
+        from afresh.cli.opening import site_rules
+        from afresh.detect import Detector
+        from afresh.detect.diff import counted
+        from afresh.detect.texts import compared
+
+        kept, found = self.kept, self.kept.versions(url)
+        state = kept.state(url)
+        if state is None or len(found) < 2:
+            return None
+        old, new = chosen(url, found, *(None if each is None else str(each) for each in (since, until)))
+        before, after = kept.version(url, old.number), kept.version(url, new.number)
+        if before is None or after is None:
+            return None
+        rows = compared(before, after, Detector(site_rules(self._settings())).rules_of(state.page.host))
+        removed, added = counted(rows or [])
+        facts: Object = {
+            "url": url,
+            "from": asdict(old),
+            "to": asdict(new),
+            "words": {"removed": removed, "added": added},
+        }
+        return facts | {"rows": None if rows is None else [as_row(row) for row in rows]}
+
+    def blocks(self, url: str, number: int) -> list[list[str | None]] | None:
+        """The text of the blocks that a change has changed, before and after; None where that is not kept."""
+        from afresh.cli.opening import site_rules
+        from afresh.detect import Detector
+        from afresh.detect.diff import changed_blocks
+        from afresh.detect.texts import compared
+        from afresh.store.versions import around
+
+        before, after = around(self.kept, url, number)
+        state = self.kept.state(url)
+        if before is None or after is None or state is None:
+            return None
+        rows = compared(before, after, Detector(site_rules(self._settings())).rules_of(state.page.host))
+        return None if rows is None else [list(pair) for pair in changed_blocks(rows)]
 
     def plan(self, budgets: Sequence[float], goals: Sequence[float]) -> Object:
         """What budgets buy, and what goals cost."""
@@ -144,6 +201,13 @@ class StoreFacts:
         """Let go of the store."""
         if self._kept is not None:
             self._kept.close()
+
+
+def _row_or_gap(row: "Row | Gap") -> Object:
+    from afresh.cli.diff import as_row
+    from afresh.detect.diff import Gap
+
+    return {"kind": "gap", "rows": row.rows} if isinstance(row, Gap) else as_row(row)
 
 
 def settings_in(config: Config) -> list[Object]:

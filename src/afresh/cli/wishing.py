@@ -7,21 +7,21 @@ from afresh.cli.handover import hand_over
 from afresh.cli.opening import require_room, require_wanted
 from afresh.config import Config
 from afresh.errors import InputError
-from afresh.store import Entry, Sqlite
+from afresh.store import Entry, LastingStore
 from afresh.store.messages import of_pages, packed
 from afresh.types import Page
 
 Object = dict[str, Any]
 
 
-def wish(kept: Sqlite, config: Config, kind: str, said: Object) -> Object:
+def wish(kept: LastingStore, config: Config, kind: str, said: Object) -> Object:
     """Hand a wish over; what became of it. InputError if it cannot be carried out."""
     entries, facts = _adding(kept, config, said) if kind == "add" else _steering(kept, config, kind, said)
     handed = hand_over(kept, entries)
     return facts | {"taken": handed.taken, "running": handed.running}
 
 
-def _adding(kept: Sqlite, config: Config, said: Object) -> tuple[list[Entry], Object]:
+def _adding(kept: LastingStore, config: Config, said: Object) -> tuple[list[Entry], Object]:
     from afresh.cli.looking import require_web
     from afresh.cli.pages import wishes_in
     from afresh.frontier import HostPatterns
@@ -38,7 +38,7 @@ def _adding(kept: Sqlite, config: Config, said: Object) -> tuple[list[Entry], Ob
     return of_pages(pages.values(), time.time()), {"new": new, "known": len(pages) - new}
 
 
-def _steering(kept: Sqlite, config: Config, kind: str, said: Object) -> tuple[list[Entry], Object]:
+def _steering(kept: LastingStore, config: Config, kind: str, said: Object) -> tuple[list[Entry], Object]:
     from afresh.frontier import HostPatterns, canonical_or_none, host_of
 
     if "host" in said:

@@ -12,7 +12,7 @@ from typing import Any
 
 from afresh.errors import InputError
 from afresh.store import rows
-from afresh.store.base import PageState
+from afresh.store.base import PageState, Store
 
 MAX_LOOKED_AT = 20_000
 CHUNK = 500
@@ -102,6 +102,19 @@ def list_pages(read: Read, wanted: Wanted) -> Listing:
             found.append(state)
         if len(found) == wanted.limit or looked_at == MAX_LOOKED_AT:
             return Listing(found, _cursor(driver, mark), looked_at)
+    return Listing(found, "", looked_at)
+
+
+def list_by_number(store: Store, wanted: Wanted) -> Listing:
+    """The same for a store without these indexes: in the order in which pages were added, whatever is wanted."""
+    place = _place(wanted.after, "added")
+    has, found, looked_at = _HAS[wanted.state], list[PageState](), 0
+    for number, state in store.states(after=0 if place is None else place[0]):
+        looked_at += 1
+        if has(state) and (not wanted.host or state.page.host == wanted.host) and wanted.text in state.page.url:
+            found.append(state)
+        if len(found) == wanted.limit or looked_at == MAX_LOOKED_AT:
+            return Listing(found, _cursor("added", [number]), looked_at)
     return Listing(found, "", looked_at)
 
 

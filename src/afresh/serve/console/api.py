@@ -93,7 +93,16 @@ class Api:
             found = await long(f"plan {budgets} {goals}", lambda facts: facts.plan(budgets, goals))
             return found or {}
 
+        async def diff(said: dict[str, Any]) -> Object:
+            url, numbers = said["url"], (said["from"], said["to"])
+            versions = await ask(lambda facts: facts.versions(url))
+            found = await ask(lambda facts: facts.difference(url, *numbers))
+            if found is None:
+                raise Refused(404, "No two versions of this page are kept.", "Set store.versions.")
+            return found | {"versions": versions}
+
         return [
+            (offers.DIFF, diff),
             (offers.COLLECTION, lambda said: long("collection", lambda facts: facts.collection())),
             (offers.PAGES, lambda said: ask(lambda facts: facts.pages(Wanted(**said)))),
             (offers.PAGE, page),

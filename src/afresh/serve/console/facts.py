@@ -51,6 +51,15 @@ class Facts(Protocol):
     def latest(self, limit: int) -> list[Object]:
         """The latest of these, the newest first."""
 
+    def versions(self, url: str) -> list[Object]:
+        """The versions of a page that are kept, the newest first."""
+
+    def difference(self, url: str, since: int | None, until: int | None) -> Object | None:
+        """What changed between two versions, or at the last change; None if these are not kept."""
+
+    def blocks(self, url: str, number: int) -> list[list[str | None]] | None:
+        """The text of the blocks that a change has changed, before and after; None where that is not kept."""
+
     def plan(self, budgets: Sequence[float], goals: Sequence[float]) -> Object:
         """What budgets buy, and what goals cost."""
 

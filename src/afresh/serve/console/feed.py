@@ -6,10 +6,11 @@ ago may have left the bounded history (`store.history` crawls of a page): within
 """
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import TypeVar
 from urllib.parse import quote, urlencode
 from xml.sax.saxutils import escape, quoteattr
 
@@ -18,7 +19,8 @@ from starlette.responses import Response, StreamingResponse
 
 from afresh.errors import AfreshError
 from afresh.frontier.glob import Glob
-from afresh.serve.console.facts import Object, Reading
+from afresh.serve.console.facts import Facts, Object, Reading
+from afresh.serve.console.offers import MAX_WITH_BLOCKS
 from afresh.serve.receive.bodies import Refused
 from afresh.units import as_json
 
@@ -28,8 +30,10 @@ BATCH = 500
 BEAT_SECONDS = 15.0  # after which a quiet stream says that it is alive
 MAX_LISTENERS = 500
 MAX_EMPTY = 40  # parts in a row without anything that matches, before a reader of lines gets what there is
-ATOM_ENTRIES = 50
+MAX_BLOCKS_KEPT = 200  # changes
+MAX_BLOCK_CHARACTERS = 64 << 10  # of one change, before and after together
 
+Told = TypeVar("Told")
 Has = Callable[[Object], bool]
 
 
@@ -49,6 +53,7 @@ class Feed:
         self._more = asyncio.Condition()
         self._looking: asyncio.Task[None] | None = None
         self._one_looks = asyncio.Lock()
+        self._blocks: OrderedDict[int, Object] = OrderedDict()
         self._is_closed = False
 
     async def answer(self, request: Request, said: Object) -> Response:
@@ -62,17 +67,18 @@ class Feed:
                 if not (last.isascii() and last.isdecimal() and len(last) < 19):
                     raise Refused(400, "Last-Event-ID is no number of a change.", "Send the last one that you got.")
                 after = int(last)
-            return await self._events(after, has)
-        return await self._lines(said["after"] or 0, said["limit"], has)
+            return await self._events(after, has, blocks=said["blocks"])
+        limit = min(said["limit"], MAX_WITH_BLOCKS) if said["blocks"] else said["limit"]
+        return await self._lines(said["after"] or 0, limit, has, blocks=said["blocks"])
 
-    async def _lines(self, after: int, limit: int, has: Has) -> Response:
+    async def _lines(self, after: int, limit: int, has: Has, *, blocks: bool) -> Response:
         found: list[str] = []
         for _ in range(MAX_EMPTY):
             part = await self._read(after, min(limit, BATCH))
             for change in part:
                 after = change["number"]
                 if has(change):
-                    found.append(as_json(change))
+                    found.append(as_json(await self._with_blocks(change) if blocks else change))
                 if len(found) == limit:
                     break
             if len(found) == limit or len(part) < min(limit, BATCH):
@@ -81,16 +87,28 @@ class Feed:
         # Who filters learns from this where to go on, also where nothing matched.
         return Response(body, media_type="application/x-ndjson", headers={"Afresh-Next": str(after)})
 
-    async def _events(self, after: int | None, has: Has) -> Response:
+    async def _with_blocks(self, change: Object) -> Object:
+        """A change with the text of the blocks that it changed; the latest of these are kept in memory."""
+        number, url = change["number"], change["url"]
+        if number not in self._blocks:
+            found = None
+            if change["change"] == "changed":
+                found = await self._asked(lambda facts: facts.blocks(url, number))
+            self._blocks[number] = bounded(found)
+            while len(self._blocks) > MAX_BLOCKS_KEPT:
+                self._blocks.popitem(last=False)
+        return change | self._blocks[number]
+
+    async def _events(self, after: int | None, has: Has, *, blocks: bool) -> Response:
         if self.listeners >= MAX_LISTENERS:
             raise Refused(503, "Too many listen already.", "Connect again later.", Retry_After="30")
         if not self.listeners:
             await self._look()
-        stream = self._stream(self._newest if after is None else after, has)
+        stream = self._stream(self._newest if after is None else after, has, blocks=blocks)
         headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
-    async def _stream(self, after: int, has: Has) -> AsyncIterator[bytes]:
+    async def _stream(self, after: int, has: Has, *, blocks: bool) -> AsyncIterator[bytes]:
         self.listeners += 1
         self._begin()
         try:
@@ -112,7 +130,11 @@ class Feed:
                         after = max(after, self._newest)
                         continue
                 after = part[-1][0]["number"]
-                if whole := b"".join(event for change, event in part if has(change)):
+                if blocks:
+                    for change, _ in part:
+                        if has(change):
+                            yield event_of(await self._with_blocks(change))
+                elif whole := b"".join(event for change, event in part if has(change)):
                     yield whole
         finally:
             self.listeners -= 1
@@ -160,7 +182,7 @@ class Feed:
     async def _read(self, after: int, limit: int) -> list[Object]:
         return await self._asked(lambda facts: facts.changes(after, limit))
 
-    async def _asked(self, question: Callable[..., list[Object]]) -> list[Object]:
+    async def _asked(self, question: Callable[[Facts], Told]) -> Told:
         try:
             return await self.reading.ask(question)
         except AfreshError as error:
@@ -177,6 +199,23 @@ class Feed:
             self._more.notify_all()
         if self._looking is not None:
             self._looking.cancel()
+
+
+def bounded(pairs: list[list[str | None]] | None) -> Object:
+    """Blocks of a change, as many as there is room for, and whether there are more.
+
+    >>> bounded([["old", "new"], [None, "x" * MAX_BLOCK_CHARACTERS]])
+    {'blocks': [['old', 'new']], 'blocks_left_out': 1}
+    """
+    if pairs is None:
+        return {"blocks": None, "blocks_left_out": 0}
+    room, found = MAX_BLOCK_CHARACTERS, []
+    for pair in pairs:
+        room -= sum(len(text or "") for text in pair)
+        if room < 0:
+            break
+        found.append(pair)
+    return {"blocks": found, "blocks_left_out": len(pairs) - len(found)}
 
 
 def event_of(change: Object) -> bytes:

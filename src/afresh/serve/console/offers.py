@@ -8,6 +8,7 @@ from afresh.store.listing import MAX_LIMIT, ORDERS, STATES
 MAX_SERIAL = (1 << 62) - 1
 MAX_URLS = 500  # of one wish
 MAX_RATE = 1e6
+MAX_WITH_BLOCKS = 100  # changes in one answer of lines
 _NUMBER = {"type": ["number", "null"]}
 _TEXT = {"type": "string"}
 
@@ -72,6 +73,22 @@ PAGE = Operation(
     answers=_object(url=_TEXT, why=_TEXT),
     may_miss=True,
 )
+_VERSION = {"type": "object", "properties": {"number": {"type": "integer"}, "fetched": {"type": "number"}}}
+DIFF = Operation(
+    "GET",
+    "/diff",
+    "diff",
+    "What changed on a page between two versions that are kept, block by block, word by word.",
+    (
+        _URL,
+        Parameter(
+            "from", "The number of the older version; default: that before `to`.", "integer", None, 0, MAX_SERIAL
+        ),
+        Parameter("to", "The number of the newer version; default: the current copy.", "integer", None, 0, MAX_SERIAL),
+    ),
+    answers=_object(url=_TEXT, rows={"type": ["array", "null"]}, versions={"type": "array", "items": _VERSION}),
+    may_miss=True,
+)
 HOSTS = Operation(
     "GET",
     "/hosts",
@@ -105,6 +122,13 @@ CHANGES = Operation(
         Parameter("limit", "How many lines at most; a stream of events has no end.", "integer", 1000, 1, 10_000),
         _HOST,
         _PATTERN,
+        Parameter(
+            "blocks",
+            "Also the text of the blocks that changed, as pairs of before and after; null where earlier versions are "
+            f"not kept (store.versions). Then at most {MAX_WITH_BLOCKS} lines come at once.",
+            "boolean",
+            False,
+        ),
     ),
     media=("application/x-ndjson", "text/event-stream"),
 )
@@ -180,5 +204,5 @@ WISHES = (
     _wish("refresh", "Crawl pages now, ahead of all others.", {"urls": _URLS}, ["urls"]),
 )
 
-READS = (COLLECTION, PAGES, PAGE, HOSTS, SENDERS, KINDS, CHANGES, FIGURES, PLAN, SETTINGS, OPENAPI)
+READS = (COLLECTION, PAGES, PAGE, DIFF, HOSTS, SENDERS, KINDS, CHANGES, FIGURES, PLAN, SETTINGS, OPENAPI)
 ALL = (*READS, *WISHES)

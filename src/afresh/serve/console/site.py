@@ -36,7 +36,8 @@ _SAID = Parameter("said", "What was done.", longest=20)
 # The pages' own parameters, read like those of the API.
 OVERVIEW = Operation("GET", "/", "overview", "", (_SPAN,))
 CHANGES = Operation("GET", "/changes", "changes", "", tuple(p for p in offers.CHANGES.parameters if p.longest == 300))
-PAGE = Operation("GET", "/page", "page", "", (*offers.PAGE.parameters, _SAID))
+_VIEW = Parameter("view", "How a difference is shown.", default="side", choices=("side", "inline"))
+PAGE = Operation("GET", "/page", "page", "", (*offers.PAGE.parameters, *offers.DIFF.parameters[1:], _VIEW, _SAID))
 NOTHING = Operation("GET", "/", "", "", (_SAID,))
 
 
@@ -157,6 +158,11 @@ class Site:
         page = await self.reading.ask(lambda facts: facts.page(asked["url"], asked["history"]))
         if page is None:
             raise Refused(404, "This page is not kept.", "Look for it among the pages, or add it.")
+        url, numbers = page["url"], (asked["from"], asked["to"])
+        versions = await self.reading.ask(lambda facts: facts.versions(url))
+        difference = None
+        if len(versions) > 1:
+            difference = await self.reading.ask(lambda facts: facts.difference(url, *numbers))
         crawls = [(each["time"], str(each["outcome"])) for each in page["history"]]
         begin = min((at for at, _ in crawls), default=0.0)
         end = max(time.time(), begin + 1.0)
@@ -166,6 +172,8 @@ class Site:
             "timeline": pictures.timeline(crawls, begin=begin, end=end),
             "begin": begin,
             "asked": asked,
+            "versions": versions,
+            "difference": difference,
         }
 
     async def hosts(self, request: Request) -> tuple[str, Object]:

@@ -47,6 +47,21 @@ def moment(seconds: float | None) -> Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(machine, person, near)
 
 
+def exact(seconds: float) -> str:
+    """A point in time in full."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def block(text: str, longest: int = 4_000) -> str:
+    """Some text of a page: without what steers how text runs, and not without end.
+
+    >>> block("a\u202eb\tc")
+    'a\ufffdb\tc'
+    """
+    cut = text[:longest] + ("…" if len(text) > longest else "")
+    return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in cut)
+
+
 def clock(seconds: float) -> str:
     """A moment of a chart's axis."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%H:%M" if seconds % 86400 else "%d %b")
@@ -83,6 +98,8 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "percent": percent,
     "moment": moment,
     "clock": clock,
+    "exact": exact,
+    "block": block,
     "breakable": breakable,
     "duration": _or_nothing(show_duration),
     "rate": _or_nothing(show_rate),
