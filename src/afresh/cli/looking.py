@@ -132,7 +132,7 @@ class StoreFacts:
         from afresh.cli.diff import chosen
         from afresh.cli.opening import site_rules
         from afresh.detect import Detector
-        from afresh.detect.diff import counted
+        from afresh.detect.diff import counted, inline
         from afresh.detect.texts import compared
 
         kept, found = self.kept, self.kept.versions(url)
@@ -145,13 +145,9 @@ class StoreFacts:
             return None
         rows = compared(before, after, Detector(site_rules(self._settings())).rules_of(state.page.host))
         removed, added = counted(rows or [])
-        facts: Object = {
-            "url": url,
-            "from": asdict(old),
-            "to": asdict(new),
-            "words": {"removed": removed, "added": added},
-        }
-        return facts | {"rows": None if rows is None else [as_row(row) for row in rows]}
+        shown = None if rows is None else [_row_or_gap(row) for row in inline(rows)]
+        words = {"removed": removed, "added": added}
+        return {"url": url, "from": asdict(old), "to": asdict(new), "words": words, "rows": shown}
 
     def blocks(self, url: str, number: int) -> list[list[str | None]] | None:
         """The text of the blocks that a change has changed, before and after; None where that is not kept."""
@@ -191,7 +187,7 @@ class StoreFacts:
         """Hand a wish over; what became of it."""
         from afresh.cli.wishing import wish
 
-        if ask(self.kept.path, "wake") is None:
+        if not self.kept.is_run():
             raise InputError(
                 "Nothing runs on this store: the console only reads.", hint="Start afresh run --console instead."
             )

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from afresh.errors import AfreshError, InputError
+from afresh.errors import AfreshError, StoreError
 from afresh.serve.console import offers
 from afresh.serve.console.door import Door
 from afresh.serve.console.facts import Facts, Object, Reading
@@ -52,9 +52,9 @@ def problem(refused: Refused) -> Response:
 
 def as_refused(error: AfreshError) -> Refused:
     """What is said where facts cannot be found, or a wish cannot be taken."""
-    if isinstance(error, InputError):
-        return Refused(400, error.message, error.hint)
-    return Refused(503, error.message, error.hint, Retry_After="10")
+    if isinstance(error, StoreError):
+        return Refused(503, error.message, error.hint, Retry_After="10")
+    return Refused(400, error.message, error.hint)
 
 
 class Api:
@@ -154,10 +154,9 @@ class Api:
             said = checked(body, operation)
             try:
                 facts = await self.reading.ask(lambda facts: facts.wish(operation.name, said))
-            except InputError as error:
-                raise Refused(422, error.message, error.hint) from None
             except AfreshError as error:
-                raise as_refused(error) from None
+                refused = as_refused(error)
+                raise Refused(422 if refused.status == 400 else 503, error.message, error.hint) from None
             return Response(as_json(facts) + "\n", operation.status, media_type="application/json")
 
         return handle

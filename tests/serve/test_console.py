@@ -1,0 +1,276 @@
+"""The console over a real listener: its API and pages, who may do what, and what strangers' words become."""
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from afresh.serve.console import offers
+from afresh.serve.console.metrics import NAMES
+from afresh.store import Sqlite
+from consoles import ATTACK, CHANGED, SCRIPT, Served, console, fill
+
+PAGES = ["/", "/?span=7d", "/pages", "/hosts", "/changes", "/signals", "/plan", "/settings", "/sign-in"]
+PAGES += [f"/page?url={quote(ATTACK, safe='')}", f"/page?url={quote(CHANGED, safe='')}&view=inline"]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder: Path = tmp_path_factory.mktemp("console")
+    fill(folder / "s.db")
+    with console(folder, runs=True) as found:
+        yield found
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=served.base, timeout=60) as made:
+        yield made
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def get(client: httpx.Client, path: str, **headers: str) -> httpx.Response:
+    answer = client.get(path, headers={"Accept": "text/html", **headers})
+    assert answer.status_code == 200, (path, answer.status_code, answer.text)
+    return answer
+
+
+def test_the_description_names_every_operation_and_each_answers(client: httpx.Client) -> None:
+    described = client.get("/api/v1/openapi.json").json()
+    assert described["openapi"].startswith("3.1")
+    assert set(described["paths"]) == {f"/api/v1{each.path}" for each in offers.ALL}
+    needs = {"/api/v1/page": f"?url={quote(CHANGED)}", "/api/v1/diff": f"?url={quote(CHANGED)}"}
+    for path, methods in described["paths"].items():
+        if "get" in methods:
+            answer = client.get(path + needs.get(path, ""))
+            assert answer.status_code == 200, (path, answer.text)
+            assert answer.headers["content-type"].split(";")[0] in methods["get"]["responses"]["200"]["content"]
+
+
+def test_pages_come_part_by_part_and_none_twice(client: httpx.Client) -> None:
+    found, after = [], ""
+    while True:
+        part = client.get("/api/v1/pages", params={"limit": 25, "after": after}).json()
+        found += [page["url"] for page in part["pages"]]
+        if not (after := part["next"] or ""):
+            break
+    assert found == sorted(set(found))
+    assert len(found) == 62
+    failing = client.get("/api/v1/pages", params={"state": "failing"}).json()["pages"]
+    assert len(failing) == 7
+    assert {page["reason"] for page in failing} >= {"timeout"}
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/v1/nothing", 404),
+        ("/api/v1/page", 400),
+        ("/api/v1/page?url=https%3A%2F%2Felsewhere.example%2F", 404),
+        ("/api/v1/page?url=%00", 404),
+        ("/api/v1/pages?limit=0", 400),
+        ("/api/v1/pages?limit=9999999999999999999999", 400),
+        ("/api/v1/pages?limit=%D9%A3", 400),
+        ("/api/v1/pages?order=sideways", 400),
+        ("/api/v1/pages?after=nowhere", 400),
+        ("/api/v1/pages?unknown=1", 400),
+        ("/api/v1/pages?limit=1&limit=2", 400),
+        ("/api/v1/plan?budget=-1", 400),
+        ("/api/v1/plan?budget=nan", 400),
+        (f"/api/v1/diff?url={quote(ATTACK, safe='')}", 404),
+        (f"/api/v1/diff?url={quote(CHANGED)}&from=77", 400),
+        ("/api/v1/changes?after=x", 400),
+    ],
+)
+def test_what_cannot_be_used_is_a_problem_with_a_sentence(client: httpx.Client, path: str, status: int) -> None:
+    answer = client.get(path)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert {"type", "title", "status", "detail"} <= set(answer.json())
+    assert answer.json()["status"] == status
+
+
+def test_changes_can_be_read_on_where_one_stopped(client: httpx.Client) -> None:
+    first = client.get("/api/v1/changes?limit=10")
+    lines = [json.loads(line) for line in first.text.splitlines()]
+    numbers = [line["number"] for line in lines]
+    assert numbers == sorted(numbers)
+    assert first.headers["afresh-next"] == str(numbers[-1])
+    rest = client.get(f"/api/v1/changes?after={numbers[-1]}").text.splitlines()
+    assert min(json.loads(line)["number"] for line in rest) > numbers[-1]
+    assert len(rest) + 10 == 57  # new pages, the attack, and a page that changed: new and changed
+    own = client.get("/api/v1/changes", params={"pattern": "http://a.example/ch*", "blocks": "true"}).text.splitlines()
+    changed = json.loads(own[1])
+    assert (changed["change"], changed["url"]) == ("changed", CHANGED)
+    assert changed["blocks"][0][0] == "one two three"
+    assert changed["blocks"][0][1].startswith("one 2 three <b>")
+    assert json.loads(own[0])["blocks"] is None
+
+
+def test_events_resume_behind_the_last_that_was_taken_up(client: httpx.Client, served: Served) -> None:
+    every = [json.loads(line)["number"] for line in client.get("/api/v1/changes").text.splitlines()]
+    headers = {"Accept": "text/event-stream", "Last-Event-ID": str(every[-4])}
+    with client.stream("GET", "/api/v1/changes?after=0", headers=headers) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        got = []
+        for line in stream.iter_lines():
+            if line.startswith("id: "):
+                got.append(int(line[4:]))
+            if len(got) == 3:
+                break
+    assert got == every[-3:]
+    assert client.get("/api/v1/changes", headers=headers | {"Last-Event-ID": "x"}).status_code == 400
+
+
+def test_the_feed_for_readers_is_atom(client: httpx.Client) -> None:
+    answer = client.get("/changes.atom?host=a.example")
+    feed = ET.fromstring(answer.text)
+    space = "{http://www.w3.org/2005/Atom}"
+    entries = feed.findall(f"{space}entry")
+    assert len({entry.findtext(f"{space}id") for entry in entries}) == len(entries) > 10
+    assert all("a.example" in (entry.findtext(f"{space}title") or "") for entry in entries)
+
+
+class _Tags(HTMLParser):
+    """What a browser would make of a page: its tags, and attributes that would run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scripts: list[str | None] = []
+        self.bad: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "script":
+            self.scripts.append(dict(attrs).get("src"))
+        if tag == "img" or any(name.startswith("on") or name == "style" for name, _ in attrs):
+            self.bad.append(tag)
+        self.bad += [value or "" for name, value in attrs if name == "href" and (value or "").startswith("javascript")]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_are_whole_and_strangers_words_stay_words(client: httpx.Client, path: str) -> None:
+    answer = get(client, path)
+    tags = _Tags()
+    tags.feed(answer.text)
+    assert [src and src.split("?")[0] for src in tags.scripts] == ["/static/console.js"]
+    assert not tags.bad
+    assert SCRIPT not in answer.text
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "unsafe" not in answer.headers["content-security-policy"]
+
+
+def test_a_difference_shows_words_that_came_and_went(client: httpx.Client) -> None:
+    for view in ("side", "inline"):
+        text = get(client, f"/page?url={quote(CHANGED)}&view={view}").text
+        assert re.search(r"<del>two\s*</del>", text)
+        assert re.search(r"<ins>2\s*</ins>", text)
+
+
+def test_metrics_have_the_names_that_are_promised(client: httpx.Client) -> None:
+    text = get(client, "/metrics").text
+    told = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+    known = {name.removesuffix("_total") for name in NAMES} | set(NAMES)
+    assert told <= known
+    assert "afresh_freshness_ratio" in told
+    assert 'afresh_failing_pages{reason="timeout"} 6.0' in text
+
+
+def test_nothing_but_its_own_names_leads_here(client: httpx.Client) -> None:
+    for host, status in (("evil.example", 421), ("localhost:1", 200), ("127.0.0.1", 200), ("a@localhost", 421)):
+        assert client.get("/api/v1/collection", headers={"Host": host}).status_code == status, host
+        assert client.get("/static/console.css", headers={"Host": host}).status_code == status, host
+
+
+def test_wishes_need_a_token_that_may_act(client: httpx.Client, served: Served) -> None:
+    wish = {"urls": ["https://a.example/00000"]}
+    assert client.post("/api/v1/pause", json=wish).status_code == 401
+    assert client.post("/api/v1/pause", json=wish, headers=bearer("afresh_wrong")).status_code == 401
+    assert client.post("/api/v1/pause", json=wish, headers=bearer(served.read)).status_code == 403
+    assert client.post("/api/v1/pause", json=wish, headers=bearer(served.signal)).status_code == 403
+    assert client.post("/api/v1/pause", json=wish, headers=bearer(served.act)).status_code == 202
+    assert client.get("/api/v1/pages?state=paused").json()["pages"][0]["url"] == wish["urls"][0]
+    assert client.post("/api/v1/resume", json=wish, headers=bearer(served.act)).status_code == 202
+    assert client.get("/api/v1/pages?state=paused").json()["pages"] == []
+
+
+@pytest.mark.parametrize(
+    ("wish", "body", "status"),
+    [
+        ("add", '{"urls": ["file:///etc/passwd"]}', 422),
+        ("add", '{"urls": ["/etc/passwd"]}', 422),
+        ("add", '{"urls": ["sql:shop/top"]}', 422),
+        ("add", '{"urls": ["https://new.example/"], "importance": "much"}', 422),
+        ("add", '{"urls": []}', 422),
+        ("add", '{"urls": ["\\ud800"]}', 422),
+        ("add", "[]", 422),
+        ("add", "[" * 100_000, 400),
+        ("add", '{"urls": ["https://new.example/"], "more": 1}', 422),
+        ("pause", '{"urls": ["https://a.example/00000"], "host": "a.example"}', 422),
+        ("pause", '{"host": "nowhere.example"}', 422),
+        ("remove", '{"urls": ["https://nowhere.example/"]}', 422),
+    ],
+)
+def test_wishes_that_make_no_sense_do_nothing(
+    client: httpx.Client, served: Served, wish: str, body: str, status: int
+) -> None:
+    with Sqlite(served.store, create=False) as store:
+        before = store.totals()
+    headers = bearer(served.act) | {"Content-Type": "application/json"}
+    answer = client.post(f"/api/v1/{wish}", content=body, headers=headers)
+    assert answer.status_code == status, answer.text
+    assert client.post(f"/api/v1/{wish}", content=body, headers=bearer(served.act)).status_code == 415
+    with Sqlite(served.store, create=False) as store:
+        assert store.totals() == before
+
+
+def test_forms_act_for_who_signed_in_and_for_nobody_else(client: httpx.Client, served: Served) -> None:
+    own = {"Origin": served.base}
+    form = {"urls": "https://new.example/a", "importance": "x3"}
+    assert client.post("/do/add", data=form, headers=own).status_code == 403
+    assert client.post("/sign-in", data={"token": "afresh_wrong"}, headers=own).status_code == 401
+    assert client.post("/sign-in", data={"token": served.act}).status_code == 403  # from nowhere
+    elsewhere = {"Origin": "https://evil.example"}
+    assert client.post("/sign-in", data={"token": served.act}, headers=elsewhere).status_code == 403
+    signed = client.post("/sign-in", data={"token": served.act}, headers=own)
+    assert signed.status_code == 303
+    assert {"HttpOnly", "SameSite=Strict"} <= {part.strip() for part in signed.headers["set-cookie"].split(";")}
+    assert served.act not in signed.headers["set-cookie"]
+    key = re.search(r'name="form_key" value="([^"]+)"', get(client, "/pages").text)
+    assert key
+    form["form_key"] = key[1]
+    for headers in (elsewhere, {"Origin": "null"}, {}):
+        assert client.post("/do/add", data=form, headers=headers).status_code == 403
+    assert client.post("/do/add", data={**form, "form_key": "another"}, headers=own).status_code == 403
+    assert client.post("/api/v1/pause", json={"host": "a.example"}, headers=own).status_code == 401  # forms alone
+    done = client.post("/do/add", data=form, headers=own)
+    assert done.status_code == 303, done.text
+    assert "importance x3" in get(client, done.headers["location"]).text
+    assert client.post("/do/remove", data=form, headers=own).headers["location"] == "/pages?said=remove"
+    assert get(client, "/pages?said=remove").status_code == 200
+    assert client.get("/page?url=https%3A%2F%2Fnew.example%2Fa", headers={"Accept": "text/html"}).status_code == 404
+    client.post("/sign-out", headers=own)
+    assert client.post("/do/add", data=form, headers=own).status_code == 403
+
+
+def test_where_it_is_public_reading_needs_a_token(tmp_path: Path) -> None:
+    fill(tmp_path / "s.db", pages=4)
+    with console(tmp_path, public_url="https://crawl.example") as it, httpx.Client(base_url=it.base) as client:
+        for path in ("/", "/pages", "/api/v1/pages", "/metrics", "/changes.atom"):
+            assert client.get(path).status_code == 401, path
+        assert client.get("/api/v1/pages", headers=bearer(it.read) | {"Host": "crawl.example"}).status_code == 200
+        assert client.get("/api/v1/pages", headers=bearer(it.signal)).status_code == 403
+        headers = {"Origin": "https://crawl.example", "Host": "crawl.example"}
+        signed = client.post("/sign-in", data={"token": it.read}, headers=headers)
+        assert "Secure" in signed.headers["set-cookie"]
+        # Nothing runs on this store: it only reads.
+        refused = client.post("/api/v1/pause", json={"host": "a.example"}, headers=bearer(it.act))
+        assert (refused.status_code, "only reads" in refused.text) == (422, True)
