@@ -268,6 +268,11 @@ class CrawlSettings:
     max_unwritten: int = _setting(
         "256MiB", size, "Largest total of bodies in memory that are not yet stored; at this size no new fetch begins."
     )
+    memory: int = _setting(
+        "256MiB",
+        size,
+        "Memory for the addresses that a crawl knows; what is found beyond it is known and waits on disk.",
+    )
     grace: float = _setting("10s", duration, "How long fetches under way may continue after a stop signal.")
     gone_retry: float = _setting(
         "1h",

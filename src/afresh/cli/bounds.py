@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from afresh.cli.opening import require_wanted
@@ -10,11 +11,13 @@ from afresh.cli.terminal import now
 from afresh.errors import InputError
 from afresh.frontier import HostPatterns, Scope, canonical, host_of
 from afresh.sources.web import Discovery
+from afresh.sources.web.backlog import Backlog
 from afresh.sources.web.url_trace import UrlTrace
 from afresh.store import Store, understood
 from afresh.types import Fetched, Page
 
 NAME = "crawl"  # under which they are kept in the store
+FOLDER_NAME = "found"  # and what tells the folder of what was found from that of another crawl
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,8 @@ class Bounds:
     exclude: tuple[str, ...] = ()
     depth: int | None = None
     max_pages: int | None = None
+    max_known: int | None = None
+    max_kept: int | None = None
 
     @staticmethod
     def seeds(urls: Iterable[str], never: HostPatterns) -> list[Page]:
@@ -34,6 +39,11 @@ class Bounds:
         for url in pages:
             require_wanted(host_of(url), never)
         return [Page(url, host_of(url), added=now()) for url in pages]
+
+    @property
+    def scope(self) -> "Bounds":
+        """The bounds that say which links are taken in, without those of how many of them."""
+        return replace(self, max_known=None, max_kept=None)
 
     @staticmethod
     def stored(store: Store) -> "Bounds | None":
@@ -51,6 +61,8 @@ class Bounds:
             exclude=tuple(kept["exclude"]),
             depth=kept["depth"],
             max_pages=kept["max_pages"],
+            max_known=kept.get("max_known"),
+            max_kept=kept.get("max_kept"),
         )
 
     def keep(self, store: Store) -> None:
@@ -70,10 +82,22 @@ class Bounds:
                 found += discovery.read(state.page, seen)
         store.add(found)
 
-    def discovery(self, never: Iterable[str], trace: UrlTrace | None = None) -> Discovery:
-        """What reads links within these bounds, and not of hosts that are never to be crawled; `trace` hears of all."""
+    def backlog(self, store: Store, path: Path, memory: int) -> Backlog:
+        """What of this crawl is known and waits, in a folder beside the store."""
+        name = store.get(FOLDER_NAME)
+        if name is None:
+            store.put({FOLDER_NAME: (name := Backlog.new_name())})
+        return Backlog(path.with_name(path.name + ".found"), memory=memory, max_known=self.max_known, name=name)
+
+    def discovery(
+        self, never: Iterable[str], trace: UrlTrace | None = None, backlog: Backlog | None = None
+    ) -> Discovery:
+        """What reads links within these bounds, and not of hosts that are never to be crawled; `trace` hears of all.
+
+        What it finds beyond what there is room for waits in a `backlog`.
+        """
         try:
             scope = Scope(hosts=self.hosts, never=never, include=self.include, exclude=self.exclude, depth=self.depth)
         except ValueError as error:
             raise InputError(f"The bounds cannot be used: {error}.", hint="See afresh crawl --help.") from None
-        return Discovery(scope, most_pages=self.max_pages, trace=trace)
+        return Discovery(scope, most_pages=self.max_pages, trace=trace, backlog=backlog)

@@ -85,6 +85,7 @@ def _facts(
         "budget_spare": bool(said.get("budget_spare")),
         "waiting": said.get("waiting") or 0,  # for a first crawl, while copies are refreshed
         **(_said_by_runner(said, when) or _freshness(kept, when, config)),
+        "found": said.get("found"),
         "searches": said.get("searches") or searches_kept(kept.get),
         "calibration": _whole(said.get("calibration") or _calibration(kept.get("calibration"))),
     }

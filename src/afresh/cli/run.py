@@ -4,8 +4,8 @@ import asyncio
 import signal
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +25,7 @@ from afresh.store.base import EVERYTHING
 from afresh.types import Outcome
 from afresh.units import budget as read_budget
 from afresh.units import duration, show_budget, show_count, show_rate, show_size
+from afresh.units import size as read_size
 
 if TYPE_CHECKING:
     from afresh.cli.faults import Faults
@@ -94,6 +95,13 @@ def crawl(
     ] = None,
     depth: Annotated[int | None, typer.Option(help="Follow this many links from a seed at most.", min=0)] = None,
     max_pages: Annotated[int | None, typer.Option(help="Keep this many pages at most.", min=1)] = None,
+    max_known: Annotated[int | None, typer.Option(help="Know this many addresses at most.", min=1)] = None,
+    max_kept: Annotated[
+        int | None, typer.Option(help="Hold this many pages at most; what else is found waits on disk.", min=1)
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option(help='Memory for what is found and waits, such as "1GiB"; overrides the settings.')
+    ] = None,
     scope: Annotated[
         list[str] | None,
         typer.Option(
@@ -131,6 +139,7 @@ def crawl(
 
     read = again()
     limit = duration(seconds) if seconds is not None else None
+    room = read.crawl.memory if memory is None else read_size(memory)
     logging_to = open_log(log, log_format, as_json_lines=json)
     never = read.crawl.never
     pages = Bounds.seeds(seeds or [], HostPatterns(never))
@@ -139,18 +148,33 @@ def crawl(
         before = bounds = Bounds.stored(kept)
         if pages:
             hosts = scope or [page.host for page in pages]
-            bounds = Bounds(tuple(sorted(set(hosts))), tuple(include or ()), tuple(exclude or ()), depth, max_pages)
+            paths = tuple(include or ()), tuple(exclude or ())
+            bounds = Bounds(tuple(sorted(set(hosts))), *paths, depth, max_pages, max_known, max_kept)
             bounds.discovery(never)  # says what is wrong with them before anything is kept
             kept.add(pages)
             bounds.keep(kept)
         if bounds is None:
             raise InputError("There is no crawl to go on with.", hint="Name seeds: afresh crawl https://example.com/")
-        with _traced(trace) as links:
-            discovery = bounds.discovery(never, links)
-            if before is not None and before != bounds:
+        if not pages and (max_known or max_kept):
+            bounds = replace(bounds, max_known=max_known or bounds.max_known, max_kept=max_kept or bounds.max_kept)
+            bounds.keep(kept)
+        with _traced(trace) as links, closing(bounds.backlog(kept, kept.path, room)) as backlog:
+            discovery = bounds.discovery(never, links, backlog)
+            if before is not None and before.scope != bounds.scope:
                 bounds.read_again(kept, discovery)
             progress = Progress(read, as_json_lines=json, budget_by="" if budget is None else "--budget")
-            keep_fresh(read, kept, progress, limit, discovery, again=again, log=logging_to, config_file=config)
+            progress.found = discovery.counts
+            keep_fresh(
+                read,
+                kept,
+                progress,
+                limit,
+                discovery,
+                again=again,
+                log=logging_to,
+                config_file=config,
+                max_kept=bounds.max_kept,
+            )
 
 
 @contextmanager
@@ -193,6 +217,7 @@ def keep_fresh(
     again: Callable[[], Config] | None = None,
     log: "Log | None" = None,
     config_file: Path | None = None,
+    max_kept: int | None = None,
 ) -> None:
     """Run a daemon on a store until a stop signal comes or the time is up; `again` reads the settings at SIGHUP, and
     `config_file` is where they are, for the console beside it."""
@@ -203,7 +228,8 @@ def keep_fresh(
     faults = Faults(log)
     try:
         with faults:
-            _keep_fresh(config, kept, progress, limit, discovery, again, faults, beside_for(config, config_file))
+            beside = beside_for(config, config_file)
+            _keep_fresh(config, kept, progress, limit, discovery, again, faults, beside, max_kept)
     finally:
         if log is not None:
             log.close()
@@ -219,6 +245,7 @@ def _keep_fresh(
     again: Callable[[], Config] | None,
     faults: "Faults",
     beside: Beside | None,
+    max_kept: int | None,
 ) -> None:
     from afresh.cli.queries import hand_in
 
@@ -272,6 +299,7 @@ def _keep_fresh(
             concurrency=config.crawl.concurrency,
             grace=config.crawl.grace,
             max_unwritten=config.crawl.max_unwritten,
+            max_kept=max_kept,
             socket=socket_path(kept.path),
             budget_hours=budget_hours(config),
             cost=cost,
@@ -365,6 +393,7 @@ class Progress:
     not_modified: int = 0
     recent: deque[float] = field(default_factory=deque)
     released: int = 0
+    known_before: list[tuple[float, float]] = field(default_factory=list)  # when how many addresses were known, lately
     sitemaps: int = 0
     signals: int = 0
     allowed: "Allowance | None" = None  # what politeness was last said to allow
@@ -373,6 +402,7 @@ class Progress:
     quiet: bool = False  # standard output is the log's
     output: Output | None = None  # what writes to it, since the first line
     stop: Callable[[], None] = lambda: None  # what to do when standard output is gone
+    found: Callable[[], Mapping[str, float]] = dict  # what was found, if anything looks for it
     budget_by: str = ""  # the option that sets the budget; "": the settings do
     in_force: Callable[[], float] | None = None  # the budget at this moment; None: that of the settings
     # The budgets of files and databases, with their units, as far as there are any.
@@ -494,7 +524,21 @@ class Progress:
     def lines(self, pages: int) -> list[str]:
         """How it goes, and what fails if anything does."""
         failed = [f"failed: {counted(self.reasons)}"] if self.reasons else []
-        return [*self.counts(pages), *failed, *([self.room] if self.room else [])]
+        return [*self.counts(pages), *self._found_lines(), *failed, *([self.room] if self.room else [])]
+
+    def _found_lines(self) -> list[str]:
+        """What was found, and how fast."""
+        from afresh.cli.wording import found_line
+
+        found = self.found()
+        if not found.get("looked_up"):
+            return []
+        moment = time.monotonic()
+        if not self.known_before or moment - self.known_before[0][0] > 1.0:
+            self.known_before = [*self.known_before[-9:], (moment, found["known"])]
+        (since, before), (until, known) = self.known_before[0], self.known_before[-1]
+        rate = (known - before) / (until - since) if until > since else 0.0
+        return [found_line(found, rate)]
 
     def counts(self, pages: int, *, now: bool = True) -> list[str]:
         """How much was crawled and what that found, in lines that fit on 80 columns."""

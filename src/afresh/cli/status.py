@@ -13,7 +13,15 @@ from afresh.cli.opening import named, place_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.reasons import counted
 from afresh.cli.terminal import as_json, console, errors, labelled, moment, now, plain
-from afresh.cli.wording import INDENT, calibration_lines, freshness_lines, held_lines, price_lines, search_lines
+from afresh.cli.wording import (
+    INDENT,
+    calibration_lines,
+    found_line,
+    freshness_lines,
+    held_lines,
+    price_lines,
+    search_lines,
+)
 from afresh.config import Config
 from afresh.errors import ConfigError
 from afresh.store.socket_file import ask
@@ -70,6 +78,8 @@ def _print(facts: dict[str, Any], *, known: bool) -> None:
         by = price_lines(facts) if facts["learning"] is None else learning_lines(facts["learning"])
         for line in (*by, *(held_lines(facts["held_without_copy"]) if facts["running"] else ())):
             console.print(line)
+    if facts["found"]:
+        console.print(labelled("found", found_line(facts["found"]), 13))
     for line in (*purse_lines(facts), *_receiver_lines(facts["receiver"])):
         console.print(line)
     for line in (*steered_lines(facts), *freshness_lines(facts)):

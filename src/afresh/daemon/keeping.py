@@ -98,6 +98,7 @@ class Keeper:
         self._taken: list[int] = []  # entries of the inbox whose effect is not durable
         self._last_page = 0
         self._left_out = 0  # pages of such hosts
+        self.untried = 0  # pages that were never crawled
         self._alike = 0  # pages that were left out because their fingerprints are others'
         self._alive = 0.0  # when a sign of life was last written
         self._rates_kept = self._learned_kept = 0.0  # when what is learned of whole sites was
@@ -241,6 +242,7 @@ class Keeper:
     def _enter_part(self, part: Engine, arrivals: Arrivals, now: float, *, tried: NDArray[np.bool_]) -> Integers:
         slots = part.add_many(arrivals, now, settle=False)
         new = np.flatnonzero(slots >= 0)
+        self.untried += int((~tried[new]).sum())
         copied = ~np.isnan(arrivals.floats_of("current"))
         said = arrivals.floats_of("importance", math.inf), arrivals.floats_of("times", math.inf)
         free = np.isnan(said[0]) & np.isnan(said[1])
@@ -335,6 +337,7 @@ class Keeper:
         )
         self._newest[url] = after
         if not before.crawls:
+            self.untried -= 1
             part = self.engine.part_of(url)
             self._let_in(part, self._newcomers[part.purse].tried(before.page.host), self.clock())
         self._unwritten.append(Record(crawl, after, copy, self.engine.lanes.state(after.page.host)))
@@ -411,6 +414,7 @@ class Keeper:
             host, waited = part.host_of(url), part.is_waiting(part.names.slot(url))
             part.remove(url)
             state = self._newest.get(url) or self._recent.get(url) or self.store.state(url)
+            self.untried -= state is not None and not state.crawls
             if state is not None and not state.crawls and not waited:
                 # Its place among the pages of its host is free.
                 self._let_in(part, self._newcomers[part.purse].tried(host), self.clock())

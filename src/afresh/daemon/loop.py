@@ -20,6 +20,7 @@ from afresh.daemon.costing import Costing
 from afresh.daemon.counting import Counting
 from afresh.daemon.dates import Dates
 from afresh.daemon.desk import Desk
+from afresh.daemon.entering import Entering
 from afresh.daemon.events import CostUnknown, Event, Finished, Listener, Ordered, Released, Started, Stopped, Stored
 from afresh.daemon.evicting import Evicting
 from afresh.daemon.foretold import Foretold
@@ -86,6 +87,7 @@ class Daemon:
         grace: float = 10.0,
         write_every: float = 0.2,
         max_unwritten: int = MAX_UNWRITTEN,
+        max_kept: int | None = None,
         socket: Path | None = None,
         budget_hours: BudgetHours = (),
         cost: Cost = significance,
@@ -146,6 +148,14 @@ class Daemon:
                 name=engine.first.by_costs.costs_learned().cost,
             )
         self.evicting = Evicting(engine=engine, store=store, sources=self.sources, clock=self.clock, wake=self.wake)
+        self._entering = Entering(
+            engine=engine,
+            keeper=self._keeper,
+            sources=self.sources,
+            clock=self.clock,
+            wake=self.wake,
+            max_kept=max_kept,
+        )
         self.overview = Overview(engine=engine, sources=self.sources, clock=self.clock)
         self._counting.stated = lambda: self.overview.stated
         # What can be asked over the socket, by name: a caller may put in others before `run`.
@@ -279,6 +289,7 @@ class Daemon:
             understood("kinds", lambda: kinds.begin(self.engine.first, get))
         await asyncio.to_thread(site_of, "example.org")  # reads the list of public suffixes, which takes a while
         await self._keeper.take_in()
+        self._entering.look()
         if self._answers is not None:
             await self._answers.open()
         self._tell(Started(self.pages))
@@ -555,6 +566,8 @@ class Daemon:
         rest: float = 0.0,
     ) -> None:
         """Learn from a crawl, and keep what it leaves; its host rests at least for `rest`."""
+        if not before.crawls:
+            self._entering.tried(order, before.page, verdict)
         crawl = self.engine.finish(order, fetched, verdict, self.clock(), rest=rest)
         kind = read.kind or self.engine.kind(order.url)
         if (
@@ -584,6 +597,8 @@ class Daemon:
             if await self._intake.take():
                 self._write_now.set()
             await self._keeper.take_in()
+            await self._entering.leave()
+            await self._entering.enter()
             self._give_orders()
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.write_every):
@@ -593,9 +608,11 @@ class Daemon:
 
     async def _write(self, alive: float | None = None) -> None:
         began = time.monotonic()
+        handed = self._entering.handed
         if stored := await self._keeper.write(alive):
             self._counting.wrote(time.monotonic() - began)
             self._tell(Stored(stored))
+        self._entering.settle(handed)
         if filled := await self._keeper.room.look():
             self._tell(filled)
         room = self._keeper.room

@@ -44,6 +44,7 @@ def questions(
             "time": clock(),
             "pages": len(engine),
             "waiting": keeper.waiting,
+            "found": keeper.sources.found() or None,
             "budget": engine.first.budget,
             "price": engine.first.price,
             "budget_spare": getattr(engine.first.scheduler, "spare", False),

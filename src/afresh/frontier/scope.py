@@ -9,6 +9,7 @@ count too much, never too little, so that no cap can be passed.
 """
 
 import re
+import zlib
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -177,6 +178,19 @@ class Admission:
         cap = self.scope.traps.months
         return [("months", host + pattern, pattern, cap), (f"month {month} ", host + pattern, pattern, 1)]
 
+    def saved(self) -> bytes:
+        """All counts, for `recall`."""
+        pages, hosts = (
+            "\n".join(f"{count} {name}" for name, count in counts.items()) for counts in (self._pages, self._hosts)
+        )
+        return b"\n\n".join([pages.encode(), hosts.encode(), self._counts.saved()])
+
+    def recall(self, saved: bytes) -> None:
+        """Go on with counts that were saved; ValueError if these are none."""
+        pages, hosts, counts = saved.split(b"\n\n", 2)
+        self._pages, self._hosts = _counts_in(pages.decode()), _counts_in(hosts.decode())
+        self._counts.recall(counts)
+
     def pages(self, host: str) -> int:
         """How many pages of a host were admitted."""
         return self._pages.get(host, 0)
@@ -199,9 +213,26 @@ class Counts:
         count = min(one[first], other[second]) + 1
         one[first], other[second] = max(one[first], count), max(other[second], count)
 
+    def saved(self) -> bytes:
+        """The table, compressed: most of it is empty for long."""
+        return zlib.compress(b"".join(row.tobytes() for row in self._rows), 1)
+
+    def recall(self, saved: bytes) -> None:
+        """Go on with a table that was saved; ValueError if it is none of this size."""
+        width = self._rows[0].itemsize * self._size
+        whole = zlib.decompressobj().decompress(saved, 2 * width + 1)
+        if len(whole) != 2 * width:
+            raise ValueError("a table of counts has another size")
+        self._rows = array("I", whole[:width]), array("I", whole[width:])
+
     def _places(self, text: str) -> tuple[int, int]:
         code = xxhash.xxh3_128_intdigest(text.encode())
         return (code & 0xFFFFFFFFFFFFFFFF) % self._size, (code >> 64) % self._size
+
+
+def _counts_in(text: str) -> dict[str, int]:
+    counts = (line.partition(" ") for line in text.split("\n") if line)
+    return {name: int(count) for count, _, name in counts}
 
 
 @cache

@@ -107,6 +107,19 @@ class Seen:
                 self._add_bulk(keys[first : first + LARGEST_BULK], new[first : first + LARGEST_BULK])
         return new
 
+    def look(self, fingerprints: ArrayLike) -> NDArray[np.bool_]:
+        """Which of these would be new, were they added now; a repetition is not. Nothing changes."""
+        keys = np.ascontiguousarray(fingerprints, np.uint64).ravel()
+        new = np.zeros(keys.size, np.bool_)
+        for first in range(0, keys.size, LARGEST_BULK):
+            some = keys[first : first + LARGEST_BULK]
+            self._look_up(some, new[first : first + LARGEST_BULK], self._zero.copy())
+        return new
+
+    def keep(self, fingerprints: NDArray[np.uint64]) -> None:
+        """Add fingerprints that `look` has just called new."""
+        self.add_many(fingerprints)
+
     def _add(self, keys: Fingerprints, new: NDArray[np.bool_]) -> None:
         """One after another."""
         at = 0
@@ -122,12 +135,7 @@ class Seen:
 
     def _add_bulk(self, keys: Fingerprints, new: NDArray[np.bool_]) -> None:
         """All at once, in order: half the time for each, once there are many."""
-        words, order = np.empty(keys.size, np.uint64), np.empty(keys.size, np.uint32)
-        where = np.empty_like(order)
-        self._packed.ordered(keys, self._seed, words, order, np.empty_like(words), where)
-        sets = (self._middle.arrays, self._main.arrays)
-        buffer = (self._table, self._zero, *self._scratch)
-        found = words[: self._packed.look_up(words, order, where, new, buffer, sets)]
+        found, where = self._look_up(keys, new, self._zero)
         if found.size <= self._table.size * 3 // 4 - self._waiting:
             # Too few to rewrite a set for.
             self._packed.put(found, self._table)
@@ -135,6 +143,17 @@ class Seen:
         else:
             self._absorb(found, where[: found.size])
             self._fit_table()
+
+    def _look_up(
+        self, keys: Fingerprints, new: NDArray[np.bool_], zero: NDArray[np.bool_]
+    ) -> tuple[Fingerprints, NDArray[np.uint32]]:
+        """The mixed keys that are new, in order, and where the large set would have them."""
+        words, order = np.empty(keys.size, np.uint64), np.empty(keys.size, np.uint32)
+        where = np.empty_like(order)
+        self._packed.ordered(keys, self._seed, words, order, np.empty_like(words), where)
+        sets = (self._middle.arrays, self._main.arrays)
+        buffer = (self._table, zero, *self._scratch)
+        return words[: self._packed.look_up(words, order, where, new, buffer, sets)], where
 
     def __len__(self) -> int:
         return self._waiting + self._middle.size + self._main.size + int(self._zero[0])

@@ -4,7 +4,7 @@ A thing is known by its key, which is text of the form `scheme:rest`; the scheme
 not be disturbed by two at once: a host, a mount, a database. A purse is the budget that pays.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -208,6 +208,32 @@ class Finder(Protocol):
         """A thing is elsewhere now: that, if it is new."""
 
 
+class Backlog(Protocol):
+    """What was found and waits outside of the runner's memory: a finder may have one, by this name."""
+
+    space: int  # things that may come in now; the runner says so
+    share: int  # of them, that may be of one lane
+    admits: Callable[[Page], bool]  # whether a thing that waited may still come in
+
+    def __len__(self) -> int: ...
+
+    def enter(self, now: float, price: float) -> list[Page]:
+        """What comes in now: whose first crawl is expected to be worth most, and at least the price."""
+
+    def tried(self, page: Page, value: float, *, copied: bool) -> None:
+        """A thing was got for the first time: what that was worth when it was ordered; whether there is a copy now."""
+
+    @property
+    def handed(self) -> int:
+        """How many things are out and would come again after a kill."""
+
+    def settle(self, count: int) -> None:
+        """The first so many of them are durable where they went."""
+
+    def close(self) -> None:
+        """Save everything."""
+
+
 class Sources:
     """Several sources, told apart by the schemes of their keys.
 
@@ -250,6 +276,21 @@ class Sources:
     def finders(self) -> list[Finder]:
         """All of them."""
         return [finder for source in self.all if (finder := getattr(source, "finder", None)) is not None]
+
+    @property
+    def backlog(self) -> Backlog | None:
+        """Where what was found waits; None: nowhere, it comes in at once."""
+        return next((found for each in self.finders if (found := getattr(each, "backlog", None)) is not None), None)
+
+    def wanted(self, page: Page) -> bool:
+        """Whether what was found once is still wanted, by its finder's bounds of today."""
+        wants = getattr(self.finder(page.url), "wants", None)
+        return True if wants is None else bool(wants(page))
+
+    def found(self) -> dict[str, float]:
+        """What finders say of what they found; empty: nobody finds anything."""
+        told = (counts() for each in self.finders if (counts := getattr(each, "counts", None)) is not None)
+        return next(told, {})
 
     def led(self, key: str, leads: Iterable[str]) -> list[str]:
         """What one thing leads to, as far as it may: content leads to things of its own kind alone.

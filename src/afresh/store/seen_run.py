@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.errors import StoreError
+from afresh.store.seen_filter import Filter, watched
 
 Keys = NDArray[np.uint64]
 
@@ -33,6 +34,7 @@ class Run:
 
     def __init__(self, path: Path, *, chunk: int = CHUNK) -> None:
         self.path, self._chunk = path, chunk
+        self.filter: Filter | None = None
         self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             self.size, self._stride, self._index = self._open()
@@ -64,7 +66,14 @@ class Run:
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
-        return self._index.nbytes
+        return self._index.nbytes + (0 if self.filter is None else self.filter.nbytes)
+
+    def sift(self, words: int) -> None:
+        """Get a filter of this size, by reading everything once; 0: none."""
+        if words:
+            self.filter = Filter(words)
+            for _ in watched(self.chunks(), self.filter):
+                pass
 
     def read(self, first: int, end: int) -> Keys:
         """The fingerprints from one place to another."""
@@ -74,7 +83,16 @@ class Run:
         return np.frombuffer(raw, np.uint64)
 
     def contains(self, keys: Keys) -> NDArray[np.bool_]:
-        """Which of the sorted keys are here."""
+        """Which of the sorted keys are here; the disk is asked for those alone that the filter lets pass."""
+        if self.filter is None:
+            return self._on_disk(keys)
+        found = np.zeros(keys.size, np.bool_)
+        left = np.flatnonzero(self.filter.passes(keys))
+        if left.size:
+            found[left] = self._on_disk(keys[left])
+        return found
+
+    def _on_disk(self, keys: Keys) -> NDArray[np.bool_]:
         found = np.zeros(keys.size, np.bool_)
         block = np.searchsorted(self._index, keys, side="right") - 1
         for first, end in self._stretches(block):
@@ -106,13 +124,17 @@ class Run:
             yield self.read(first, min(first + self._chunk, self.size))
 
 
-def write_run(path: Path, size: int, chunks: Iterator[Keys], stride: int, *, chunk: int = CHUNK) -> Run:
-    """Write a run of this many sorted keys and put it in its place, safe against power cuts."""
+def write_run(path: Path, size: int, chunks: Iterator[Keys], stride: int, *, chunk: int = CHUNK, words: int = 0) -> Run:
+    """Write a run of this many sorted keys and put it in its place, safe against power cuts.
+
+    It gets a filter of so many `words`.
+    """
+    made = Filter(words) if words else None
     new = path.with_suffix(".new")
     header, index, written = _HEADER.pack(_MAGIC, _VERSION, size, stride), [], 0
     with new.open("wb") as file:
         file.write(header)
-        for keys in chunks:
+        for keys in watched(chunks, made):
             index.append(keys[(-written) % stride :: stride].copy())  # a view would keep the whole chunk alive
             file.write(keys.data)
             written += keys.size
@@ -124,7 +146,9 @@ def write_run(path: Path, size: int, chunks: Iterator[Keys], stride: int, *, chu
         raise OSError(f"{written} fingerprints arrived for a run of {size}")
     new.rename(path)
     sync_folder(path.parent)
-    return Run(path, chunk=chunk)
+    run = Run(path, chunk=chunk)
+    run.filter = made
+    return run
 
 
 def merged(one: Iterator[Keys], other: Iterator[Keys]) -> Iterator[Keys]:

@@ -55,11 +55,18 @@ def _batch(rng: np.random.Generator, known: set[int], size: int) -> NDArray[np.u
 
 
 def _compare(seen: Eliminator, known: set[int], batch: NDArray[np.uint64]) -> None:
+    looked, again = seen.look(batch), seen.look(batch)
+    require(bool((looked == again).all()), "looking has changed something")
     expected = []
     for fingerprint in batch.tolist():
         expected.append(fingerprint not in known)
         known.add(fingerprint)
-    answer = seen.add_many(batch)
+    if len(batch) % 2:
+        answer = seen.add_many(batch)
+    else:  # the same in two steps
+        answer = seen.look(batch)
+        seen.keep(batch[answer])
+    require(bool((answer == looked).all()), "it looks otherwise than it adds")
     require(answer.dtype == np.bool_, f"the answer is of {answer.dtype}")
     wrong = np.flatnonzero(answer != np.array(expected, np.bool_))
     require(not len(wrong), f"of {len(batch)} answers {len(wrong)} are wrong, the first for {batch[wrong[:1]]}")

@@ -8,6 +8,7 @@ import numpy as np
 from afresh.frontier import (
     Admission,
     Clock,
+    Eliminator,
     Links,
     Refusal,
     Scope,
@@ -20,6 +21,7 @@ from afresh.frontier import (
 from afresh.frontier.links import NOTHING_COUNTED, wanted
 from afresh.reading import Document, Wanted
 from afresh.sources.pieces import in_pieces
+from afresh.sources.web.backlog import Backlog
 from afresh.sources.web.url_trace import UrlTrace
 from afresh.types import Fetched, Page
 
@@ -32,28 +34,38 @@ class Discovery:
     """Reads fetched pages and collects the addresses that are new and within the scope.
 
     What is collected goes to the engine at once, where a new address competes with refreshes by the value of its first
-    crawl, and to the store in batches. Invariant: an address is handed out once.
+    crawl, and to the store in batches. With a `backlog` that is so as long as there is room; what else is found waits
+    there. Invariant: an address is handed out once.
     """
 
-    def __init__(self, scope: Scope, *, most_pages: int | None = None, trace: UrlTrace | None = None) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        *,
+        most_pages: int | None = None,
+        trace: UrlTrace | None = None,
+        backlog: Backlog | None = None,
+    ) -> None:
         self.most_pages = most_pages
         self.trace = trace  # hears of every link, and so keeps short cuts from being taken
         self.heard: Callable[[Page, Fetched, Links], None] = lambda page, fetched, links: None  # is told of each page
         self.closed = False  # the store has no room for new pages: what is found leaves no trace, and is found again
         self._admission = Admission(scope)
-        self._seen = Seen()
+        self.backlog = backlog
+        self._seen: Eliminator = Seen() if backlog is None else backlog.known
         # Whoever writes links must not be able to choose addresses that collide.
-        self._secret = token_bytes(16)
+        self._secret = token_bytes(16) if backlog is None else backlog.known.secret
         self._cache = Clock(CACHE)
         self._written = _Written(CACHE)
-        self.known = 0
+        self.known = 0 if backlog is None else backlog.begin(self._admission)
         self.refused: dict[str, int] = {}  # how many addresses each rule kept out
 
     def know(self, urls: list[str]) -> None:
         """These pages are kept already, from before or because somebody added them."""
-        for url in self._unseen(self._unmet(urls)):
+        for url, mark in self._unseen(self._unmet(urls)):
             self.known += 1
             self._admission.admit(url)
+            self._seen.keep(np.array([mark], np.uint64))
 
     def read(self, page: Page, fetched: Fetched) -> list[Page]:
         """Collect what a page links to; the pages that are new."""
@@ -98,7 +110,7 @@ class Discovery:
                     wanted.append(url)
                 elif refusal is not None and refusal.rule == "depth":
                     too_deep.add(url)
-            new = self._admit(self._new(wanted), depth, fetched.started)
+            new = self._collect(wanted, depth, fetched.started)
             admitted.update(each.url for each in new)
             yield new
         if self.trace is not None:
@@ -112,31 +124,42 @@ class Discovery:
     def listed(self, urls: list[str], now: float) -> list[Page]:
         """Collect what a sitemap names, one step from the site's own front door; those that are new."""
         wanted = [url for url in urls if self._admits(self._admission.scope.refusal(url, 1))]
-        return self._admit(self._new(wanted), 1, now)
+        return self._collect(wanted, 1, now)
 
     def moved(self, page: Page, fetched: Fetched) -> list[Page]:
         """A page points elsewhere: if that is within the scope it is a page of its own; the page, if it is new."""
         url = canonical_or_none(fetched.location)
         if url is None or not self._admits(self._admission.scope.refusal(url, page.depth)):
             return []
-        return self._admit(self._new([url]), page.depth, fetched.started)
+        return self._collect([url], page.depth, fetched.started)
 
-    def _admit(self, urls: list[str], depth: int, now: float) -> list[Page]:
-        """Those of some new addresses within the scope that there is room for, as pages."""
-        pages = []
-        for url in urls:
-            if self.most_pages is not None and self.known >= self.most_pages:
+    def _collect(self, urls: list[str], depth: int, now: float) -> list[Page]:
+        """Those of some addresses within the scope that are new, and that there is room for, as pages; of these, what
+        need not wait."""
+        if self.closed:
+            return []
+        # What there is no room for leaves no trace.
+        unmet = [(url, mark) for url, mark in self._unmet(urls) if self._admits(self._admission.full(url))]
+        pages: list[Page] = []
+        marks: list[int] = []
+        refused: list[int] = []
+        for url, mark in self._unseen(unmet):
+            if self.backlog is not None and self.backlog.full(len(pages), host_of(url)):
+                self._admits(Refusal("max_known"))
+            elif self.most_pages is not None and self.known >= self.most_pages:
                 self._admits(Refusal("max_pages"))
+                refused.append(mark)
             elif self._admits(self._admission.count(url)):
                 self.known += 1
                 pages.append(Page(url, host_of(url), added=now, depth=depth))
-        return pages
-
-    def _new(self, urls: list[str]) -> list[str]:
-        """Those that were never met before and that there is room for; the others leave no trace."""
-        if self.closed:
-            return []
-        return self._unseen([(url, mark) for url, mark in self._unmet(urls) if self._admits(self._admission.full(url))])
+                marks.append(mark)
+            else:
+                refused.append(mark)
+        new = np.array(marks, np.uint64)
+        # Written down first: a page that is known and nowhere would never be crawled.
+        straight = pages if self.backlog is None else self.backlog.take_in(pages, new)
+        self._seen.keep(np.concatenate([new, np.array(refused, np.uint64)]))
+        return straight
 
     def _unmet(self, urls: list[str]) -> list[tuple[str, int]]:
         """Those that the cache does not know, and their marks."""
@@ -144,11 +167,25 @@ class Discovery:
         met = self._cache.met_many(marks)
         return [(url, mark) for url, mark, old in zip(urls, marks.tolist(), met, strict=True) if not old]
 
-    def _unseen(self, unmet: list[tuple[str, int]]) -> list[str]:
+    def _unseen(self, unmet: list[tuple[str, int]]) -> list[tuple[str, int]]:
+        """Those that were never met before; nothing is noted."""
         if not unmet:
             return []
-        new = self._seen.add_many(np.array([mark for _, mark in unmet], dtype=np.uint64))
-        return [url for (url, _), first in zip(unmet, new, strict=True) if first]
+        new = self._seen.look(np.array([mark for _, mark in unmet], dtype=np.uint64))
+        return [each for each, first in zip(unmet, new, strict=True) if first]
+
+    def wants(self, page: Page) -> bool:
+        """Whether a page that was found once is within the scope of today."""
+        return self._admission.scope.refusal(page.url, page.depth) is None
+
+    def counts(self) -> dict[str, float]:
+        """How it stands: links looked up, those that the cache knew, pages admitted; and the backlog's own."""
+        own: dict[str, float] = {
+            "looked_up": self._cache.hits + self._cache.misses,
+            "cache_hits": self._cache.hits,
+            "admitted": self.known,
+        }
+        return own if self.backlog is None else own | self.backlog.counts()
 
     def _admits(self, refusal: Refusal | None) -> bool:
         """Whether there is no refusal; counts it by its rule if there is."""

@@ -1,0 +1,239 @@
+"""What was found and is not kept yet: known, written down, and waiting until a first crawl is worth a refresh.
+
+While there is room, pages go straight on, as they were found. The others wait on disk by host (`store.waiting`), and
+come in by expected value (`frontier.choosing`). Both ways a page is written down before it counts as known: a kill
+loses none, and what it brings twice is known to the runner.
+"""
+
+import json
+from array import array
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from secrets import token_hex
+from shutil import rmtree
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.errors import StoreError
+from afresh.frontier import Admission, choosing, host_of
+from afresh.frontier.choosing import LEAST_EACH
+from afresh.sources.web.known import LEAST_MEMORY, Known
+from afresh.store.faults import translated
+from afresh.store.waiting import Waiting
+from afresh.types import Page
+
+MAX_ENTERING = 500  # pages in one go: others want a turn
+FADING = 0.999  # of what first crawls were worth, with each of them
+
+
+class Backlog:
+    """Keeps what was found in a folder that belongs to one process at a time.
+
+    Invariants: what is known is handed out, or waits, or was refused; after a kill nothing is missing of it.
+    """
+
+    def __init__(self, folder: Path, *, memory: int, max_known: int | None = None, name: str = "") -> None:
+        """`name` tells the folder's crawl from others: a folder of another one is begun anew."""
+        self.max_known = max_known
+        self.space = 0  # pages that may go straight on
+        self.share = LEAST_EACH  # of them, that may be of one host
+        self.admits: Callable[[Page], bool] = lambda page: True  # whether a page that waited is still wanted
+        with translated(folder):
+            folder.mkdir(exist_ok=True, mode=0o700)
+            mark = folder / "crawl"
+            if not mark.exists() or mark.read_text() != name:
+                for each in ("known", "waiting"):
+                    rmtree(folder / each, ignore_errors=True)
+                mark.write_text(name)
+        self.known = Known(folder / "known", memory=max(memory * 3 // 4, LEAST_MEMORY))
+        try:
+            self.waiting = Waiting(folder / "waiting", memory=memory // 8)
+        except BaseException:
+            self.known.close()
+            raise
+        hosts = len(self.waiting.names)
+        self._entered, self._untried = array("i", bytes(4 * hosts)), array("i", bytes(4 * hosts))
+        self._sums, self._tries = array("f", bytes(4 * hosts)), array("f", bytes(4 * hosts))
+        self._sum = self._weight = 0.0  # of all hosts
+        self._choice: list[tuple[int, int]] = []
+        self._handed: list[Page] = []  # out, and perhaps not yet safe where they went
+        self.admitted = 0
+
+    @staticmethod
+    def new_name() -> str:
+        """A name for the folder of a new crawl."""
+        return token_hex(8)
+
+    def begin(self, admission: Admission) -> int:
+        """Go on where the last process ended; how many pages were admitted before."""
+        admitted = 0
+        if self.waiting.kept:
+            admitted = self._recall(self.waiting.kept, admission)
+        self.waiting.extra = lambda: self._saved(admission)
+        self.waiting.saved = self._note_handed
+        for marks, urls, depths in self.waiting.replay():
+            if marks.any():
+                self.known.keep(marks[self.known.look(marks)])
+                for url in urls:
+                    admitted += admission.count(url) is None
+            self.waiting.queue_again(urls, [host_of(url) for url in urls], depths)
+        self._grow()
+        self.admitted = admitted
+        return admitted
+
+    def __len__(self) -> int:
+        return len(self.waiting)
+
+    def full(self, more: int, host: str) -> bool:
+        """Whether nothing of this host may become known, besides so many that are about to."""
+        bound = self.max_known is not None and len(self.known) + more >= self.max_known
+        return bound or not self.waiting.room_for(host)
+
+    def take_in(self, pages: Sequence[Page], marks: NDArray[np.uint64]) -> list[Page]:
+        """Write pages down that were just found; those that go straight on."""
+        direct: list[int] = []
+        later: list[int] = []
+        for nth, page in enumerate(pages):
+            number = self.waiting.number(page.host)
+            untried = self._untried[number] if number >= 0 else 0
+            if len(direct) < self.space and untried < self.share and not self.waiting.waits(page.host):
+                direct.append(nth)
+                if number >= 0:
+                    self._entered[number] += 1
+                    self._untried[number] += 1
+            else:
+                later.append(nth)
+        straight = [pages[nth] for nth in direct]
+        self.waiting.note(marks[direct], *_columns(straight))
+        if later:
+            others = [pages[nth] for nth in later]
+            urls, depths = _columns(others)
+            self.waiting.put(marks[later], urls, [page.host for page in others], depths)
+            self._grow()
+        self.space -= len(direct)
+        self.admitted += len(pages)
+        self._handed += straight
+        return straight
+
+    @property
+    def handed(self) -> int:
+        """How many pages are out, and would come again after a kill."""
+        return len(self._handed)
+
+    def settle(self, count: int) -> None:
+        """The first so many of them are safe where they went."""
+        del self._handed[:count]
+
+    def _note_handed(self) -> None:
+        if self._handed:
+            urls, depths = _columns(self._handed)
+            self.waiting.note(np.zeros(len(urls), np.uint64), urls, depths)  # no marks: they are known and counted
+
+    def enter(self, now: float, price: float) -> list[Page]:
+        """Pages that go in now: of the hosts where they are expected to be worth most, and at least the price."""
+        room = min(self.space, MAX_ENTERING)
+        if room <= 0 or not len(self.waiting):
+            return []
+        if not self._choice:
+            self._choice = self._chosen(price)
+        pages: list[Page] = []
+        while self._choice and len(pages) < room:
+            number, count = self._choice.pop()
+            taken = self.waiting.take(number, min(count, room - len(pages)))
+            if len(taken) < count and taken:
+                self._choice.append((number, count - len(taken)))
+            host = self.waiting.names[number]
+            found = [Page(url, host, added=now, depth=depth) for url, depth in taken]
+            wanted = [page for page in found if self.admits(page)]
+            self._entered[number] += len(wanted)
+            self._untried[number] += len(wanted)
+            pages += wanted
+        self.space -= len(pages)
+        self._handed += pages
+        return pages
+
+    def _chosen(self, price: float) -> list[tuple[int, int]]:
+        counts = self.waiting.counts
+        sums, tries = (np.array(each, np.float64) for each in (self._sums, self._tries))
+        worths = choosing.worth(sums, tries, self.average)
+        values = choosing.expected(counts, worths, np.array(self._entered, np.float64))
+        untried = np.array(self._untried, np.int64)
+        waiting = counts.sum(axis=1).astype(np.int64)
+        if not self._weight:
+            price = 0.0  # nobody knows yet what a first crawl is worth
+        chosen = choosing.choose(values, waiting, untried, self.space, self.share, price)
+        # The most valuable at the end, which is taken first; of each as much as fits into one go beside others.
+        return [(host, count) for host, count in reversed(chosen)]
+
+    @property
+    def average(self) -> float:
+        """What a first crawl is worth, over all hosts."""
+        return self._sum / self._weight if self._weight else 0.0
+
+    def tried(self, page: Page, value: float, *, copied: bool) -> None:
+        """A page was crawled for the first time: its worth when it was ordered, and whether that gave a copy."""
+        worth = value if copied else 0.0
+        self._sum, self._weight = self._sum * FADING + worth, self._weight * FADING + 1.0
+        number = self.waiting.number(page.host)
+        if number >= 0:
+            self._sums[number] += worth
+            self._tries[number] += 1.0
+            self._untried[number] = max(self._untried[number] - 1, 0)
+
+    def counts(self) -> dict[str, float]:
+        """How it stands."""
+        return {
+            "known": len(self.known),
+            "known_on_disk": self.known.on_disk,
+            "waiting": len(self.waiting),
+            "hosts": len(self.waiting.names),
+            "bytes": self.known.nbytes + self.waiting.nbytes,
+        }
+
+    def close(self) -> None:
+        """Save everything; a second call does nothing."""
+        try:
+            self.waiting.close()
+        finally:
+            self.known.close()
+
+    def _grow(self) -> None:
+        more = len(self.waiting.names) - len(self._entered)
+        if more > 0:
+            for column in (self._entered, self._untried, self._sums, self._tries):
+                column.frombytes(bytes(4 * more))
+
+    def _saved(self, admission: Admission) -> bytes:
+        self.known.flush()
+        self._grow()
+        columns = [self._entered.tobytes(), self._sums.tobytes(), self._tries.tobytes()]
+        head = {"admitted": self.admitted, "sum": self._sum, "weight": self._weight, "sizes": [*map(len, columns)]}
+        return b"\n".join([json.dumps(head).encode(), b"".join(columns) + admission.saved()])
+
+    def _recall(self, kept: bytes, admission: Admission) -> int:
+        try:
+            head, _, rest = kept.partition(b"\n")
+            said, at = json.loads(head), 0
+            sizes = said["sizes"]
+            for column, size in ((self._entered, sizes[0]), (self._sums, sizes[1]), (self._tries, sizes[2])):
+                _fill(column, rest[at : at + size])
+                at += size
+            self._sum, self._weight = float(said["sum"]), float(said["weight"])
+            admission.recall(rest[at:])
+            return int(said["admitted"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(
+                f"What is kept in {self.waiting.folder} makes no sense: {error}.",
+                hint="Remove the folder: pages are read for links again.",
+            ) from None
+
+
+def _columns(pages: Sequence[Page]) -> tuple[list[str], list[int]]:
+    return [page.url for page in pages], [page.depth for page in pages]
+
+
+def _fill(column: "array[Any]", saved: bytes) -> None:
+    del column[:]
+    column.frombytes(saved)

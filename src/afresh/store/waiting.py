@@ -1,0 +1,459 @@
+"""Addresses that were found and wait, on disk, by host: many more than there is memory for.
+
+A host has a few queues (`BANDS`, by how deep an address lies), first in, first out. What comes in is written to a log
+and kept in memory until that is full; then every queue's part of it becomes a chunk of a file, and the chunks of a
+queue point to each other. In memory are a few numbers for each queue, and they are saved with each such step.
+
+    waiting/state     all numbers, as of the last step
+    waiting/log-7     what came in since then: read again after a kill
+    waiting/part-0    chunks; a part is removed when all that is in it was taken
+
+What was taken since the last step comes again after a kill: who takes must not mind. Nothing is lost.
+"""
+
+import os
+import struct
+import zlib
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from afresh.errors import StoreError
+from afresh.store.faults import translated
+from afresh.store.seen_journal import append_whole
+from afresh.store.seen_run import sync_folder
+
+BANDS = 4  # queues of a host
+_BAND_OF = (0, 0, 1, 1, 2, 2, 2, 2)  # by depth; deeper ones are in the last
+DEEPEST = 90  # as far as is written down
+PART_BYTES = 256 << 20
+MAX_LOG_BYTES = 256 << 20
+MAX_CHUNK = 1_000  # addresses: what is read at once
+OVERHEAD = 80  # bytes of memory for an address besides its text
+MAX_HOSTS = 4_000_000
+_CHUNK = struct.Struct("<qIII")  # where the next one of the queue is, addresses, bytes, CRC-32
+_RECORD = struct.Struct("<III")  # addresses, bytes, CRC-32
+_HEADER = struct.Struct("<12sIQI")
+_MAGIC, _VERSION = b"afresh wait\x00", 1
+_NOWHERE = -1
+
+Integers = NDArray[np.int64]
+
+
+def band_of(depth: int) -> int:
+    """Which queue an address of this depth is in.
+
+    >>> [band_of(depth) for depth in (0, 1, 2, 4, 9)]
+    [0, 0, 1, 2, 3]
+    """
+    return _BAND_OF[depth] if depth < len(_BAND_OF) else BANDS - 1
+
+
+class Waiting:
+    """Addresses by host, each of which comes out once, but for kills.
+
+    Invariant: what `put` has returned from survives the death of the process, and after `save` that of the machine.
+    """
+
+    def __init__(self, folder: Path, *, memory: int = 64 << 20) -> None:
+        self.folder, self._memory = folder, memory
+        self.names: list[str] = []  # of hosts, by number
+        self.extra: Callable[[], bytes] = bytes  # what the caller wants to be saved with the numbers,
+        self.kept = b""  # and what that was
+        self.saved: Callable[[], None] = lambda: None  # is called once a step is done
+        self._logged = 0  # bytes, since the last step
+        self._failed = False
+        self._numbers: dict[str, int] = {}
+        self._head = array("q")  # by queue: where its first chunk is,
+        self._tail = array("q")  # and its last one,
+        self._taken = array("i")  # and how many of the first were taken
+        self._counts = array("i")  # that wait, by queue
+        self._live: dict[int, int] = {}  # addresses in each part that wait
+        self._end = 0
+        self._buffers: dict[int, list[str]] = {}  # by queue, what is not in a chunk yet
+        self._fronts: dict[int, list[str]] = {}  # by queue, what is left of its first chunk, the last one first
+        self._held = 0  # bytes of memory of both
+        self._count = 0
+        self._files: dict[int, int] = {}
+        self._log, self._generation = -1, 0
+        self._replayed: list[tuple[NDArray[np.uint64], list[str], list[int]]] = []
+        with translated(folder):
+            folder.mkdir(exist_ok=True)
+            try:
+                self._recover()
+            except BaseException:
+                self._let_go()
+                raise
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory, roughly."""
+        queues = self._head.itemsize + self._tail.itemsize + self._taken.itemsize + self._counts.itemsize
+        return self._held + queues * len(self._head) + sum(map(len, self.names)) + 180 * len(self.names)
+
+    @property
+    def counts(self) -> NDArray[np.int32]:
+        """How many wait: a row for each host, a column for each queue. A copy."""
+        return np.array(self._counts, np.int32).reshape(-1, BANDS)
+
+    def waits(self, host: str) -> bool:
+        """Whether anything of a host does."""
+        number = self._numbers.get(host)
+        return number is not None and any(self._counts[number * BANDS : (number + 1) * BANDS])
+
+    def number(self, host: str) -> int:
+        """The number of a host; −1 if none of it was ever put."""
+        return self._numbers.get(host, -1)
+
+    def room_for(self, host: str) -> bool:
+        """Whether there is room for a host in the table of hosts."""
+        return host in self._numbers or len(self.names) < MAX_HOSTS
+
+    def note(self, marks: NDArray[np.uint64], urls: Sequence[str], depths: Sequence[int]) -> None:
+        """Write addresses down that need not wait: after a kill they come out all the same."""
+        if urls:
+            with translated(self.folder):
+                self._save_if_full()
+                self._append(marks, urls, depths)
+
+    def put(self, marks: NDArray[np.uint64], urls: Sequence[str], hosts: Sequence[str], depths: Sequence[int]) -> None:
+        """Let addresses wait; `marks` are kept with them until the next step, for the caller.
+
+        That step is never taken here after they were written: what else the caller does about them may follow.
+        """
+        if urls:
+            with translated(self.folder):
+                self._save_if_full()
+                self._append(marks, urls, depths)
+                self._queue(urls, hosts, depths)
+
+    def take(self, number: int, most: int) -> list[tuple[str, int]]:
+        """The next addresses of a host with their depths, the least deep first."""
+        found: list[tuple[str, int]] = []
+        with translated(self.folder):
+            for queue in range(number * BANDS, (number + 1) * BANDS):
+                while len(found) < most and self._counts[queue]:
+                    found += self._take(queue, most - len(found))
+        return found
+
+    def replay(self) -> Iterator[tuple[NDArray[np.uint64], list[str], list[int]]]:
+        """What came in after the last step before the process died: marks, addresses and depths. Once."""
+        while self._replayed:
+            yield self._replayed.pop(0)
+
+    def save(self) -> None:
+        """Write all that is in memory into chunks, and the numbers; begin a new log."""
+        with translated(self.folder):
+            self._check_open()
+            try:
+                self._write_chunks()
+                old, before = self._log, self._generation
+                self._generation = before + 1
+                self._write_state()
+                self._log, self._logged = self._open_log(), 0
+                os.close(old)
+                (self.folder / f"log-{before}").unlink()
+                self._remove_empty_parts()
+                self.saved()
+            except BaseException:
+                self._failed = True  # half done on disk, where the next start goes on from the last whole step
+                raise
+
+    def close(self) -> None:
+        """Save, and let go of the files; a second call does nothing."""
+        if self._log >= 0:
+            try:
+                if not self._failed:
+                    self.save()
+            finally:
+                self._let_go()
+
+    # In and out ----------------------------------------------------------------------------------------------------
+
+    def _append(self, marks: NDArray[np.uint64], urls: Sequence[str], depths: Sequence[int]) -> None:
+        self._check_open()
+        levels = bytes([min(depth, DEEPEST) for depth in depths])
+        body = marks.tobytes() + levels + "\n".join(urls).encode("utf-8", "surrogatepass")
+        append_whole(self._log, _RECORD.pack(len(urls), len(body), zlib.crc32(body)) + body)
+        self._logged += len(body)
+
+    def _check_open(self) -> None:
+        if self._log < 0 or self._failed:
+            raise StoreError(
+                f"The waiting URLs in {self.folder} are closed{' after a failure' if self._failed else ''}.",
+                hint="Start again: what was found before is safe.",
+            )
+
+    def _save_if_full(self) -> None:
+        if self._held > self._memory or self._logged > MAX_LOG_BYTES:
+            self.save()
+
+    def _queue(self, urls: Sequence[str], hosts: Sequence[str], depths: Sequence[int]) -> None:
+        buffers, counts, numbers, held = self._buffers, self._counts, self._numbers, 0
+        for url, host, depth in zip(urls, hosts, depths, strict=True):
+            number = numbers.get(host)
+            if number is None:
+                number = self._new_host(host)
+            queue = number * BANDS + (_BAND_OF[depth] if depth < 8 else BANDS - 1)
+            entry = chr(33 + (depth if depth < DEEPEST else DEEPEST)) + url
+            if (buffer := buffers.get(queue)) is None:
+                buffers[queue] = [entry]
+                held += 3 * OVERHEAD
+            else:
+                buffer.append(entry)
+            counts[queue] += 1
+            held += len(url) + OVERHEAD
+        self._held += held
+        self._count += len(urls)
+
+    def _new_host(self, host: str) -> int:
+        number = self._numbers[host] = len(self.names)
+        self.names.append(host)
+        self._head.extend([_NOWHERE] * BANDS)
+        self._tail.extend([_NOWHERE] * BANDS)
+        self._taken.extend([0] * BANDS)
+        self._counts.extend([0] * BANDS)
+        return number
+
+    def _take(self, queue: int, most: int) -> list[tuple[str, int]]:
+        """Some of what is first in a queue that is not empty."""
+        if self._head[queue] != _NOWHERE:
+            front = self._fronts.get(queue)
+            if front is None:
+                front = self._fronts[queue] = self._read(queue)
+                self._held += sum(map(len, front)) + OVERHEAD * len(front)
+            entries = front[: -most - 1 : -1]
+            del front[-most:]
+            self._taken[queue] += len(entries)
+            part = self._head[queue] // PART_BYTES
+            self._live[part] -= len(entries)
+            if not front:
+                self._step(queue)
+        else:
+            buffer = self._buffers[queue]
+            entries = buffer[:most]
+            del buffer[:most]
+            if not buffer:
+                del self._buffers[queue]
+        self._counts[queue] -= len(entries)
+        self._count -= len(entries)
+        self._held = max(self._held - sum(map(len, entries)) - OVERHEAD * len(entries), 0)
+        return [(entry[1:], ord(entry[0]) - 33) for entry in entries]
+
+    def _step(self, queue: int) -> None:
+        """The first chunk of a queue is used up."""
+        del self._fronts[queue]
+        self._taken[queue] = 0
+        if self._head[queue] == self._tail[queue]:
+            # What the chunk says of a next one may be of before a kill.
+            self._head[queue] = self._tail[queue] = _NOWHERE
+        else:
+            self._head[queue] = self._chunk(self._head[queue])[0]
+
+    def _read(self, queue: int) -> list[str]:
+        _, count, body = self._chunk(self._head[queue])
+        entries = body.decode("utf-8", "surrogatepass").split("\n")
+        if len(entries) != count:
+            raise self._damaged(self._head[queue])
+        return entries[self._taken[queue] :][::-1]
+
+    def _chunk(self, at: int) -> tuple[int, int, bytes]:
+        part, offset = divmod(at, PART_BYTES)
+        file = self._part(part)
+        header = os.pread(file, _CHUNK.size, offset)
+        if len(header) == _CHUNK.size:
+            following, count, size, check = _CHUNK.unpack(header)
+            if size <= PART_BYTES:
+                body = os.pread(file, size, offset + _CHUNK.size)
+                if zlib.crc32(body) == check:
+                    return following, count, body
+        raise self._damaged(at)
+
+    def _damaged(self, at: int) -> StoreError:
+        return StoreError(
+            f"The waiting URLs in {self.folder / f'part-{at // PART_BYTES}'} are damaged.",
+            hint="Put a backup of the folder in its place, or remove it: pages are read for links again.",
+        )
+
+    # Chunks and numbers --------------------------------------------------------------------------------------------
+
+    def _write_chunks(self) -> None:
+        pending: list[tuple[int, bytes]] = []
+        touched: set[int] = set()
+        size, start = 0, self._end
+
+        def write() -> None:
+            nonlocal size, start
+            if pending:
+                part, offset = divmod(start, PART_BYTES)
+                _write_at(self._part(part), b"".join(body for _, body in pending), offset)
+                touched.add(part)
+            pending.clear()
+            start, size = self._end, 0
+
+        for queue in sorted(self._buffers):
+            buffer = self._buffers[queue]
+            for first in range(0, len(buffer), MAX_CHUNK):
+                some = buffer[first : first + MAX_CHUNK]
+                body = "\n".join(some).encode("utf-8", "surrogatepass")
+                record = _CHUNK.pack(_NOWHERE, len(some), len(body), zlib.crc32(body)) + body
+                if self._end % PART_BYTES + len(record) > PART_BYTES:
+                    write()
+                    self._end = start = (self._end // PART_BYTES + 1) * PART_BYTES
+                at = self._end
+                pending.append((at, record))
+                self._end += len(record)
+                size += len(record)
+                if self._head[queue] == _NOWHERE:
+                    self._head[queue] = at
+                    self._taken[queue] = 0
+                else:
+                    if self._tail[queue] >= start:
+                        write()
+                    part, offset = divmod(self._tail[queue], PART_BYTES)
+                    os.pwrite(self._part(part), at.to_bytes(8, "little"), offset)
+                    touched.add(part)
+                self._tail[queue] = at
+                part = at // PART_BYTES
+                self._live[part] = self._live.get(part, 0) + len(some)
+                if size > 8 << 20:
+                    write()
+        write()
+        for part in touched:
+            os.fdatasync(self._part(part))
+        self._buffers.clear()
+        self._held = sum(sum(map(len, front)) + OVERHEAD * len(front) for front in self._fronts.values())
+
+    def _write_state(self) -> None:
+        file = BytesIO()
+        names = "\n".join(self.names).encode()
+        parts = np.array(sorted(self._live.items()), np.int64).reshape(-1, 2)
+        for block in (
+            names,
+            self._head.tobytes(),
+            self._tail.tobytes(),
+            self._taken.tobytes(),
+            self._counts.tobytes(),
+            parts.tobytes(),
+            np.array([self._end, self._count], np.int64).tobytes(),
+            self.extra(),
+        ):
+            file.write(len(block).to_bytes(8, "little"))
+            file.write(block)
+        body = file.getbuffer()
+        new = self.folder / "state.new"
+        with new.open("wb") as out:
+            out.write(_HEADER.pack(_MAGIC, _VERSION, self._generation, zlib.crc32(body)))
+            out.write(body)
+            out.flush()
+            os.fsync(out.fileno())
+        new.rename(self.folder / "state")
+        sync_folder(self.folder)
+
+    def _recover(self) -> None:
+        path = self.folder / "state"
+        if path.exists():
+            self._read_state(path)
+        for left in self.folder.glob("part-*"):
+            if int(left.name.removeprefix("part-")) not in self._live:
+                left.unlink()
+        last = self._end // PART_BYTES
+        if self._end % PART_BYTES and last in self._live:
+            os.ftruncate(self._part(last), self._end % PART_BYTES)
+        for log in self.folder.glob("log-*"):
+            if int(log.name.removeprefix("log-")) < self._generation:
+                log.unlink()
+        if (log := self.folder / f"log-{self._generation}").exists():
+            self._replayed = list(_replayed(log))
+        self._log = self._open_log()
+
+    def _read_state(self, path: Path) -> None:
+        whole = path.read_bytes()
+        wrong = StoreError(
+            f"The waiting URLs in {path} are damaged.",
+            hint="Put a backup of the folder in its place, or remove it: pages are read for links again.",
+        )
+        if len(whole) < _HEADER.size:
+            raise wrong
+        magic, version, self._generation, check = _HEADER.unpack_from(whole)
+        body = memoryview(whole)[_HEADER.size :]
+        if magic != _MAGIC or version != _VERSION or zlib.crc32(body) != check:
+            raise wrong
+        blocks, at = [], 0
+        while at < len(body):
+            size = int.from_bytes(body[at : at + 8], "little")
+            blocks.append(body[at + 8 : at + 8 + size])
+            at += 8 + size
+        names, head, tail, taken, counts, parts, rest, extra = blocks
+        self.names = bytes(names).decode().split("\n") if len(names) else []
+        self._numbers = {name: number for number, name in enumerate(self.names)}
+        for column, block in ((self._head, head), (self._tail, tail), (self._taken, taken), (self._counts, counts)):
+            column.frombytes(block)
+        self._live = {int(part): int(count) for part, count in np.frombuffer(parts, np.int64).reshape(-1, 2)}
+        self._end, self._count = (int(number) for number in np.frombuffer(rest, np.int64))
+        self.kept = bytes(extra)
+
+    def queue_again(self, urls: Sequence[str], hosts: Sequence[str], depths: Sequence[int]) -> None:
+        """What was replayed waits: it is in the log."""
+        with translated(self.folder):
+            self._queue(urls, hosts, depths)
+
+    def _remove_empty_parts(self) -> None:
+        for part in [part for part, live in self._live.items() if not live and part != self._end // PART_BYTES]:
+            del self._live[part]
+            if (file := self._files.pop(part, None)) is not None:
+                os.close(file)
+            (self.folder / f"part-{part}").unlink(missing_ok=True)
+
+    def _part(self, part: int) -> int:
+        file = self._files.get(part)
+        if file is None:
+            path = self.folder / f"part-{part}"
+            file = self._files[part] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return file
+
+    def _open_log(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        return os.open(self.folder / f"log-{self._generation}", flags, 0o644)
+
+    def _let_go(self) -> None:
+        for file in [*self._files.values(), *([self._log] if self._log >= 0 else [])]:
+            os.close(file)
+        self._files.clear()
+        self._log = -1
+
+
+def _write_at(file: int, body: bytes, offset: int) -> None:
+    view = memoryview(body)
+    while view:
+        written = os.pwrite(file, view, offset)
+        view, offset = view[written:], offset + written
+
+
+def _replayed(path: Path) -> Iterator[tuple[NDArray[np.uint64], list[str], list[int]]]:
+    """The records of a log; its unfinished end is cut off."""
+    length, whole = path.stat().st_size, 0
+    with path.open("r+b") as file:
+        while len(header := file.read(_RECORD.size)) == _RECORD.size:
+            count, size, check = _RECORD.unpack(header)
+            if file.tell() + size > length:
+                break
+            body = file.read(size)
+            if zlib.crc32(body) != check:
+                if file.tell() < length:
+                    raise StoreError(
+                        f"The log {path} of waiting URLs is damaged in the middle.",
+                        hint="Put a backup of the folder in its place, or remove it: pages are read for links again.",
+                    )
+                break
+            urls = body[9 * count :].decode("utf-8", "surrogatepass").split("\n")
+            yield np.frombuffer(body[: 8 * count], np.uint64), urls, list(body[8 * count : 9 * count])
+            whole = file.tell()
+        file.truncate(whole)

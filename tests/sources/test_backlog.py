@@ -1,0 +1,162 @@
+"""What is found and cannot come in at once: nothing is lost, nothing comes twice, and no host crowds out the others."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+from afresh.frontier import Scope, Traps, host_of
+from afresh.frontier.choosing import LEAST_EACH
+from afresh.sources.web import Discovery
+from afresh.sources.web.backlog import Backlog
+from afresh.sources.web.known import LEAST_MEMORY
+from afresh.store import Sqlite
+from afresh.types import Fetched, Page
+from live_site import Crawl, LiveSite, html
+
+START = "http://h0.example/"
+MEMORY = 2 * LEAST_MEMORY
+
+
+def opened(folder: Path, *, name: str = "one", max_known: int | None = None) -> tuple[Discovery, Backlog]:
+    backlog = Backlog(folder, memory=MEMORY, name=name, max_known=max_known)
+    return Discovery(Scope(traps=Traps(pages_per_host=10_000)), backlog=backlog), backlog
+
+
+def read(discovery: Discovery, url: str, links: list[str], depth: int = 0) -> list[str]:
+    body = "".join(f'<a href="{link}">x</a>' for link in links).encode()
+    page = Page(url, host_of(url), depth=depth)
+    fetched = Fetched(url, 1.0, 0.1, status=200, body=body, content_type="text/html")
+    return [page.url for page in discovery.read(page, fetched)]
+
+
+def drain(backlog: Backlog, space: int = 1 << 30, price: float = 0.0) -> list[Page]:
+    pages: list[Page] = []
+    backlog.space = space
+    while some := backlog.enter(2.0, price):
+        pages += some
+    return pages
+
+
+def test_what_there_is_room_for_goes_on_and_the_rest_waits_in_order(tmp_path: Path) -> None:
+    discovery, backlog = opened(tmp_path / "found")
+    backlog.share = 1 << 30
+    links = [f"http://h0.example/a{nth}" for nth in range(300)]
+    backlog.space = 100
+    straight = read(discovery, START, links)
+    assert straight == links[:100]
+    assert read(discovery, START, links) == []
+    read(discovery, "http://h0.example/a0", [f"http://h0.example/b{nth}" for nth in range(50)], depth=5)
+    assert len(backlog) == 250
+    assert [page.url for page in drain(backlog, 60)] == links[100:160]
+    backlog.close()
+    discovery, backlog = opened(tmp_path / "found")  # a new process
+    backlog.share = 1 << 30
+    assert discovery.known == 350
+    assert read(discovery, START, links) == []
+    rest = drain(backlog)
+    # What was handed out and not said to be safe comes again; the runner knows it then.
+    assert {page.url for page in rest} == {*links, *(f"http://h0.example/b{nth}" for nth in range(50))}
+    assert {page.depth for page in rest if "/b" in page.url} == {6}
+    backlog.settle(backlog.handed)
+    backlog.close()
+    _, backlog = opened(tmp_path / "found")
+    assert not drain(backlog)
+    backlog.close()
+    discovery, backlog = opened(tmp_path / "found", name="another crawl's")
+    backlog.space = backlog.share = 1_000
+    assert read(discovery, START, links) == links
+    backlog.close()
+
+
+def test_a_kill_at_any_place_loses_nothing_that_was_found(tmp_path: Path) -> None:
+    seen: Counter[str] = Counter()
+    everything = set[str]()
+    for nth in range(12):
+        discovery, backlog = opened(tmp_path / "found")
+        backlog.share, backlog.space = 1 << 30, 7
+        new = {f"http://h{nth % 5}.example/{nth}/{number}" for number in range(60)}
+        everything |= new
+        seen.update(read(discovery, START, sorted(new)))
+        if nth % 3 == 1:
+            backlog.waiting.save()
+        seen.update(page.url for page in drain(backlog, 25))
+        if nth % 4:
+            backlog.settle(backlog.handed)
+        # What a kill leaves: files as they are.
+        backlog.waiting._let_go()
+        backlog.known._let_go()
+    discovery, backlog = opened(tmp_path / "found")
+    backlog.share = 1 << 30
+    seen.update(page.url for page in drain(backlog))
+    assert set(seen) == everything
+    assert discovery.known >= len(everything)
+    assert not backlog.known.look(backlog.known.look([1]).astype("u8")[:0]).any()
+    backlog.close()
+
+
+def test_a_host_that_offers_endlessly_leaves_room_for_others(tmp_path: Path) -> None:
+    discovery, backlog = opened(tmp_path / "found")
+    backlog.space = 0
+    read(discovery, START, [f"http://trap.example/{'x' * nth}/y" for nth in range(1_500)])
+    read(discovery, START, [f"http://good{nth}.example/{page}" for nth in range(20) for page in "abc"])
+    backlog.space, backlog.share = 300, 0
+    entered = Counter(page.host for page in backlog.enter(2.0, 0.0))
+    assert entered["trap.example"] == LEAST_EACH
+    assert sum(entered.values()) == LEAST_EACH + 60
+    # Its pages bring nothing; others are worth something: it comes in when nothing else does.
+    for nth in range(40):
+        backlog.tried(Page(f"http://trap.example/{nth}", "trap.example"), 5.0, copied=False)
+        backlog.tried(Page(f"http://good1.example/{nth}", "good1.example"), 5.0, copied=True)
+    read(discovery, START, ["http://good1.example/new"])
+    backlog._choice.clear()
+    backlog.space, backlog.share = 1, 1_000
+    assert [page.url for page in backlog.enter(2.0, 0.0)] == ["http://good1.example/new"]
+    backlog.space = 1_000
+    assert not backlog.enter(2.0, 4.9), "nothing that waits is worth a refresh"
+    assert backlog.enter(2.0, 0.0)
+    backlog.close()
+
+
+def test_beyond_max_known_nothing_leaves_a_trace(tmp_path: Path) -> None:
+    discovery, backlog = opened(tmp_path / "found", max_known=10)
+    backlog.space = 100
+    assert len(read(discovery, START, [f"http://h0.example/{nth}" for nth in range(30)])) == 10
+    assert discovery.refused == {"max_known": 20}
+    assert len(backlog.known) == 10
+    backlog.close()
+
+
+def test_a_live_crawl_finds_all_through_a_small_door(tmp_path: Path) -> None:
+    pages = {f"/{nth}": [f"/{nth * 3 + step}" for step in (1, 2, 3)] for nth in range(60)}
+
+    def answer(host: str, path: str) -> bytes:
+        if path == "/":
+            path = "/0"
+        if path.startswith("/dead") or path == "/robots.txt":
+            return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+        links = "".join(f'<a href="{to}">x</a>' for to in pages.get(path, []))
+        return html(f'{links}<a href="/dead{path[1:]}">gone</a><p>{path}')
+
+    site = LiveSite(answer)
+
+    async def go() -> None:
+        await site.start()
+        discovery, backlog = opened(tmp_path / "found")
+        with Sqlite(tmp_path / "s.db") as store:
+            crawl = Crawl(site, store, discovery=discovery)
+            crawl.began = lambda daemon: setattr(daemon._entering, "max_untried", 4)
+            await crawl.until(lambda: store.totals().copies >= 181, site.url("a.test"))
+            urls = [state.page.url for _, state in store.states()]
+            assert len(urls) == len(set(urls))
+            backlog.share = 1_000
+            left = [page.url for page in drain(backlog)]
+            everything = {site.url("a.test", path) for path in ["/", *map("/{}".format, range(1, 181))]}
+            dead = {site.url("a.test", f"/dead{nth}") for nth in range(181)}
+            assert everything <= set(urls)
+            assert {*urls, *left} == everything | dead
+        backlog.close()
+        site.stop()
+
+    asyncio.run(go())
+    asked = Counter(site.asked("a.test"))
+    assert {f"/{nth}" for nth in range(1, 181)} <= set(asked)
