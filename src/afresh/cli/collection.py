@@ -11,7 +11,7 @@ from afresh.cli.learning import learning_of
 from afresh.config import Config
 from afresh.errors import InputError
 from afresh.store import LastingStore, Store, understood
-from afresh.store.messages import Pauses, searches_kept
+from afresh.store.messages import FOUND_SO_FAR, Pauses, searches_kept
 from afresh.store.socket_file import ask
 from afresh.store.understood import number_kept
 from afresh.types import Outcome
@@ -85,7 +85,7 @@ def _facts(
         "budget_spare": bool(said.get("budget_spare")),
         "waiting": said.get("waiting") or 0,  # for a first crawl, while copies are refreshed
         **(_said_by_runner(said, when) or _freshness(kept, when, config)),
-        "found": said.get("found"),
+        "found": said.get("found") or understood(FOUND_SO_FAR, lambda: _found(kept.get(FOUND_SO_FAR))),
         "searches": said.get("searches") or searches_kept(kept.get),
         "calibration": _whole(said.get("calibration") or _calibration(kept.get("calibration"))),
     }
@@ -140,3 +140,8 @@ def _summary(kept: dict[str, Any]) -> dict[str, Any]:
     for number in numbers:
         float(number)
     return summary
+
+
+def _found(text: str | None) -> dict[str, float] | None:
+    """How much the last run knew, and how much of that waited; None if it found nothing."""
+    return None if text is None else {str(name): float(count) for name, count in loads(text).items()}

@@ -78,7 +78,7 @@ def _print(facts: dict[str, Any], *, known: bool) -> None:
         by = price_lines(facts) if facts["learning"] is None else learning_lines(facts["learning"])
         for line in (*by, *(held_lines(facts["held_without_copy"]) if facts["running"] else ())):
             console.print(line)
-    if facts["found"]:
+    if facts["found"] and facts["found"].get("known"):
         console.print(labelled("found", found_line(facts["found"]), 13))
     for line in (*purse_lines(facts), *_receiver_lines(facts["receiver"])):
         console.print(line)

@@ -147,7 +147,7 @@ def search_lines(facts: Mapping[str, Any] | None) -> Iterator[str]:
 
 def found_line(found: Mapping[str, float], rate: float | None = None) -> str:
     """What a crawl has found, what waits, and how much of that the cache of addresses answered."""
-    looked, hits = found["looked_up"], found["cache_hits"]
+    looked, hits = found.get("looked_up", 0), found.get("cache_hits", 0)
     share = f", {100 * hits / looked:.0f} % of {looked:,.0f} links by the cache" if looked else ""
     speed = f" ({rate:,.0f}/s)" if rate else ""
     return f"known: {found.get('known', 0):,.0f}{speed}, waiting: {found.get('waiting', 0):,.0f}{share}"

@@ -1,6 +1,7 @@
 """Between the loop and the store: finished crawls are gathered and written in batches, pages are taken in from it."""
 
 import asyncio
+import json
 import logging
 import math
 from collections import OrderedDict
@@ -22,6 +23,7 @@ from afresh.estimate.senders import SENDERS
 from afresh.sources import Sources
 from afresh.sources.base import PURSE, kept_meta
 from afresh.store import Heard, PageColumns, PageState, Record, Store, understood
+from afresh.store.messages import FOUND_SO_FAR
 from afresh.types import Answer, Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
 
 _log = logging.getLogger("afresh.store")
@@ -470,6 +472,8 @@ class Keeper:
         first = self.engine.first
         values: dict[str, str | None] = {"budget": repr(first.budget), "alive": repr(now)}
         values |= self.overview()
+        if found := self.sources.found():
+            values[FOUND_SO_FAR] = json.dumps(found)
         for part in self.engine.parts:
             if part.price > 0:
                 values[price_name(part)] = repr(part.price)

@@ -19,6 +19,7 @@ MAX_ITEMS = 500  # of an entry
 MAX_EDIT = 10_000  # pages that one transaction changes; a wish for more is carried out in several
 COSTS_KEPT = "costs found"  # the named value that says how a runner fared with costs
 SEARCHES_KEPT = "search quality"  # the named value that holds what a runner has learned of searches
+FOUND_SO_FAR = "found so far"  # the named value that says how much a runner knows, and how much of that waits
 SEARCHED = "searched"  # the kind of an entry that says what was searched for
 PAUSED = "paused"  # the named value that says which hosts are paused
 PINNED = "pinned senders"  # the named value that says what senders are worth, where an operator does
