@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
+from afresh.daemon.heard import TAKEN, HeardOf
 from afresh.estimate import Senders
 from afresh.estimate.grades import Grades
 from afresh.store import Sqlite
@@ -61,7 +62,13 @@ def test_a_sender_is_muted_on_the_command_line_and_grades_are_shown(afresh: Run,
         for nth in range(3):
             far = f"a-host-of-a-long-name-{nth}.example.com:8443"
             grades.hear(f"https://{far}/", far, "cms", 50.0, current=1.0, now=50.0)
-        store.put({"senders": senders.to_text(), "grades": grades.to_text()})
+        heard = HeardOf()
+        heard.note("https://e.org/", "cms", 0.0, TAKEN)
+        heard.crawled("https://e.org/", 10.0, changed=True)
+        store.put({"senders": senders.to_text(), "grades": grades.to_text(), "heard": heard.to_text()})
+    shown = afresh("show", "https://e.org/").stdout
+    assert "signalled   1970-01-01 00:00:00" in shown, shown
+    assert "cms, taken: the page had changed" in shown, shown
     assert "cms          a-host-of-a-long-name-0.example.com:8443" in afresh("senders").stdout, "whole, with its port"
     lines = afresh("senders").stdout.splitlines()
     row = next(line for line in lines if line.startswith("cms") and "e.org" in line)

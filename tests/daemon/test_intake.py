@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from afresh.daemon import Daemon, Stored
+from afresh.daemon.heard import HeardOf
 from afresh.engine import Engine
 from afresh.errors import ConfigError
 from afresh.estimate import Grid
@@ -144,7 +145,8 @@ def test_grades_are_kept_at_the_end_and_taken_up_again() -> None:
         await until(lambda: graded(again) == [("cms", 1.0)])
 
     asyncio.run(with_runner(first, play))
-    assert Grades.from_text(store.get("grades")).grade("cms").heard == 1.0, "also without a runner"
+    assert Grades.from_text(store.get("grades")).grade("cms", host_of(URLS[0])).heard == 1.0, "also without a runner"
+    assert HeardOf.from_text(store.get("heard")).of(URLS[0])[0]["became"].startswith("taken")
     asyncio.run(with_runner(again, look))
 
 

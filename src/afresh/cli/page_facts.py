@@ -85,6 +85,7 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
         "foretold": foretold_in(state.learned) if said is None else said.get("foretold"),
         "said": said_by(kept, state.page.host, copy),
         "signals": state.signals,
+        "heard": _heard(kept, url) if said is None else said.get("heard", []),
         "beliefs": None if stated.beliefs is None else asdict(stated.beliefs),
         "host_ready": host.ready if host and host.ready > when else None,
         "host": None
@@ -159,6 +160,13 @@ def unit_of(url: str, kept: Store, config: Config) -> str:
         return config.files.budget.unit
     found = purse_of(config, url.partition("/")[0], definitions_for(config, kept)) if url.startswith("sql:") else None
     return config.crawl.budget.unit if found is None else found[0].unit
+
+
+def _heard(kept: Store, url: str) -> list[dict[str, Any]]:
+    """Who said of a page that it changed, as the last runner kept it."""
+    from afresh.daemon.heard import KEPT, HeardOf
+
+    return understood(KEPT, lambda: HeardOf.from_text(kept.get(KEPT))).of(url)
 
 
 def _kept_rate(kept: Store, config: Config, url: str) -> dict[str, float] | None:

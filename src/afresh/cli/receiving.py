@@ -65,7 +65,10 @@ class Beside:
     def wants(self, url: str, sender: str) -> bool:
         """Whether a page is kept, and this sender was not heard of it since its last crawl; it is heard now."""
         engine = self._daemon.engine
-        if url not in engine or (current := engine.current(url)) is None or self._hinted.since(url, sender, current):
+        if url not in engine or (current := engine.current(url)) is None:
+            return False
+        if self._hinted.since(url, sender, current):
+            self._daemon.repeated(url, sender)
             return False
         self._hinted.note(url, sender, self._daemon.clock())
         return True

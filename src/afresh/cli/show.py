@@ -154,6 +154,14 @@ def _costs(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "on request", ON_REQUEST
 
 
+def _print_heard(lines: list[dict[str, Any]]) -> None:
+    """Who said that the page changed, and what became of that."""
+    for nth, heard in enumerate(lines):
+        times = f", {heard['count']:,} times" if heard["count"] > 1 else ""
+        line = f"{moment(heard['last'])}  {plain(heard['sender'], 40)}{times}, {heard['became']}"
+        console.print(labelled("" if nth else "signalled", line))
+
+
 def _print(facts: dict[str, Any]) -> None:
     when = now()
     console.print(plain(facts["url"], 2100))
@@ -191,6 +199,7 @@ def _print(facts: dict[str, Any]) -> None:
         what = "its numbers" if line["differs"] == "numbers" else "its text"
         place = f"{what} at {plain(line['place'], 130)}, of the {line['of']}, since {moment(line['since'])}"
         console.print(labelled("noise", f"{place}: {plain(line['sample'], 60)}"))
+    _print_heard(facts["heard"])
     console.print(
         f"history     {show_count(facts['crawls'], 'crawl')}, {show_count(facts['changes'], 'change')}, "
         f"{show_count(facts['failures'], 'failure')} in a row"

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 
 from afresh.daemon.grading import Grading
+from afresh.daemon.heard import MUTED, NO_COPY, OLD, REPEATED, TAKEN
 from afresh.daemon.keeping import Keeper
 from afresh.daemon.pressure import Pressure
 from afresh.engine import AnyEngine
@@ -70,14 +71,28 @@ class Desk:
         now, current = self.clock(), self._engine.current(key)
         moment, says_when = (now, False) if changed is None else (min(changed, now), True)
         self._grading.hear(key, sender, moment, says_when=says_when, deaf_since=deaf_since)
-        if changed is not None and (current is None or changed <= current or self._hinted.since(key, sender, current)):
-            return False
-        if self._grading.is_muted(key, sender):
+        became = self._became(key, sender, changed, current)
+        self._grading.heard.note(key, sender, now, became)
+        if became is not TAKEN:
             return False
         self._keeper.hinted(key)
         if changed is not None:
             self._hinted.note(key, sender, now)
         return self._engine.observe(Signal(key, now, sender))
+
+    def _became(self, key: str, sender: str, changed: float | None, current: float | None) -> str:
+        if changed is not None:
+            if current is None:
+                return NO_COPY
+            if changed <= current:
+                return OLD
+            if self._hinted.since(key, sender, current):
+                return REPEATED
+        return MUTED if self._grading.is_muted(key, sender) else TAKEN
+
+    def repeated(self, key: str, sender: str) -> None:
+        """A hint of a sender was dropped by its receiver: it counts once until the next crawl."""
+        self._grading.heard.note(key, sender, self.clock(), REPEATED)
 
     def lasts(self, key: str, lifetime: float) -> None:
         """What is said to last so long, as a rule; only of things that have no copy yet."""

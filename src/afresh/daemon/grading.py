@@ -7,6 +7,8 @@ from dataclasses import asdict
 from itertools import takewhile
 from typing import Any
 
+from afresh.daemon.heard import KEPT as HEARD
+from afresh.daemon.heard import MUTED, NO_COPY, OLD, TAKEN, HeardOf
 from afresh.engine import AnyEngine
 from afresh.estimate.grades import Grades
 from afresh.estimate.told import Fitted, fit
@@ -32,6 +34,7 @@ class Grading:
     def __init__(self, engine: AnyEngine, sources: Sources, clock: Callable[[], float]) -> None:
         self.engine, self.sources, self.clock = engine, sources, clock
         self.grades = Grades()
+        self.heard = HeardOf()
         self.pins = Pins()
         self._ticked = -1e18
         self._delays: dict[str, float] = {}  # by sender, renewed with the pins
@@ -41,6 +44,7 @@ class Grading:
     def begin(self, get: Callable[[str], str | None]) -> None:
         """Go on from what was kept."""
         self.grades = understood(KEPT, lambda: Grades.from_text(get(KEPT), now=self.clock()))
+        self.heard = understood(HEARD, lambda: HeardOf.from_text(get(HEARD)))
         self.pinned(get(PINNED))
 
     def pinned(self, text: str | None) -> None:
@@ -108,12 +112,23 @@ class Grading:
 
     def hear_many(self, evidence: Sequence[Evidence]) -> list[Evidence]:
         """What others send, as it came; what is to be learned from: all but the hints of those who are muted."""
+        now = self.clock()
         for each in evidence:
-            if isinstance(each, Signal):
+            if isinstance(each, Signal) and each.url in self.engine:
                 self.hear(each.url, each.sender, each.time)
+                self.heard.note(each.url, each.sender, now, self._became(each))
         if not self.pins.weights:
             return list(evidence)
         return [each for each in evidence if not isinstance(each, Signal) or not self.is_muted(each.url, each.sender)]
+
+    def _became(self, signal: Signal) -> str:
+        """What becomes of what others send."""
+        if self.is_muted(signal.url, signal.sender):
+            return MUTED
+        current = self.engine.current(signal.url)
+        if current is None:
+            return NO_COPY
+        return OLD if signal.time < current else TAKEN
 
     def is_muted(self, url: str, sender: str) -> bool:
         """Whether an operator wants nothing to be learned from this sender's hints of a page."""
@@ -122,6 +137,7 @@ class Grading:
     def crawled(self, before: PageState, fetched: Fetched, verdict: Verdict) -> None:
         """A crawl has shown whether the page changed, after the engine has learned from it."""
         url, host = before.page.url, before.page.host
+        self.heard.crawled(url, fetched.started, changed=verdict.outcome is Outcome.CHANGED)
         if before.checked is None or verdict.outcome not in (Outcome.CHANGED, Outcome.UNCHANGED):
             return
         changed, now = verdict.outcome is Outcome.CHANGED, self.clock()
@@ -134,7 +150,7 @@ class Grading:
 
     def values(self) -> dict[str, str]:
         """What is worth keeping."""
-        return {KEPT: self.grades.to_text()} if self.grades.learned else {}
+        return {KEPT: self.grades.to_text(), HEARD: self.heard.to_text()} if self.grades.learned else {}
 
     def told(self) -> list[dict[str, Any]]:
         """All grades, with the weight that each sender has there now."""

@@ -169,6 +169,7 @@ class Daemon:
             kinds=kinds,
             costing=self._costing,
             grades=self._grading.told,
+            heard=lambda url: self._grading.heard.of(url),
             searching=self._searching,
         )
         turns = Turns(engine=engine, sources=self.sources, control=self.control, never=never, clock=self.clock)
@@ -211,6 +212,10 @@ class Daemon:
     def pages(self) -> int:
         """How many pages are kept fresh, those that wait for their first turn included."""
         return len(self.engine)
+
+    def repeated(self, url: str, sender: str) -> None:
+        """A hint that a receiver dropped, since its sender counts once until the next crawl."""
+        self._desk.repeated(url, sender)
 
     def stop(self) -> None:
         """Give no more orders; let what is under way finish."""

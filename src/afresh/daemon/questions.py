@@ -29,6 +29,7 @@ def questions(
     costing: Costing | None = None,
     grades: Callable[[], list[dict[str, Any]]] = list,
     searching: Searching | None = None,
+    heard: Callable[[str], list[dict[str, Any]]] = lambda url: [],
 ) -> dict[str, Question]:
     """The questions by name; a caller may put in others, and better ones."""
 
@@ -100,6 +101,7 @@ def questions(
             "kinds": [] if kinds is None else kinds.said(engine.kind(url)),
             "foretold": engine.foretold(url),
             "signals": engine.signals(url),
+            "heard": heard(url),
             "failures": engine.failures(url),
             "value": why.value / unit,
             "price": why.price / unit,
