@@ -32,17 +32,21 @@ ALLOWED: dict[str, set[str]] = {
     "fetch": NOUNS,
     "store": NOUNS,
     "index": NOUNS | {"reading", "frontier", "store"},
+    "notify": NOUNS | {"reading", "frontier", "detect", "fetch", "store"},
     "sources": NOUNS | PURE | EDGES,
     "engine": NOUNS | PURE,
     "daemon": NOUNS | PURE | EDGES | {"sources", "engine"},
     "sim": NOUNS | PURE | {"engine"},
     "cluster": NOUNS | PURE | EDGES | {"sources", "engine", "daemon"},
-    "serve": NOUNS | PURE | EDGES | {"sources", "engine", "daemon", "sim"},
+    "serve": NOUNS | PURE | EDGES | {"notify", "sources", "engine", "daemon", "sim"},
     "config": NOUNS,
     "testing": NOUNS | PURE | EDGES | {"sources", "engine", "sim"},
     "demo": NOUNS | PURE | EDGES | {"sources", "engine", "daemon", "sim"},
     "lab": NOUNS | PURE | {"signals", "engine", "sim", "serve", "index"},
-    "cli": NOUNS | PURE | EDGES | {"sources", "engine", "daemon", "sim", "serve", "cluster", "config", "demo", "lab"},
+    "cli": NOUNS
+    | PURE
+    | EDGES
+    | {"notify", "sources", "engine", "daemon", "sim", "serve", "cluster", "config", "demo", "lab"},
     "__main__": {"cli"},
 }
 

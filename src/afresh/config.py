@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from afresh.errors import ConfigError
-from afresh.hours import Hours, hours
+from afresh.hours import Hours, hours, moments
 from afresh.types import ADDRESSES, Address, Importance
 from afresh.units import Budget, budget, cost, duration, importance, rate, show_duration, size
 
@@ -394,6 +394,28 @@ def _patterns(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _phrases(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) and each.strip() for each in value):
+        raise ConfigError(f"{value!r:.80} is not a list of words.", hint='Write it like ["in stock", "sold out"].')
+    return tuple(" ".join(each.split()).casefold() for each in value)
+
+
+CHANGES = ("new", "changed", "gone")
+
+
+def _changes(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not value or not set(map(str, value)) <= set(CHANGES):
+        raise ConfigError(f"{value!r:.80} is not a list of changes.", hint='Write some of ["new", "changed", "gone"].')
+    return tuple(map(str, value))
+
+
+def _quiet(value: Any) -> Hours:
+    read = hours(value)
+    if read.always:
+        raise ConfigError(f"{value!r:.80} leaves no time for messages.", hint="Leave some hours out, or the rule.")
+    return read
+
+
 def _or_nothing(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Like `read`, but an empty text gives None."""
     return lambda value: None if value == "" else read(value)
@@ -710,6 +732,20 @@ class FilesSettings:
     )
 
 
+def _secret(value: Any) -> str:
+    if value and not (_text(value)[0] in "$@" and len(value) > 1):
+        raise ConfigError("A secret stands in the settings.", hint='Write "$NAME", and set it in the environment.')
+    return str(value)
+
+
+def _mail_server(value: Any) -> str:
+    text = _text(value)
+    if value and not re.fullmatch(r"smtps?://(?:[^\s/@:]+@)?[^\s/@:]+(?::\d{1,5})?/?|[$@].+", text):
+        hint = 'Write it like "smtp://me@mail.example.com:587"; the password has a setting of its own.'
+        raise ConfigError("What stands there is no mail server.", hint=hint)
+    return text
+
+
 def _definition_name(value: Any) -> str:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise ConfigError(f"{value!r:.80} is no name.", hint="Write letters, digits, - and _, at most 40.")
@@ -755,6 +791,45 @@ class QuerySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class NotifySettings:
+    """Who is told of which changes. There may be any number of these tables, each with a name of its own."""
+
+    name: str = _setting("", _or_nothing(_definition_name), "Its name, under which the store keeps its messages.")
+    to: str = _setting(
+        "",
+        _text,
+        '"https://…" for a webhook, "mailto:me@example.com", "command:PROGRAM", "apprise:SCHEME://…"; or $NAME or '
+        "@FILE, where a webhook's address is found.",
+    )
+    secret: str = _setting(
+        "", _secret, "What a webhook's messages are signed with: $NAME in the environment, or @FILE. Empty: unsigned."
+    )
+    hosts: tuple[str, ...] = _setting([], _hosts, "Only these hosts, or domains: *.example.net. Empty: all.")
+    pages: tuple[str, ...] = _setting([], _patterns, "Only these addresses, with * for anything. Empty: all.")
+    on: tuple[str, ...] = _setting(["changed", "gone"], _changes, "Of what: new (a first copy), changed, gone.")
+    appear: tuple[str, ...] = _setting([], _phrases, "Only if one of these words has come,")
+    disappear: tuple[str, ...] = _setting([], _phrases, "or one of these is gone. Both empty: whatever the words are.")
+    significance: float = _setting(0.0, _share, "Only changes of at least this share of the text.")
+    quiet: Hours | None = _setting(
+        "", _or_nothing(_quiet), "No messages in these hours, UTC or with a zone; they go afterwards. Empty: always."
+    )
+    digest: Hours | None = _setting(
+        "", _or_nothing(moments), "One message at these times of day: mon-fri 08:00 Europe/Berlin. Empty: one a change."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MailSettings:
+    """How e-mail leaves, for `[[notify]]`."""
+
+    server: str = _setting(
+        "", _mail_server, "Such as smtp://me@mail.example.com:587 (with STARTTLS) or smtps://…:465; or $NAME, @FILE."
+    )
+    password: str = _setting("", _secret, "The password of its user: $NAME in the environment, or @FILE.")
+    sender: str = _setting("", _text, "The address that messages come from. Empty: the user of the server.")
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All settings, one attribute a table."""
 
@@ -772,6 +847,8 @@ class Config:
     files: FilesSettings = field(default_factory=FilesSettings)
     database: tuple[DatabaseSettings, ...] = ()
     query: tuple[QuerySettings, ...] = ()
+    notify: tuple[NotifySettings, ...] = ()
+    mail: MailSettings = field(default_factory=MailSettings)
 
     @property
     def importance(self) -> dict[str, Importance]:
@@ -786,7 +863,7 @@ class Config:
 
 
 # The tables that may appear any number of times, [[site]] and its like; all others may appear once.
-MANY = ("site", "kind", "serve", "database", "query")
+MANY = ("site", "kind", "serve", "database", "query", "notify")
 TABLES: dict[str, type] = {
     each.name: cast(type, each.default_factory) for each in fields(Config) if each.name not in MANY
 }
@@ -883,6 +960,8 @@ def parse(text: str, where: str = "the settings") -> Config:
             read[name] = _parse_named(name, DatabaseSettings, values, ("name", "url"), where)
         elif name == "query" and isinstance(values, list):
             read[name] = _parse_named(name, QuerySettings, values, ("name", "database", "sql"), where)
+        elif name == "notify" and isinstance(values, list):
+            read[name] = _parse_named(name, NotifySettings, values, ("name", "to"), where)
         elif name in TABLES and isinstance(values, dict):
             read[name] = _parse_table(name, TABLES[name], values, where)
         else:
@@ -1057,6 +1136,13 @@ def template() -> str:
         '# database = "shop"',
         '# sql = "SELECT customer, sum(amount) FROM orders WHERE day = :day GROUP BY customer"',
         "",
+        *(f"# {line}".rstrip() for line in cleandoc(NotifySettings.__doc__ or "").splitlines()),
+        "# [[notify]]",
+        '# name = "prices"',
+        '# to = "mailto:me@example.com"',
+        '# pages = ["https://example.com/shop/*"]',
+        '# digest = "08:00 Europe/Berlin"',
+        "",
     ]
     return "\n".join(lines)
 
@@ -1079,6 +1165,7 @@ def reference() -> str:
         ("[serve]", ServeSettings),
         ("[database]", DatabaseSettings),
         ("[query]", QuerySettings),
+        ("[notify]", NotifySettings),
     ]:
         lines += [f"## [{table}]", "", cleandoc(settings.__doc__ or ""), "", "| setting | default | |", "|---|---|---|"]
         for each in fields(settings):

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from math import inf
 from zoneinfo import ZoneInfo
 
 from afresh.errors import ConfigError
@@ -11,8 +12,10 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAY_MINUTES = 1440
 WEEK_MINUTES = 7 * DAY_MINUTES
 MAX_CHARACTERS = 200
+MOMENT_MINUTES = 61  # that a time of day lasts
 _TIME = r"([01]?\d|2[0-4]):([0-5]\d)"
 _SPAN = re.compile(rf"(?:([a-z]{{3}})(?:-([a-z]{{3}}))?\s+)?{_TIME}-{_TIME}")
+_MOMENT = re.compile(r"(?<![\d:-])([01]?\d|2[0-3]):([0-5]\d)(?![\d:-])")
 _ZONE = re.compile(r"(.*?\d)\s+([A-Za-z][A-Za-z0-9_+/-]*)")
 
 
@@ -42,6 +45,34 @@ class Hours:
         # The clocks of a zone may change on the way, so every minute is asked; a week has ten thousand.
         return next(begin + 60.0 * nth for nth in range(1, 2 * WEEK_MINUTES) if self.are_open(begin + 60.0 * nth))
 
+    @property
+    def always(self) -> bool:
+        """Whether they never end."""
+        open_minutes = {(start + nth) % WEEK_MINUTES for start, length in self.spans for nth in range(length)}
+        return len(open_minutes) == WEEK_MINUTES
+
+    def closes(self, now: float) -> float:
+        """When they end next, to the minute; `now` if they do not hold, infinity if they never end.
+
+        >>> hours("08:00-18:00").closes(36_000.0), hours("08:00-18:00").closes(30.0)
+        (64800.0, 30.0)
+        """
+        if not self.are_open(now):
+            return now
+        begin = now - now % 60.0
+        minutes = (begin + 60.0 * nth for nth in range(1, 2 * WEEK_MINUTES))
+        return next((minute for minute in minutes if not self.are_open(minute)), inf)
+
+    def begins(self, now: float) -> float:
+        """When they begin next, after `now`, also if they hold at this moment.
+
+        Where the clocks of their zone leave out the very minute, they begin when the clocks go on.
+
+        >>> hours("08:00-18:00").begins(30.0), hours("08:00-18:00").begins(28_800.0)
+        (28800.0, 115200.0)
+        """
+        return self.opens(self.closes(now))
+
 
 def hours(text: str) -> Hours:
     """Hours from text: spans with commas between, each with its days unless it holds on all, and a zone unless UTC.
@@ -60,6 +91,29 @@ def hours(text: str) -> Hours:
             raise _not_hours(said)
         spans += _spans(match, said)
     return Hours(said, tuple(spans), zone)
+
+
+def moments(text: str) -> Hours:
+    """Times of day from text, such as "mon-fri 08:00, 18:00 Europe/Berlin", as hours that begin then.
+
+    They last so long that where the clocks skip an hour, some of it is left.
+
+    >>> moments("08:00").begins(0.0) / 3600
+    8.0
+    """
+
+    def span(match: re.Match[str]) -> str:
+        end = (int(match[1]) * 60 + int(match[2]) + MOMENT_MINUTES) % DAY_MINUTES
+        return f"{match[0]}-{end // 60:02}:{end % 60:02}"
+
+    said, found = _MOMENT.subn(span, str(text))
+    if not found:
+        raise ConfigError(f"{str(text)[:80]!r} is no time of day.", hint='Write it like "08:00 Europe/Berlin".')
+    try:
+        return hours(said)
+    except ConfigError as error:
+        hint = error.hint if "zone" in error.message else 'Write it like "mon-fri 08:00 Europe/Berlin".'
+        raise ConfigError(f"{str(text)[:80]!r} is no time of day.", hint=hint) from None
 
 
 def _spans(match: re.Match[str], said: str) -> list[tuple[int, int]]:

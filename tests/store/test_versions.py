@@ -94,6 +94,15 @@ CREATE INDEX pages_paused ON pages (number) WHERE paused;
 CREATE INDEX pages_without_copy ON pages (number) WHERE fetched IS NULL;
 """
 
+TOLD = """
+CREATE TABLE notifiers (name TEXT PRIMARY KEY, position INTEGER NOT NULL, delivered INTEGER NOT NULL DEFAULT 0,
+  failures INTEGER NOT NULL DEFAULT 0, problem ANY NOT NULL DEFAULT '', since REAL, last REAL) STRICT, WITHOUT ROWID;
+CREATE TABLE outbox (number INTEGER PRIMARY KEY AUTOINCREMENT, rule TEXT NOT NULL, state TEXT NOT NULL,
+  id TEXT NOT NULL, made REAL NOT NULL, due REAL NOT NULL, tries INTEGER NOT NULL DEFAULT 0,
+  problem ANY NOT NULL DEFAULT '', body TEXT NOT NULL) STRICT;
+CREATE INDEX outbox_by_rule ON outbox (rule, state, number);
+"""
+
 VERSIONS = {
     "1": (1, FIRST),
     "2, before pages had a depth": (2, FIRST + SECOND),
@@ -104,6 +113,7 @@ VERSIONS = {
     "6": (6, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META),
     "7": (7, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT),
     "8": (8, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT + LISTS),
+    "9": (9, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT + LISTS + TOLD),
 }
 
 PAGES = [Page(f"https://h{nth % 3}.example/{nth}", f"h{nth % 3}.example", added=float(nth)) for nth in range(8)]

@@ -26,6 +26,7 @@ from afresh.cli import (
     lab_serve,
     lab_urlcache,
     migrate,
+    notify,
     pages,
     plan,
     play,
@@ -120,6 +121,7 @@ of_kinds = typer.Typer(
 of_kinds.command("train", short_help="Train it on labelled pages.")(lab_kinds.train)
 of_kinds.command("test", short_help="Score it on a labelled file.")(lab_kinds.score)
 experiments.add_typer(of_kinds, name="kinds", short_help="The model that tells kinds of pages.")
+app.add_typer(notify.commands, name="notify", short_help="Who is told of changes: try, list, send again.")
 app.add_typer(token.commands, name="token", short_help="Tokens for what others send to a running crawl.")
 app.add_typer(experiments, name="lab", short_help="Experiments, comparisons, replays.")
 

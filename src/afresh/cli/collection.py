@@ -26,10 +26,23 @@ def collection_facts(kept: LastingStore, config: Config, when: float) -> dict[st
     said = ask(kept.path, "status") or {}  # by the runner, which knows most, and as of now
     wishes = steered(kept, config, said, when)
     facts = _facts(kept, when, config, said, wishes["paused"]) | wishes
+    facts["notify"] = _notified(kept, config)
     facts["receiver"] = None
     with suppress(InputError):  # it receives nothing
         facts["receiver"] = ask(kept.path, "receiver") if said else None
     return facts
+
+
+def _notified(kept: Store, config: Config) -> list[dict[str, Any]]:
+    """How it stands with those who are told of changes; a store in a database tells nobody."""
+    from afresh.store import Sqlite
+    from afresh.store.outbox import Outbox
+
+    if not isinstance(kept, Sqlite) or (not config.notify and not Outbox(kept).all()):
+        return []
+    from afresh.cli.notifying import notified
+
+    return notified(kept, config)
 
 
 def _failures(kept: Store) -> dict[str, Any]:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from afresh.detect import Rules
 
 
+FOR_MESSAGES = 2  # versions of each page that are kept where somebody is told of changes, if nothing else is said
+
+
 def settings(config: Path | None, store: str | None) -> Config:
     """The settings; a store from the command line replaces theirs."""
     read = load(config)
@@ -98,8 +101,9 @@ def open_store(config: Config, *, create: bool) -> LastingStore:
 
 
 def versions_of(config: Config) -> KeepVersions:
-    """How many earlier versions of pages the settings want."""
-    return KeepVersions(config.store.versions, config.store.versions_age, config.store.versions_bytes)
+    """How many earlier versions of pages the settings want; those who are told of changes need the one before."""
+    count = config.store.versions or (FOR_MESSAGES if config.notify else 0)
+    return KeepVersions(count, config.store.versions_age, config.store.versions_bytes)
 
 
 def require_room(kept: Store) -> None:

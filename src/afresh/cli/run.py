@@ -268,6 +268,7 @@ def _keep_fresh(
     from afresh.cli.collection import COMPILING
     from afresh.cli.hangup import Hangup
     from afresh.cli.log import STANDARD_OUTPUT, write_to
+    from afresh.cli.notifying import courier_for, telling
     from afresh.cli.receiving import receiver_for, show_address
     from afresh.daemon import Daemon, SteadyClock
     from afresh.frontier import HostPatterns
@@ -276,6 +277,7 @@ def _keep_fresh(
 
     cost = cost_for(config)
     detector = detector_for(config)  # settings that make no sense are refused before anything takes time,
+    courier = courier_for(config, kept)
     kept.claim()  # and so is a store that another process runs on
     kept.put({COMPILING: None})  # of a runner that was killed meanwhile
     compile_all(lambda: kept.put({COMPILING: repr(time.time())}), policy=config.crawl.policy)
@@ -336,7 +338,8 @@ def _keep_fresh(
             if receiver is not None:
                 where = await receiver.start()
                 errors.print(f"Receiving signals at http://{show_address(where)}/", soft_wrap=True)
-            await daemon.run()
+            async with telling(courier, daemon):
+                await daemon.run()
         finally:
             shower.cancel()
             if receiver is not None:
@@ -368,8 +371,8 @@ def _read_again(
     progress.config = config
     progress.taking_up = asyncio.get_running_loop().create_task(take_up(config, daemon, definitions))
     faults.say(
-        "The settings were read again. [store] but for max_bytes and versions, [fetch], keep, drop, policy, cost and "
-        "probes hold from the next start on. Options of the command line come before them."
+        "The settings were read again. [store] but for max_bytes and versions, [fetch], [[notify]], [mail], keep, "
+        "drop, policy, cost and probes hold from the next start on. Options of the command line come before them."
     )
 
 

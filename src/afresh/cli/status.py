@@ -80,7 +80,7 @@ def _print(facts: dict[str, Any], *, known: bool) -> None:
             console.print(line)
     if facts["found"] and facts["found"].get("known"):
         console.print(labelled("found", found_line(facts["found"]), 13))
-    for line in (*purse_lines(facts), *_receiver_lines(facts["receiver"])):
+    for line in (*purse_lines(facts), *_receiver_lines(facts["receiver"]), *_notified_lines(facts["notify"])):
         console.print(line)
     for line in (*steered_lines(facts), *freshness_lines(facts)):
         console.print(line)
@@ -140,6 +140,14 @@ def _receiver_lines(receiver: dict[str, Any] | None) -> Iterator[str]:
         if hosts := receiver["key_files_awaited"]:
             more = f" and {len(hosts) - 1:,} more" if len(hosts) > 1 else ""
             yield labelled("", f"submissions wait for the key file of {plain(hosts[0], 80)}{more}", len(INDENT))
+
+
+def _notified_lines(told: list[dict[str, Any]]) -> Iterator[str]:
+    """How it stands with those who are told of changes."""
+    if told:
+        from afresh.cli.notifying import notified_lines
+
+        yield from notified_lines(told)
 
 
 def _print_failures(facts: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ import logging
 import resource
 import ssl
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -139,6 +139,14 @@ class Http:
         """Post a form; a redirect gets the same form. Like all that is fetched it goes past the guard."""
         return await self._fetch(url, Validators(), lambda _: True, question=Question(form=form))
 
+    async def tell(self, url: str, message: bytes, headers: Mapping[str, str]) -> Fetched:
+        """Post JSON with headers of the caller's. Of the answer, its status alone is wanted.
+
+        A redirect is itself the answer: nobody else gets the message. However much is answered, it is not read.
+        """
+        question = Question(form=message, kind="application/json", headers=headers, status_alone=True)
+        return await self._fetch(url, Validators(), lambda _: False, question=question)
+
     async def _fetch(
         self,
         url: str,
@@ -187,6 +195,7 @@ class Http:
         while True:
             asked = headers.conditions(known)
             conditional = bool(asked)
+            asked |= seen.question.headers
             if seen.asked_again:
                 asked["Cache-Control"] = "no-cache"
             self.guard.check_host(where.authority)
@@ -235,7 +244,8 @@ class Http:
     async def _take(self, seen: _Seen, answer: Answer) -> Fetched:
         """What an answer that is no detour brought."""
         body = b""
-        if answer.status in CONTENT:  # of all others the status says what there is to say
+        # Of all others, the status says what there is to say.
+        if answer.status in CONTENT and not seen.question.status_alone:
             counted = 0
 
             def holds(size: int) -> None:

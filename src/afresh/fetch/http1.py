@@ -25,7 +25,8 @@ from afresh.fetch.answer import (
 )
 from afresh.fetch.inflate import Spoiled
 
-FORM = b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n"
+FORM = "application/x-www-form-urlencoded"
+POSTED = b"Content-Type: %b\r\nContent-Length: %d\r\n"
 _START = b"HTTP/1."
 _STATUS_AT = len(b"HTTP/1.1 ")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
@@ -65,15 +66,23 @@ class Http1(asyncio.BufferedProtocol):
     # What the pool and the reader ask of it.
 
     def ask(
-        self, authority: str, path: str, headers: Mapping[str, str], *, form: bytes | None = None, most: int = 0
+        self,
+        authority: str,
+        path: str,
+        headers: Mapping[str, str],
+        *,
+        form: bytes | None = None,
+        kind: str = FORM,
+        most: int = 0,
     ) -> Answer:
         """Ask for a path, with these headers beside those that always go along; the answer will come.
 
-        A `form` is posted. `most` bytes may come this once, where that is more than always.
+        A `form`, or what else its `kind` says, is posted. `most` bytes may come this once, where that is more than
+        always.
         """
         method, more = b"GET", lines(headers)
         if form is not None:
-            method, more = b"POST", more + FORM % len(form)
+            method, more = b"POST", more + POSTED % (kind.encode("ascii"), len(form))
         self._most = max(most, self._always)
         head = b"%b %b HTTP/1.1\r\nHost: %b\r\n%b%b\r\n"
         head %= (method, path.encode("ascii"), authority.encode("ascii"), self._headers, more)

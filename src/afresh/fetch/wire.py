@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from afresh.fetch.answer import Answer, Unanswered
 from afresh.fetch.connect import Dialer
-from afresh.fetch.http1 import Http1
+from afresh.fetch.http1 import FORM, Http1
 from afresh.fetch.target import Target
 
 SECONDS_TO_CLOSE = 1.0
@@ -18,6 +18,9 @@ class Question:
 
     form: bytes | None = None  # to be posted
     most: int = 0  # bytes that may come, where that is more than usual
+    kind: str = FORM  # the content type of what is posted
+    headers: Mapping[str, str] = field(default_factory=dict)  # that go along
+    status_alone: bool = False  # of the answer nothing else is wanted
 
 
 PAGE = Question()
@@ -108,7 +111,9 @@ class Wire:
     ) -> tuple[Http1, Answer]:
         self._busy.add(connection)
         try:
-            answer = connection.ask(where.authority, where.path, headers, form=question.form, most=question.most)
+            answer = connection.ask(
+                where.authority, where.path, headers, form=question.form, kind=question.kind, most=question.most
+            )
             await answer.head()
         except BaseException:
             self._busy.discard(connection)

@@ -179,6 +179,12 @@ class Sqlite:
         with self._write_lock, translated(self.path):
             yield self._writer
 
+    @contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """The connection that reads, for the same."""
+        with self._read_lock, translated(self.path):
+            yield self._reader
+
     def _look_for_damage(self, seconds: float) -> None:
         """Check the file's structure, as far as that gets in the time; bodies are proven whole when they are read."""
         deadline = time.monotonic() + seconds

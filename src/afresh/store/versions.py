@@ -6,13 +6,16 @@ from afresh.store.base import Store, Version
 from afresh.types import Copy
 
 
-def around(store: Store, url: str, number: int) -> tuple[Copy | None, Copy | None]:
+def around(store: Store, url: str, number: int, *, most: int = 0) -> tuple[Copy | None, Copy | None]:
     """What a page was before the change of this number, and what it was then; None: that is not kept, or never was.
 
-    It may read and unpack two bodies.
+    It may read and unpack two bodies, of at most so many bytes each; 0: of any size.
     """
-    before = next((each for each in store.versions(url) if each.replaced_by == number), None)
-    return None if before is None else store.version(url, before.number), store.version(url, number)
+    found = [each for each in store.versions(url) if not most or each.size <= most]
+    before = next((each for each in found if each.replaced_by == number), None)
+    after = next((each for each in found if each.number == number), None)
+    old, new = (None if each is None else store.version(url, each.number) for each in (before, after))
+    return old, new
 
 
 def at(versions: Iterable[Version], moment: float) -> Version | None:

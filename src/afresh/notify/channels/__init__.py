@@ -1,0 +1,1 @@
+"""How messages reach people and programs: one module for each kind of channel."""

@@ -1,0 +1,186 @@
+"""What a message says of changes, as JSON for programs and as text for people; all of it bounded."""
+
+import html
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from afresh.detect.diff import NEW, OLD, SAME, Row, counted
+from afresh.reading.decode import utf8
+from afresh.types import Copy, Crawl, Outcome
+
+MAX_BLOCKS = 10  # of a change that are told,
+MAX_BLOCK = 300  # with so many characters each
+BRIEF_BLOCKS, BRIEF_BLOCK = 3, 160  # the same in a digest
+MAX_TITLE = 120
+MAX_LINE = 2_000  # characters, of a text for people
+MAX_SHOWN = 100  # changes of a digest whose text is shown to people; of the others the address
+_TITLE = re.compile(rb"<title[^>]{0,200}>([^<]{0,2000})", re.IGNORECASE)
+_HEAD = 64 << 10
+_BRACKETS = {SAME: ("", ""), OLD: ("[-", "-]"), NEW: ("{+", "+}")}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One change."""
+
+    url: str
+    host: str
+    number: int
+    time: float
+    change: str
+    significance: float = 0.0
+    title: str = ""
+    removed: int = 0  # words
+    added: int = 0
+    blocks: tuple[tuple[str | None, str | None], ...] = ()  # text before and after
+    lines: tuple[str, ...] = ()  # the same for people
+    more: int = 0  # blocks that differ and are not here
+
+    def facts(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "url": self.url,
+            "host": self.host,
+            "number": self.number,
+            "time": self.time,
+            "change": self.change,
+            "significance": self.significance,
+            "title": self.title,
+            "words": {"removed": self.removed, "added": self.added},
+            "blocks": [{"before": before, "after": after} for before, after in self.blocks],
+            "lines": list(self.lines),
+            "more_blocks": self.more,
+        }
+
+    def brief(self) -> "Item":
+        """The same in fewer words, for a digest."""
+        few, lines = self.blocks[:BRIEF_BLOCKS], self.lines[:BRIEF_BLOCKS]
+        blocks = tuple((cut(before, BRIEF_BLOCK), cut(after, BRIEF_BLOCK)) for before, after in few)
+        shown = tuple(cut(line, 2 * BRIEF_BLOCK) or "" for line in lines)
+        return replace(self, blocks=blocks, lines=shown, more=self.more + len(self.blocks) - len(few))
+
+    @classmethod
+    def recalled(cls, facts: Mapping[str, Any]) -> "Item":
+        """The same again."""
+        words, blocks = facts["words"], tuple((each["before"], each["after"]) for each in facts["blocks"])
+        names = ("url", "host", "number", "time", "change", "significance", "title")
+        said = {name: facts[name] for name in names}
+        lines, more = tuple(facts["lines"]), facts["more_blocks"]
+        return cls(**said, removed=words["removed"], added=words["added"], blocks=blocks, lines=lines, more=more)
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message as it is handed to a channel."""
+
+    id: str
+    rule: str
+    made: float
+    items: Sequence[Item]
+    test: bool = False
+
+    def to_json(self) -> bytes:
+        """For programs: the same bytes at each attempt."""
+        kind = "test" if self.test else "page.changed" if len(self.items) == 1 else "digest"
+        when = datetime.fromtimestamp(self.made, UTC).isoformat(timespec="seconds")
+        changes = [item.facts() for item in self.items]
+        said = {"type": kind, "id": self.id, "timestamp": when, "rule": self.rule, "changes": changes}
+        return json.dumps(said).encode()
+
+    @property
+    def subject(self) -> str:
+        """One line for people."""
+        if self.test:
+            return f"afresh: a test of the rule {self.rule}"
+        if len(self.items) == 1:
+            item = self.items[0]
+            return one_line(f"{item.title or item.url} {_happened(item)}", MAX_TITLE + 80)
+        hosts = sorted({item.host for item in self.items})
+        where = hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"
+        return one_line(f"{len(self.items):,} changes on {where}", MAX_TITLE + 80)
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        if self.test:
+            return f"This is a test of the rule {self.rule}. Messages about changes arrive like this one.\n"
+        return "\n".join(one_line(line, MAX_LINE) for line in self._lines()) + "\n"
+
+    def _lines(self) -> Iterator[str]:
+        for nth, item in enumerate(self.items):
+            if nth:
+                yield ""
+            yield f"{item.title} {_happened(item)}" if item.title else _happened(item).capitalize()
+            yield item.url
+            if nth < MAX_SHOWN:
+                yield from item.lines
+                if item.more:
+                    yield f"… {item.more:,} more blocks"
+
+
+def item_of(
+    crawl: Crawl, host: str, number: int, *, before: Copy | None, after: Copy | None, rows: Sequence[Row] | None
+) -> Item:
+    """What is told of a change, given what is known of its text."""
+    shown = after or before
+    differing = [row for row in rows or () if row.kind != SAME]
+    removed, added = counted(differing)
+    first = differing[:MAX_BLOCKS]
+    blocks = tuple((cut(row.before, MAX_BLOCK), cut(row.after, MAX_BLOCK)) for row in first)
+    return Item(
+        url=crawl.url,
+        host=host,
+        number=number,
+        time=crawl.time,
+        change=crawl.outcome.value,
+        significance=round(crawl.significance, 6),
+        title="" if shown is None else title_of(shown),
+        removed=removed,
+        added=added,
+        blocks=blocks,
+        lines=tuple(map(_line, first)),
+        more=len(differing) - len(first),
+    )
+
+
+def title_of(copy: Copy) -> str:
+    """The title of a page, in one line."""
+    if "html" not in copy.content_type.lower():
+        return ""
+    found = _TITLE.search(utf8(copy.body[:_HEAD], copy.content_type))
+    return one_line(html.unescape(found[1].decode("utf-8", "replace")), MAX_TITLE) if found else ""
+
+
+def one_line(text: str, longest: int) -> str:
+    """Text from anywhere as one line, without signs that could steer what shows it.
+
+    >>> one_line("Sale\\r\\nBcc: all@example.org\\x1b[31m", 40)
+    'Sale Bcc: all@example.org?[31m'
+    """
+    words = " ".join(text.split())
+    safe = "".join(character if character.isprintable() else "?" for character in words)
+    return safe if len(safe) <= longest else f"{safe[: longest - 1]}…"
+
+
+def cut(text: str | None, longest: int) -> str | None:
+    """Text of bounded length; None stays None."""
+    return text if text is None or len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _happened(item: Item) -> str:
+    if item.change == Outcome.CHANGED and (item.removed or item.added):
+        return f"changed: {item.removed:,} words gone, {item.added:,} new"
+    return {"new": "is new", "gone": "is gone"}.get(item.change, "changed")
+
+
+def _line(row: Row) -> str:
+    """A block that differs, for people; what differs in it is in brackets."""
+    if row.kind != "changed":
+        sign = "-" if row.kind == "removed" else "+"
+        return f"{sign} {one_line((row.before if row.after is None else row.after) or '', MAX_BLOCK)}"
+    parts = [f"{_BRACKETS[each.kind][0]}{each.text}{_BRACKETS[each.kind][1]}" for each in row.pieces]
+    return f"~ {one_line(''.join(parts), 2 * MAX_BLOCK)}"

@@ -1,0 +1,265 @@
+"""From a change to who is told of it: at least once, through kills, restarts, and receivers that are down."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import afresh
+from afresh.detect.compare import NO_RULES
+from afresh.hours import hours, moments
+from afresh.notify import Courier, Rule
+from afresh.notify.channels.base import Channel
+from afresh.notify.channels.mail import MailServer
+from afresh.notify.channels.opening import channel_for
+from afresh.notify.gather import Gatherer
+from afresh.store import KeepVersions, PageState, Record, Sqlite
+from afresh.store.outbox import DEAD, Outbox
+from afresh.types import Copy, Crawl, Outcome, Page, Validators
+from hook import Hook, hook
+
+HOST = "e.org"
+
+
+class Clock:
+    """Time that stands still until somebody moves it."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def changed(kept: Sqlite, url: str, body: str, when: float, outcome: Outcome = Outcome.CHANGED) -> None:
+    """A crawl that found something."""
+    page = Page(url, HOST)
+    kept.add([page])
+    if outcome is Outcome.GONE:
+        kept.write([Record(Crawl(url, when, outcome), PageState(page, checked=when, failures=1))])
+        return
+    validators = Validators(fingerprint=hash(body) & 0xFFFF)
+    state = PageState(page, None, validators, when, when)
+    copy = Copy(url, body.encode(), "text/html", when, when, validators)
+    kept.write([Record(Crawl(url, when, outcome, significance=0.2), state, copy)])
+
+
+@contextmanager
+def telling(
+    kept: Sqlite,
+    rules: Sequence[Rule],
+    clock: Callable[[], float] = time.time,
+    retry: float = 0.05,
+    seconds: float = 5.0,
+) -> Iterator[Courier]:
+    """A courier at work."""
+
+    def channels() -> dict[str, Channel]:
+        return {rule.name: channel_for(rule, MailServer(""), seconds=seconds) for rule in rules}
+
+    gatherer = Gatherer(kept, rules, counts=lambda host: NO_RULES, clock=clock)
+    courier = Courier(gatherer, channels, clock=clock, first_retry=retry, rng=random.Random(1))
+    courier.start()
+    try:
+        yield courier
+    finally:
+        courier.stop()
+
+
+def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def opened(path: Path) -> Sqlite:
+    return Sqlite(path, keep_versions=KeepVersions(2))
+
+
+def test_each_rule_is_told_of_what_it_is_about_with_the_text_before_and_after(tmp_path: Path) -> None:
+    with opened(tmp_path / "s.db") as kept, hook() as everything, hook() as stock:
+        changed(kept, "https://e.org/old", "<p>of before", 1.0, Outcome.NEW)
+        rules = [Rule("all", everything.url), Rule("stock", stock.url, appear=("in stock",))]
+        with telling(kept, rules) as courier:
+            changed(kept, "https://e.org/a", "<title>Shop</title><p>Sold out", 10.0, Outcome.NEW)
+            changed(kept, "https://e.org/a", "<title>Shop</title><p>Price: 5", 20.0)
+            changed(kept, "https://e.org/a", "<title>Shop</title><p>Price: 5<p>In stock", 30.0)
+            changed(kept, "https://e.org/a", "", 40.0, Outcome.GONE)
+            courier.wake()
+            until(lambda: len(everything.messages) == 3 and len(stock.messages) == 1)
+        first, second, gone = everything.messages
+        assert [each["changes"][0]["number"] for each in everything.messages] == [3, 4, 5]
+        assert first["changes"][0]["blocks"] == [
+            {"before": "Sold out", "after": None},
+            {"before": None, "after": "Price: 5"},
+        ]
+        assert second["changes"][0]["title"] == "Shop"
+        assert stock.messages[0]["changes"][0]["blocks"] == [{"before": None, "after": "In stock"}]
+        assert gone["changes"][0]["change"] == "gone"
+        assert len({each["id"] for each in (*everything.messages, *stock.messages)}) == 4
+        told = {each.name: each for each in Outbox(kept).all()}
+        assert (told["all"].delivered, told["all"].waiting, told["stock"].delivered) == (3, 0, 1)
+
+
+def test_a_webhook_that_is_down_for_a_while_gets_all_in_order_and_the_others_do_not_wait(tmp_path: Path) -> None:
+    with hook() as first:
+        port = first.server_address[1]
+    with opened(tmp_path / "s.db") as kept, hook() as other:
+        rules = [Rule("down", f"http://127.0.0.1:{port}/"), Rule("up", other.url)]
+        with telling(kept, rules) as courier:
+            for nth in range(12):
+                changed(kept, f"https://e.org/{nth % 3}", f"<p>{nth}", 100.0 + nth)
+            courier.wake()
+            until(lambda: len(other.messages) == 12)
+            until(lambda: Outbox(kept).all()[0].failures > 2)
+            told = Outbox(kept).all()[0]
+            assert (told.problem, told.waiting) == ("no_connection", 12)
+        with telling(kept, rules), hook(port) as there:  # after a restart, and it is up again
+            until(lambda: len(there.messages) == 12)
+            assert there.numbers == sorted(there.numbers)
+            until(lambda: Outbox(kept).all()[0].delivered == 12)
+            assert Outbox(kept).all()[0].problem == ""
+        assert other.numbers == there.numbers
+
+
+def test_what_a_receiver_refuses_is_given_up_and_may_be_sent_again(tmp_path: Path) -> None:
+    with opened(tmp_path / "s.db") as kept, hook() as there:
+        rules = [Rule("picky", there.url)]
+        there.status = 422
+        with telling(kept, rules, retry=0.01) as courier:
+            changed(kept, "https://e.org/a", "<p>x", 1.0)
+            courier.wake()
+            until(lambda: Outbox(kept).all()[0].dead == 1)
+            assert there.asked == 5
+            (dead,) = Outbox(kept).messages("picky", DEAD)
+            assert dead.problem == "HTTP 422"
+            there.status = 200
+            changed(kept, "https://e.org/a", "<p>y", 2.0)
+            courier.wake()
+            until(lambda: len(there.messages) == 1)
+            assert Outbox(kept).revive("picky", time.time()) == 1
+            courier.wake()
+            until(lambda: len(there.messages) == 2)
+            assert there.messages[1]["id"] == dead.id
+
+
+def test_a_digest_goes_at_its_hour_and_quiet_hours_keep_messages_back(tmp_path: Path) -> None:
+    clock = Clock(datetime(2026, 11, 19, 5, 0, tzinfo=UTC).timestamp())  # six o'clock in Berlin
+    with opened(tmp_path / "s.db") as kept, hook() as daily, hook() as quiet:
+        rules = [
+            Rule("daily", daily.url, digest=moments("08:00 Europe/Berlin")),
+            Rule("quiet", quiet.url, quiet=hours("22:00-07:00 Europe/Berlin")),
+        ]
+        with telling(kept, rules, clock) as courier:
+            for nth in range(3):
+                changed(kept, f"https://e.org/{nth}", f"<p>{nth}", clock.now)
+            courier.wake()
+            until(lambda: [(each.gathered, each.waiting) for each in Outbox(kept).all()] == [(3, 0), (0, 3)])
+            clock.now += 3599.0
+            courier.wake()
+            time.sleep(0.2)
+            assert not quiet.asked
+            clock.now += 1.0
+            courier.wake()
+            until(lambda: len(quiet.messages) == 3)
+            assert not daily.asked
+        clock.now += 3600.0  # eight o'clock, after a restart
+        with telling(kept, rules, clock):
+            until(lambda: len(daily.messages) == 1)
+        assert daily.messages[0]["type"] == "digest"
+        assert daily.numbers == [1, 2, 3]
+        assert not Outbox(kept).all()[0].gathered
+
+
+def test_more_changes_than_a_slow_receiver_takes_wait_in_the_store_and_cost_no_memory(tmp_path: Path) -> None:
+    from afresh.notify import gather
+
+    with opened(tmp_path / "s.db") as kept, hook() as slow:
+        rules = [Rule("slow", slow.url)]
+        gatherer = Gatherer(kept, rules, counts=lambda host: NO_RULES, clock=time.time)
+        gatherer.begin()
+        pages = [Page(f"https://e.org/{nth}", HOST) for nth in range(2_000)]
+        kept.add(pages)
+        states = [PageState(page, checked=1.0, failures=1) for page in pages]
+        kept.write([Record(Crawl(each.page.url, 1.0, Outcome.GONE), each) for each in states])
+        while gatherer.step():
+            pass
+        held = Outbox(kept).all()[0]
+        assert gather.MAX_WAITING <= held.waiting < gather.MAX_WAITING + gather.BATCH
+        assert held.position == held.waiting  # the others are still to be read
+        with telling(kept, rules) as courier:
+            until(lambda: len(slow.messages) >= 1_500, 60)
+            assert courier.outbox.all()[0].waiting <= gather.MAX_WAITING + gather.BATCH
+        assert slow.numbers == sorted(set(slow.numbers))
+
+
+RUNNER = """
+import sys, time
+sys.path[:0] = sys.argv[3:]
+from test_courier import opened, telling, changed
+from afresh.notify import Rule
+
+with opened(sys.argv[1]) as kept, telling(kept, [Rule("all", sys.argv[2])]) as courier:
+    print("up", flush=True)
+    for nth in range(10**9):
+        changed(kept, f"https://e.org/{nth % 7}", f"<p>text {nth}", time.time())
+        print(kept.totals().crawls, flush=True)
+        courier.wake()
+        time.sleep(0.005)
+"""
+
+
+def test_kill_9_loses_no_message_and_repeats_have_the_same_identifier(tmp_path: Path) -> None:
+    path, rng = tmp_path / "s.db", random.Random(5)
+    source = [
+        str(Path(afresh.__file__).parent.parent),
+        str(Path(__file__).parent),
+        str(Path(__file__).parents[1] / "support"),
+    ]
+    acknowledged = 0
+    with hook() as there:
+        for _ in range(4):
+            process = subprocess.Popen(
+                [sys.executable, "-c", RUNNER, str(path), there.url, *source],
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "PYTHONPATH": source[0]},
+            )
+            assert process.stdout is not None
+            assert process.stdout.readline() == "up\n"
+            wanted = len(there.messages) + rng.randrange(5, 25)
+            until(lambda wanted=wanted: len(there.messages) >= wanted, 60)  # type: ignore[misc]
+            process.kill()
+            rest, _ = process.communicate()
+            acknowledged = max([acknowledged, *map(int, rest.split()[:-1])])
+        with opened(path) as kept, telling(kept, [Rule("all", there.url)]):
+            last = kept.totals().crawls
+            until(lambda: bool(there.numbers) and max(there.numbers) >= last, 60)
+        of_number: dict[int, set[str]] = {}
+        for message in there.messages:
+            of_number.setdefault(message["changes"][0]["number"], set()).add(message["id"])
+    assert last >= acknowledged
+    assert sorted(of_number) == list(range(1, last + 1))  # each at least once
+    assert all(len(names) == 1 for names in of_number.values())
+    assert len(set.union(*of_number.values())) == last  # and no two have the same
+
+
+def test_a_receiver_that_hangs_holds_up_neither_the_end_nor_the_others(tmp_path: Path) -> None:
+    with opened(tmp_path / "s.db") as kept, hook() as hangs, hook() as good:
+        hangs.seconds = 60.0
+        rules = [Rule("hangs", hangs.url), Rule("good", good.url)]
+        with telling(kept, rules, seconds=60.0) as courier:
+            changed(kept, "https://e.org/a", "<p>x", 1.0)
+            courier.wake()
+            until(lambda: len(good.messages) == 1)
+            began = time.monotonic()
+            courier.stop(0.3)
+            assert time.monotonic() - began < 3
+        assert Outbox(kept).all()[1].waiting == 1  # it goes the next time
+        assert isinstance(hangs, Hook)

@@ -1,0 +1,107 @@
+"""Which changes a rule is about, and when its messages go: quiet hours and digests where clocks change."""
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from afresh.config import parse
+from afresh.errors import ConfigError
+from afresh.frontier import HostPatterns
+from afresh.frontier.glob import Glob
+from afresh.hours import hours, moments
+from afresh.notify import Rule
+from afresh.notify.rules import identifier
+from afresh.types import Crawl, Outcome
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def at(text: str, fold: int = 0) -> float:
+    """A moment by the clocks of Berlin."""
+    return datetime.fromisoformat(text).replace(tzinfo=BERLIN, fold=fold).timestamp()
+
+
+def test_quiet_hours_end_by_the_clocks_of_their_zone_also_in_the_night_when_these_change() -> None:
+    rule = Rule("r", "mailto:a@e.org", quiet=hours("22:00-07:00 Europe/Berlin"))
+    assert rule.due(at("2026-11-19T12:00")) == at("2026-11-19T12:00")
+    for evening, morning, asleep in (
+        ("2026-03-28T23:00", "2026-03-29T07:00", 7),  # an hour is left out
+        ("2026-10-24T23:00", "2026-10-25T07:00", 9),  # an hour comes twice
+        ("2026-11-19T23:00", "2026-11-20T07:00", 8),
+    ):
+        assert rule.due(at(evening)) == at(morning)
+        assert (at(morning) - at(evening)) / 3600 == asleep
+
+
+def test_a_digest_goes_at_its_time_also_where_the_clocks_leave_that_out_or_repeat_it() -> None:
+    rule = Rule("r", "mailto:a@e.org", digest=moments("02:30 Europe/Berlin"))
+    assert rule.due(at("2026-03-28T12:00")) == at("2026-03-29T03:00")  # 02:30 is none that night
+    assert rule.due(at("2026-03-29T12:00")) == at("2026-03-30T02:30")
+    assert rule.due(at("2026-10-24T12:00")) == at("2026-10-25T02:30")  # the first of two
+    weekly = Rule("r", "mailto:a@e.org", digest=moments("mon 08:00, fri 18:00 Europe/Berlin"))
+    assert weekly.due(at("2026-11-19T12:00")) == at("2026-11-20T18:00")
+    assert weekly.due(at("2026-11-20T18:00")) == at("2026-11-23T08:00")
+    both = Rule("r", "mailto:a@e.org", digest=moments("06:00"), quiet=hours("05:00-07:30"))
+    assert both.due(0.0) == 7.5 * 3600
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "matches"),
+    [
+        ("Sold out", "In stock now", True),
+        ("in stock", "In STOCK", False),
+        ("nothing", "nothing else", False),
+        (None, "in stock", True),  # what was before is not known
+        (None, "sold out", False),
+        ("limited offer", "sold out", True),  # what was to disappear
+        ("x", None, True),  # nobody can tell
+        ("limited offer", "", True),  # the page is gone
+        ("in stock", "", False),
+    ],
+)
+def test_words_that_must_come_or_go(before: str | None, after: str | None, matches: bool) -> None:
+    rule = Rule("r", "mailto:a@e.org", appear=("in stock",), disappear=("limited offer",))
+    if before is None and after is not None:
+        rule = Rule("r", "mailto:a@e.org", appear=("in stock",))
+    assert rule.words_match(before, after) is matches
+
+
+def test_a_rule_names_hosts_pages_kinds_and_how_much() -> None:
+    shop, hosts = (Glob("https://a.e.org/shop/*$"),), HostPatterns(["*.e.org"])
+    rule = Rule("r", "mailto:a@e.org", hosts=hosts, pages=shop, significance=0.1)
+
+    def concerns(url: str, outcome: Outcome = Outcome.CHANGED, significance: float = 0.5) -> bool:
+        return rule.concerns(Crawl(url, 0.0, outcome, significance=significance), "a.e.org")
+
+    assert concerns("https://a.e.org/shop/1")
+    assert not concerns("https://a.e.org/news")
+    assert not concerns("https://a.e.org/shop/1", significance=0.05)
+    assert concerns("https://a.e.org/shop/1", Outcome.GONE, 0.0)
+    assert not concerns("https://a.e.org/shop/1", Outcome.NEW)
+    assert not rule.concerns(Crawl("https://a.e.org/shop/1", 0.0, Outcome.CHANGED, significance=1.0), "other.org")
+
+
+def test_identifiers_are_the_same_again_and_no_others() -> None:
+    assert identifier("r", 7, "u") == identifier("r", 7, "u")
+    assert len({identifier(*parts) for parts in [("r", 7), ("r", 8), ("s", 7), ("r", "7", "")]}) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('name = "a"\nto = "x"\nsecret = "hush"', "A secret stands in the settings."),
+        ('name = "a"\nto = "x"\nquiet = "00:00-24:00"', "leaves no time"),
+        ('name = "a"\nto = "x"\ndigest = "8 o\'clock"', "is no time of day"),
+        ('name = "a"\nto = "x"\nquiet = "22:00-06:00 Europe/Atlantis"', "no time zone that is known"),
+        ('name = "a"\nto = "x"\non = ["moved"]', "is not a list of changes"),
+        ('name = "a"', "has no to"),
+        ('name = "a"\nto = "x"\n[mail]\npassword = "hush"', "A secret stands"),
+        ('name = "a"\nto = "x"\n[mail]\nserver = "smtp://me:hush@e.org"', "is no mail server"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_secrets_are_not_repeated(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(f"[[notify]]\n{text}\n")
+    assert sentence in caught.value.message
+    assert "hush" not in f"{caught.value.message} {caught.value.hint}"
