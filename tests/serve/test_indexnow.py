@@ -10,7 +10,8 @@ import pytest
 from afresh.daemon import Daemon
 from afresh.frontier import Politeness
 from afresh.serve.receive import indexnow
-from afresh.signals.indexnow import from_body
+from afresh.serve.receive.waiting import MAX_OF_HOST, Waiting, kept
+from afresh.signals.indexnow import Submission, from_body
 from afresh.store import Memory
 from hub import free_port
 from live_site import NO_GAPS, Crawl, LiveSite, html, to
@@ -165,7 +166,7 @@ def test_a_proof_that_is_not_there_yet_is_looked_for_again_also_after_a_restart(
 
     store = plays(tmp_path, {f"/{KEY}.txt": lambda: answers[0]}, submit)
     names = store.names(indexnow.WAITING)
-    assert [name for name, _ in names] == [f"{indexnow.WAITING}a.test:{ports[0]}"]
+    assert [name.rpartition(" ")[0] for name, _ in names] == [f"{indexnow.WAITING}a.test:{ports[0]}"]
     assert from_body(json.dumps({"host": "e.org", "key": KEY, "urlList": ["https://e.org/a#b"]}).encode()).urls == (
         "https://e.org/a",
     )
@@ -224,3 +225,36 @@ def test_a_key_file_has_a_turn_soon_also_where_pages_take_every_turn(tmp_path: P
     files: Files = {f"/{KEY}.txt": lambda: html(KEY, kind="text/plain")}
     gaps = Politeness(factor=0, shortest_gap=0.4, longest_gap=0.4)
     plays(tmp_path, files, act, politeness=gaps, busy=True)
+
+
+def test_what_waits_is_kept_apart_by_key_and_no_bogus_one_displaces_it() -> None:
+    waiting, urls = Waiting(), ("https://e.org/a",)
+
+    def put(key: str, sent_by: str, now: float, urls: tuple[str, ...] = urls) -> bool:
+        room = waiting.room_for(Submission("e.org", key, f"https://e.org/{key}.txt", urls), sent_by, now)
+        if room is not None:
+            if room[1] is not None:
+                waiting.drop(room[1])
+            waiting.put(room[0])
+        return room is not None
+
+    assert put(KEY, "192.0.2.1", 0.0)
+    for nth in range(100):
+        assert put(f"bogus-{nth}", "198.51.100.9", nth + 1.0)
+    keys = {key for _, key, _ in waiting.proofs()}
+    assert len(keys) == MAX_OF_HOST
+    assert KEY in keys
+    assert put(KEY, "192.0.2.1", 200.0, ("https://e.org/b",)), "with the same key both wait"
+    mine = waiting.get(("e.org", KEY, f"https://e.org/{KEY}.txt"))
+    assert mine is not None
+    assert (mine.submission.urls, mine.since) == (("https://e.org/a", "https://e.org/b"), 0.0)
+    for nth in range(100):  # and from many networks: those that are there stay
+        put(f"other-{nth}", f"203.0.113.{nth}", 300.0 + nth)
+    assert KEY in {key for _, key, _ in waiting.proofs()}
+    assert not put("large-one", "192.0.2.9", 400.0, tuple(f"https://e.org/{'a' * 2000}{n}" for n in range(600)))
+    texts = {waits.name: waits.text for proof in waiting.proofs() if (waits := waiting.get(proof))}
+    texts["indexnow waiting old.org"] = json.dumps([KEY, "https://old.org/k.txt", urls, 7.0])  # of an earlier version
+    assert {(waits.submission.host, waits.since) for _, waits in kept([*texts, "indexnow waiting x"], texts.get)} >= {
+        ("e.org", 0.0),
+        ("old.org", 7.0),
+    }

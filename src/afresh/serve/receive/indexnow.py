@@ -5,7 +5,6 @@ kept are refused, so that nobody can make us ask a host that we do not know.
 """
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,20 +20,18 @@ from afresh.frontier import Resolver
 from afresh.serve.receive.bodies import Refused, answer, body_of, inflated
 from afresh.serve.receive.inlet import Inlet
 from afresh.serve.receive.meter import Meter
+from afresh.serve.receive.waiting import WAITING, Proof, Waiting, kept, proof_of
 from afresh.signals.indexnow import Submission, WrongHost, from_body, from_query, is_proof
 from afresh.store import Entry, Store
 from afresh.store.messages import of_signals
 from afresh.types import Fetched, Signal
 
 SENDER = "indexnow"
-WAITING = "indexnow waiting "  # before a host: under this name the store keeps what waits for a proof
 PROOF_SECONDS = 10.0  # that a submitter waits for its key file to be read
 PATIENT_SECONDS = 600.0  # that we wait for it later
 GOOD_SECONDS, BAD_SECONDS = 86_400.0, 60.0  # for which a proof, or the lack of one, is remembered
 RETRY_SECONDS, GIVE_UP_SECONDS = 30.0, 86_400.0
 MAX_PROOFS = 10_000
-MAX_WAITING = 100  # hosts
-MAX_WAITING_BYTES = 1 << 20  # of one host
 CHECKS = Meter(rate=10 / 60, burst=10.0)  # key files that one network address may have us read
 PIECE = 500  # addresses that are looked at between two chances for others
 
@@ -69,7 +66,7 @@ class IndexNow:
     _proofs: dict[tuple[str, str, str], tuple[bool, float]] = field(default_factory=dict)  # until when it holds
     _meter: Meter = field(init=False)
     _checks: Meter = field(default_factory=lambda: Meter(rate=CHECKS.rate, burst=CHECKS.burst))
-    _waiting: dict[str, tuple[Submission, float]] = field(default_factory=dict)
+    _waiting: Waiting = field(default_factory=Waiting)
     _task: asyncio.Task[None] | None = None
 
     def __post_init__(self) -> None:
@@ -111,7 +108,7 @@ class IndexNow:
                 raise Refused(429, "Too many keys are to be checked.", Retry_After=str(wait))
             proved = await self._prove(submission)
         if proved is None:
-            await self._keep(submission)
+            await self._keep(submission, _submitter(request))
             return answer(202, {"message": "The key file could not be read yet; it is tried again."})
         if not proved:
             raise Refused(403, "The key file does not hold the key.")
@@ -122,7 +119,7 @@ class IndexNow:
     @property
     def waiting(self) -> list[str]:
         """Hosts of which a submission waits for its key file."""
-        return sorted(self._waiting)
+        return self._waiting.hosts
 
     def _charge(self, submission: Submission) -> int:
         """Take it off what its host may submit; 0, or the seconds until there is room.
@@ -132,7 +129,7 @@ class IndexNow:
         return self._meter.take(submission.host, len(submission.urls), self.crawl.clock())
 
     def _known(self, submission: Submission) -> bool | None:
-        good, until = self._proofs.get(_proof(submission), (False, 0.0))
+        good, until = self._proofs.get(proof_of(submission), (False, 0.0))
         return good if self.crawl.clock() < until else None
 
     async def _prove(self, submission: Submission, seconds: float = PROOF_SECONDS) -> bool | None:
@@ -148,7 +145,7 @@ class IndexNow:
         good = fetched is not None and fetched.status == 200 and is_proof(fetched.body, submission.key)
         if len(self._proofs) >= MAX_PROOFS:
             self._proofs.pop(next(iter(self._proofs)))
-        self._proofs[_proof(submission)] = good, self.crawl.clock() + (GOOD_SECONDS if good else BAD_SECONDS)
+        self._proofs[proof_of(submission)] = good, self.crawl.clock() + (GOOD_SECONDS if good else BAD_SECONDS)
         return good
 
     async def _hear(self, submission: Submission) -> int:
@@ -165,65 +162,61 @@ class IndexNow:
 
         return await self.inlet.take(entries)
 
-    async def _keep(self, submission: Submission) -> None:
-        """Have a submission wait for its proof, durably: one a host, the latest."""
-        text = json.dumps([submission.key, submission.key_file, submission.urls, self.crawl.clock()])
-        if len(text) > MAX_WAITING_BYTES or (
-            len(self._waiting) >= MAX_WAITING and submission.host not in self._waiting
-        ):
+    async def _keep(self, submission: Submission, sent_by: str) -> None:
+        """Have a submission wait for its proof, durably."""
+        if (room := self._waiting.room_for(submission, sent_by, self.crawl.clock())) is None:
             raise Refused(429, "Too much waits for its key file.", Retry_After="60")
+        waits, leaves = room
+        gone = {} if leaves is None else {leaves.name: None}
         try:
-            await asyncio.to_thread(self.store.put, {WAITING + submission.host: text})
+            await asyncio.to_thread(self.store.put, {**gone, waits.name: waits.text})
         except StoreError as error:
             raise Refused(503, "The store cannot be written now.", error.hint, Retry_After="5") from None
-        if submission.host not in self._waiting:
+        if submission.host not in self._waiting.hosts:
             _log.info("What %s submitted by IndexNow waits: its key file could not be read yet.", submission.host)
-        self._waiting[submission.host] = submission, self.crawl.clock()
+        if leaves is not None:
+            self._waiting.drop(leaves)
+        self._waiting.put(waits)
 
     async def _look_again(self) -> None:
-        self._waiting |= await asyncio.to_thread(self._kept)
-        looking: set[str] = set()
+        for name, waits in await asyncio.to_thread(
+            lambda: kept([name for name, _ in self.store.names(WAITING)], self.store.get)
+        ):
+            self._waiting.put(waits)
+            if name != waits.name:
+                await asyncio.to_thread(self.store.put, {name: None, waits.name: waits.text})
+        looking: set[Proof] = set()
         async with asyncio.TaskGroup() as group:
             while True:
-                for host in self._waiting.keys() - looking:  # a host that is slow holds no other up
-                    looking.add(host)
-                    task = group.create_task(self._look_at(host))
-                    task.add_done_callback(lambda _, host=host: looking.discard(host))  # type: ignore[misc]
+                for proof in self._waiting.proofs() - looking:  # a host that is slow holds no other up
+                    looking.add(proof)
+                    task = group.create_task(self._look_at(proof))
+                    task.add_done_callback(lambda _, proof=proof: looking.discard(proof))  # type: ignore[misc]
                 await asyncio.sleep(RETRY_SECONDS)
 
-    async def _look_at(self, host: str) -> None:
-        """Look for the proof of what waits of a host."""
-        submission, since = self._waiting[host]
+    async def _look_at(self, proof: Proof) -> None:
+        """Look for the proof of what waits."""
+        if (waits := self._waiting.get(proof)) is None:
+            return
+        host = waits.submission.host
         try:
-            proved = self._known(submission)
-            proved = await self._prove(submission, PATIENT_SECONDS) if proved is None else proved
-            if proved is None and self.crawl.clock() - since < GIVE_UP_SECONDS:
+            proved = self._known(waits.submission)
+            proved = await self._prove(waits.submission, PATIENT_SECONDS) if proved is None else proved
+            if proved is None and self.crawl.clock() - waits.since < GIVE_UP_SECONDS:
+                return
+            if (waits := self._waiting.get(proof)) is None:  # it made room meanwhile
                 return
             if proved:
-                if self._charge(submission):
+                if self._charge(waits.submission):
                     return
-                await self._hear(submission)
+                await self._hear(waits.submission)
             else:
                 _log.warning("What %s submitted by IndexNow is dropped: its key file does not prove it.", host)
-            if self._waiting.get(host, (None, 0.0))[0] is submission:
-                del self._waiting[host]
-                await asyncio.to_thread(self.store.put, {WAITING + host: None})
+            if self._waiting.get(proof) is waits:
+                self._waiting.drop(waits)
+                await asyncio.to_thread(self.store.put, {waits.name: None})
         except (Refused, StoreError) as error:  # it stays, and is tried again
             _log.warning("What %s submitted waits: %s", host, error)
-
-    def _kept(self) -> dict[str, tuple[Submission, float]]:
-        """What waited before a restart."""
-        found = {}
-        for name, _ in self.store.names(WAITING)[:MAX_WAITING]:
-            host = name.removeprefix(WAITING)
-            with suppress(ValueError, TypeError):
-                key, file, urls, since = json.loads(self.store.get(name) or "")
-                found[host] = Submission(host, str(key), str(file), tuple(map(str, urls))), float(since)
-        return found
-
-
-def _proof(submission: Submission) -> tuple[str, str, str]:
-    return submission.host, submission.key, submission.key_file
 
 
 def _submitter(request: Request) -> str:
