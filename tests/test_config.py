@@ -112,13 +112,13 @@ def test_a_page_that_is_gone_is_not_asked_for_again_at_once() -> None:
 
 @pytest.mark.parametrize(
     "second",
-    ['host = "B.example"', 'host = "c.example"\nprefix = "/docs"', 'prefix = "/docs/"'],
-    ids=["the same host", "host and prefix in one", "the same prefix"],
+    ['host = "B.example"', 'host = "C.example"\nprefix = "/docs/"', 'prefix = "/docs/"'],
+    ids=["the same host", "the same host and prefix", "the same prefix"],
 )
 def test_what_is_served_is_mapped_once(second: str) -> None:
     tables = "".join(
         f'[[serve]]\n{said}\norigin = "http://10.0.0.5"\n'
-        for said in ('host = "b.example"', 'prefix = "/docs"', second)
+        for said in ('host = "b.example"', 'prefix = "/docs"', 'host = "c.example"\nprefix = "/docs"', second)
     )
     with pytest.raises(ConfigError, match="serve"):
         config.parse(tables)

@@ -632,7 +632,9 @@ class ServeSettings:
 
     host: str = _setting("", _served_host, "The host name that readers ask for.")
     prefix: str = _setting(
-        "", _site_path, "Or the beginning of the path, such as /docs, at any host that has no table."
+        "",
+        _site_path,
+        "The beginning of the path, such as /docs: at this host, or without one at any host that has no table.",
     )
     origin: str = _setting("", _origin, "Where the pages are, such as http://10.0.0.5:8080.")
     strict: bool = _setting(False, _yes_or_no, "Follow the origin's lifetimes to the letter (RFC 9111).")
@@ -1036,14 +1038,9 @@ def _parse_kinds(tables: list[Any], where: str) -> tuple[KindSettings, ...]:
 
 def _parse_serves(tables: list[Any], where: str) -> tuple[ServeSettings, ...]:
     sites = tuple(_parse_serve(each, where) for each in tables)
-    for name in ("host", "prefix"):
-        said = [
-            getattr(site, name).lower() if name == "host" else getattr(site, name).rstrip("/") or "/"
-            for site in sites
-            if getattr(site, name)
-        ]
-        if twice := next((each for each in said if said.count(each) > 1), None):
-            raise ConfigError(f"Two [[serve]] in {where} have the {name} {twice}.", hint="Drop one of them.")
+    said = [f"{site.host.lower()}{site.prefix.rstrip('/')}" or "/" for site in sites]
+    if twice := next((each for each in said if said.count(each) > 1), None):
+        raise ConfigError(f"Two [[serve]] in {where} are for {twice}.", hint="Drop one of them.")
     return sites
 
 
@@ -1051,9 +1048,6 @@ def _parse_serve(values: Any, where: str) -> ServeSettings:
     if not isinstance(values, dict) or not values.get("origin") or not (values.get("host") or values.get("prefix")):
         hint = 'Write host = "www.example.com" and origin = "http://10.0.0.5:8080" below it.'
         raise ConfigError(f"A [[serve]] in {where} needs an origin, and a host or a prefix.", hint=hint)
-    if values.get("host") and values.get("prefix"):
-        hint = "Write a [[serve]] for each. A host takes all its paths; a prefix holds at all other hosts."
-        raise ConfigError(f"A [[serve]] in {where} has a host and a prefix.", hint=hint)
     return cast(ServeSettings, _parse_table("serve", ServeSettings, values, where))
 
 

@@ -62,7 +62,7 @@ def test_ours_is_fresher_than_any_rule_at_equal_fetches() -> None:
     curves = {
         dated: np.array(
             sorted(
-                (each.fetches, each.fresh) for each in (ours(scene, level, dated=dated) for level in THRESHOLDS[2::2])
+                (each.fetches, each.fresh) for each in (ours(scene, level, dated=dated) for level in THRESHOLDS[1::2])
             )
         ).T
         for dated in (False, True)

@@ -266,12 +266,15 @@ async def _outward(strict: bool) -> None:
 
     mapped = f'origin = "{{origin}}/manual"\nstrict = {str(strict).lower()}\n'
     settings = f'[[serve]]\nprefix = "/docs"\n{mapped}[[serve]]\nhost = "b.example"\norigin = "{{origin}}"\n'
+    settings += '[[serve]]\nhost = "b.example"\nprefix = "/docs"\norigin = "{origin}/book"\n'
     async with serving(play, origin=False, settings=settings) as proxy:
         for said, outside in {"ORIGIN/manual/b": "/docs/b", "/manual/b": "/docs/b", "/other": "/other"}.items():
             for headers in ({}, {}, {"Cookie": "a=b"}):
                 assert (await proxy.ask("/docs/a?" + said, headers))["location"] == outside
         for said, outside in {"ORIGIN/c": "/c", "ORIGIN": "/", "http://c.example/": "http://c.example/"}.items():
             assert (await proxy.ask("/a?" + said, {"Host": "b.example"}))["location"] == outside
+        assert (await proxy.ask("/docs/a?ORIGIN/book/d", {"Host": "b.example:80"}))["location"] == "/docs/d"
+        assert proxy.origin.heard[-1].target.startswith("/book/a?")
 
 
 @BOTH
@@ -285,6 +288,8 @@ async def _reasons() -> None:
             return Told(status=304, headers=FRESH | {"ETag": '"1"'})
         if heard.target == "/plain":
             return Told()
+        if heard.target in ("/reset", "/cut"):
+            return Told(headers=FRESH | {"Content-Length": "9", "Connection": "close"}, cut=heard.target == "/reset")
         return Told(headers=FRESH | {"ETag": '"1"', "Vary": "Accept-Language"})
 
     async with serving(play) as proxy:
@@ -293,6 +298,23 @@ async def _reasons() -> None:
         assert (await proxy.ask("/", {"Accept-Language": "de"}))["cache-status"] == "afresh; fwd=vary-miss; stored"
         again = await proxy.ask("/", {"Cache-Control": "no-cache"})
         assert again["cache-status"].startswith("afresh; fwd=request; fwd-status=304")
+        assert again["date"].endswith("GMT")  # the origin gave none
+        got = await proxy.ask("/reset")
+        assert (got.status, got["cache-status"]) == (504, "afresh; fwd=uri-miss; detail=reset")
+        assert b"stored" not in await proxy.raw(b"GET /cut HTTP/1.1\r\nHost: a.example\r\n\r\n")
+        got = await proxy.ask("/absent", {"Cache-Control": "only-if-cached"})
+        assert (got.status, got["cache-status"]) == (504, "afresh; detail=no_copy")
+        for sent, named in (
+            (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", b"Host is not one host: a b."),
+            (b"GET / HTTP/1.1\r\n\r\n", b"There is no Host."),
+            (b"GET a HTTP/1.1\r\nHost: a\r\n\r\n", b"."),
+            (b"GET / HTTP/1.1\r\nHost: a\r\nTransfer_Encoding: chunked\r\n\r\n", b"Transfer_Encoding could be taken"),
+            (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 2\r\n\r\n", b"Content-Length"),
+            (b"GET / HTTP/1.1\r\nHost: a\r\nX : b\r\n\r\n", b"header"),
+        ):
+            said = await proxy.raw(sent)
+            assert said.startswith(b"HTTP/1.1 400 "), sent
+            assert named in said.partition(b"\r\n\r\n")[2], (sent, said)
 
 
 def test_cache_status_says_why_the_origin_was_asked() -> None:

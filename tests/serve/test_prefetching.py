@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from afresh.cli.why import rest_of
 from afresh.daemon import Daemon
 from afresh.engine import Engine
 from afresh.estimate import Grid
@@ -18,6 +19,7 @@ from afresh.serve.proxy.candidates import Candidates
 from afresh.serve.proxy.segments import Parts, parts_of, segments_of
 from afresh.sources.web import Permits, Web
 from afresh.store import Sqlite
+from afresh.store.messages import of_pages
 from afresh.store.socket_file import ask, socket_path
 from afresh.types import Page
 from serving import Got, Heard, Serving, Told, serving
@@ -164,6 +166,46 @@ async def _turns(folder: Path) -> None:
 
 def test_turns_cost_tokens_and_obey_what_orders_obey(tmp_path: Path) -> None:
     asyncio.run(_turns(tmp_path))
+
+
+async def _shared(folder: Path) -> None:
+    pages = tuple(f"/n{nth}" for nth in range(200))
+    async with both(folder, lambda heard: Told(200, {"Content-Type": "text/plain"}, heard.target.encode())) as (
+        proxy,
+        daemon,
+    ):
+        url, store = proxy.origin.url, folder / "s.db"
+        await crawled(daemon, f"{url}/")
+        await asyncio.to_thread(ask, store, "wake")
+        with Sqlite(store) as other:
+            other.post(of_pages([Page(url + path, host_of(url)) for path in pages], time.time()))
+        await asyncio.to_thread(ask, store, "wake")
+        lent = 0
+        for _ in range(200):  # readers always want another one
+            wanted = {"wanted": [[f"{url}/w{lent}", 9.0]]}
+            if (await asyncio.to_thread(ask, store, "turn", wanted))["key"] is None:
+                await asyncio.sleep(0.02)
+                continue
+            await asyncio.sleep(0.05)  # the fetch takes longer than the host would rest: an order comes in between
+            over = {"key": f"{url}/w{lent}", "took": 0.05, "failed": False}
+            await asyncio.to_thread(ask, store, "turn over", over)
+            lent += 1
+            if lent == 10:
+                break
+        crawls = len(proxy.origin.heard) - 2  # besides robots.txt and the first page
+        said = await asyncio.to_thread(ask, store, "page", {"url": f"{url}/n199"})
+        assert 8 < said["host_lent"] <= 10
+        waits = rest_of(said | {"host_ready": time.time() + 9.0}, time.time())
+        assert [("rests until" in each, "10 in the last minute" in each) for each in waits] == [
+            (True, False),
+            (False, True),
+        ]
+        assert lent == 10
+        assert crawls >= 0.8 * lent
+
+
+def test_the_runner_keeps_every_second_turn_of_a_host(tmp_path: Path) -> None:
+    asyncio.run(_shared(tmp_path))
 
 
 async def _price(folder: Path) -> None:

@@ -46,6 +46,7 @@ class Got:
     headers: dict[str, str]
     body: bytes
     interim: list[int] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)  # of the fields, as they were spelt
 
     def __getitem__(self, name: str) -> str:
         return self.headers.get(name, "")
@@ -189,7 +190,7 @@ class Reader:
             body = await self.reader.readexactly(int(headers["content-length"]))
         else:
             body = await self.reader.read()
-        return Got(status, headers, body, interim)
+        return Got(status, headers, body, interim, {line.partition(":")[0] for line in lines})
 
     async def rest(self, seconds: float = 5.0) -> bytes:
         """All that comes until the connection ends."""

@@ -56,6 +56,7 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
     else:
         first_crawls, waiting = stated.first_crawls, (said or {}).get("waiting", 0)
     host = kept.host(state.page.host)
+    ready = max((said or {}).get("host_ready") or 0.0, host.ready if host else 0.0)
     gone = gone_in(crawls) if state.failures else None
     last = crawls[0] if state.failures and crawls else None
     facts: dict[str, Any] = {
@@ -87,7 +88,9 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
         "signals": state.signals,
         "heard": _heard(kept, url) if said is None else said.get("heard", []),
         "beliefs": None if stated.beliefs is None else asdict(stated.beliefs),
-        "host_ready": host.ready if host and host.ready > when else None,
+        "host_ready": ready if ready > when else None,
+        "host_rest": (said or {}).get("host_rest"),
+        "host_lent": (said or {}).get("host_lent") or 0.0,  # turns in the last minute, to a serving cache
         "host": None
         if host is None
         else {

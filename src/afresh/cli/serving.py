@@ -139,13 +139,20 @@ def _prefetching(config: Config, service: Service) -> "Prefetching":
 
 def routes_for(config: Config) -> Routes:
     """What is mapped, and which ways are open."""
-    hosts = {site.host: _site(site) for site in config.serve if site.host}
-    prefixes = [(site.prefix.rstrip("/"), _site(site)) for site in config.serve if site.prefix.rstrip("/")]
-    everything = [_site(site) for site in config.serve if site.prefix == "/"]
+    hosts: dict[str, Site] = {}
+    within: dict[str, list[tuple[str, Site]]] = {"": []}  # "": at any host
+    for said in sorted(config.serve, key=lambda each: -len(each.prefix)):
+        prefix = said.prefix.rstrip("/")
+        if said.host and not prefix:
+            hosts[said.host] = _site(said)
+        else:
+            within.setdefault(said.host, []).append((prefix, _site(said)))
+    anywhere = within.pop("")
     return Routes(
         hosts,
-        sorted(prefixes, key=lambda pair: -len(pair[0])),
-        everything[0] if everything else None,
+        within,
+        [each for each in anywhere if each[0]],
+        next((site for prefix, site in anywhere if not prefix), None),
         HostPatterns(config.proxy.mirror),
         config.proxy.forward,
         HostPatterns(config.crawl.never),

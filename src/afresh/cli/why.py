@@ -26,8 +26,8 @@ def why(facts: dict[str, Any], when: float) -> str:
     if trouble and facts["copy"] is None:
         return f"It was never fetched: {trouble}."
     if facts["copy"] is None or facts["beliefs"] is None:
-        waits = f": {queue_of(facts)}" if facts["ahead"] else ""
-        return f"It was never crawled; it waits for its first turn{waits}."
+        waits = [*([queue_of(facts)] if facts["ahead"] else []), *rest_of(facts, when)]
+        return f"It was never crawled; it waits for its first turn{': ' if waits else ''}{'; '.join(waits)}."
     if facts.get("learned_rate") and not trouble and not facts.get("put_off", 0.0) > when:
         return _by_costs(facts, when)
     reason = _reason(facts, when)
@@ -128,14 +128,14 @@ def _by_value(facts: dict[str, Any], when: float, reason: str) -> str:
         return f"It is not crawled again within {show_duration(wishes['shortest'])}. {gains}: {reason}."
     if wishes["longest"] and facts["value"] < price:
         return f"It is crawled at least every {show_duration(wishes['longest'])}. {gains}: {reason}."
+    rests = "".join(f". Now {each}" for each in rest_of(facts, when))
     if facts["budget_spare"] and not facts["host_price"]:
         turn = f"; {queue_of(facts)}" if facts["ahead"] else ""
-        return f"{gains}. Hosts take less than the budget, so it need not gain the price{turn}: {reason}."
+        return f"{gains}. Hosts take less than the budget, so it need not gain the price{turn}: {reason}{rests}."
     if facts["value"] >= price and waits_for_host(facts, when):
-        return f"{gains}, at least the price {price:.3g}, but {queue_of(facts)}: {reason}."
+        return f"{gains}, at least the price {price:.3g}, but {queue_of(facts)}: {reason}{rests}."
     if facts["value"] >= price:
-        wait = " It waits until its host is ready." if facts["host_ready"] else ""
-        return f"{gains}, at least the price {price:.3g}: {reason}.{wait}"
+        return f"{gains}, at least the price {price:.3g}: {reason}{rests}."
     if waits_for_host(facts, when):
         return f"{gains}, below the price {price:.3g}, and {queue_of(facts)}: {reason}."
     if math.isinf(facts["due"]):
@@ -178,6 +178,23 @@ def queue_of(facts: dict[str, Any]) -> str:
     return f"its host is asked at most once in {show_duration(facts['host_turn'])}, and {go} before it"
 
 
+def rest_of(facts: dict[str, Any], when: float) -> list[str]:
+    """What keeps the runner from a page's host just now, as parts of a sentence.
+
+    >>> rest_of({"host_ready": None, "host_lent": 12.2}, 100.0)
+    ['every second turn of its host goes to what readers may want next (12 in the last minute)']
+    """
+    parts = []
+    if facts["host_ready"] and facts["host_ready"] > when:
+        rest = facts.get("host_rest") or {}
+        why = f", for {show_duration(rest['seconds'])} after each answer ({rest['because']})" if rest else ""
+        parts.append(f"its host rests until {moment(facts['host_ready'])}{why}")
+    if facts.get("host_lent", 0.0) >= 1.0:
+        turns = f"{facts['host_lent']:.0f} in the last minute"
+        parts.append(f"every second turn of its host goes to what readers may want next ({turns})")
+    return parts
+
+
 def trouble_of(facts: dict[str, Any]) -> str:
     """What is wrong with a page or its host, as a part of a sentence; "" if nothing is."""
     failures, failing, host = facts["failures"], facts["failing"], facts["host"]
@@ -203,6 +220,8 @@ def waits_for(facts: dict[str, Any]) -> str:
         return "it is being fetched"
     if facts["host_ready"]:
         return f"waits until its host has rested, {moment(facts['host_ready'])}"
+    if facts["host_lent"] >= 1.0 and facts["held_by"] in ("host busy", "host resting"):
+        return "waits while its host is asked for what a reader may want next"
     return {
         "host busy": "waits until its host has answered",
         "host resting": "waits until its host has rested",

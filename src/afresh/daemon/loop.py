@@ -158,6 +158,7 @@ class Daemon:
         )
         self.overview = Overview(engine=engine, sources=self.sources, clock=self.clock)
         self._counting.stated = lambda: self.overview.stated
+        turns = Turns(engine=engine, sources=self.sources, control=self.control, never=never, clock=self.clock)
         # What can be asked over the socket, by name: a caller may put in others before `run`.
         self.questions = questions(
             engine=engine,
@@ -171,8 +172,8 @@ class Daemon:
             grades=self._grading.told,
             heard=lambda url: self._grading.heard.of(url),
             searching=self._searching,
+            lent=turns.lately,
         )
-        turns = Turns(engine=engine, sources=self.sources, control=self.control, never=never, clock=self.clock)
         self.questions |= turns.questions() | {"counts": self._counts}
         self._answers = Answers(socket, self.questions) if socket is not None else None
         self._desk = Desk(

@@ -30,6 +30,7 @@ def questions(
     grades: Callable[[], list[dict[str, Any]]] = list,
     searching: Searching | None = None,
     heard: Callable[[str], list[dict[str, Any]]] = lambda url: [],
+    lent: Callable[[str], float] = lambda lane: 0.0,
 ) -> dict[str, Question]:
     """The questions by name; a caller may put in others, and better ones."""
 
@@ -88,7 +89,8 @@ def questions(
         if url not in engine:
             raise InputError(f"{url[:300]} is not among the pages that are crawled.", hint="Add it: afresh add URL")
         why, learned = engine.explain(url, now), engine.learned_rate(url)
-        part = engine.part_of(url)
+        part, host = engine.part_of(url), engine.host_of(url)
+        rest = engine.lanes.rest(host)
         unit = 1.0 if part.costs is None else part.costs.typical  # of the schedule, in that of the budget
         return {
             "time": now,
@@ -115,7 +117,10 @@ def questions(
             "turn": why.turn,
             "spare": why.spare,
             "every": why.every,
-            "host_price": engine.lanes.price(engine.host_of(url)),
+            "host_price": engine.lanes.price(host),
+            "host_ready": engine.lanes.state(host).ready,
+            "host_rest": {"seconds": rest.seconds, "because": rest.because},
+            "host_lent": lent(host),
             "learned_rate": None if learned is None else asdict(learned),
             "parts": None if engine.current(url) is None else asdict(engine.freshness_parts(url, now)),
         }

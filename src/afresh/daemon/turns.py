@@ -6,6 +6,7 @@ and every rule that holds for an order holds for it: pauses, what is never asked
 
 import asyncio
 from collections.abc import Callable, Container, Mapping
+from math import exp
 from typing import Any
 
 from afresh.daemon.answers import Question
@@ -16,6 +17,8 @@ from afresh.sources import Sources
 
 MAX_WANTED = 32  # things that are asked for at once
 LONGEST_WAIT = 1.0  # seconds for a lane to be free
+LATELY = 60.0  # seconds after which a turn counts 1/e
+CHANCE = 0.1  # seconds that a lane is left to our own orders, once it is ready again after it was lent
 MAX_SECONDS = 60.0  # after which a lane is ours again, whatever became of it
 
 
@@ -23,7 +26,7 @@ class Turns:
     """Lends lanes out.
 
     Invariants: a lane is lent to one at a time, and to nobody while an order of ours is in it; each turn costs a token;
-    after it the lane rests as after an order.
+    after it the lane rests as after an order, and the next turn is our own orders', if there is one that is due.
     """
 
     def __init__(
@@ -40,6 +43,8 @@ class Turns:
         self._sources, self._control = sources, control
         self._never, self._clock = never, clock
         self._out: dict[str, tuple[str, asyncio.TimerHandle]] = {}  # key and what takes it back, by lane
+        self._back: dict[str, float] = {}  # when a lane came back that we have not asked since
+        self._lately: dict[str, tuple[float, float]] = {}  # turns of a lane that were lent of late, and when
         self.lent = 0  # turns, so far
 
     def questions(self) -> dict[str, Question]:
@@ -75,6 +80,11 @@ class Turns:
             self._take_back(lane, float(took), failed)
         return {}
 
+    def lately(self, lane: str) -> float:
+        """About how many turns of a lane were lent in the last minute."""
+        turns, at = self._lately.get(lane, (0.0, 0.0))
+        return turns * exp(-max(self._clock() - at, 0.0) / LATELY)
+
     def _source(self, key: str) -> Any:
         return self._sources.of(key)
 
@@ -91,11 +101,23 @@ class Turns:
     async def _is_free(self, name: str) -> bool:
         """Whether nobody is in a lane before long, and it is ready by then."""
         end, lane = self._clock() + LONGEST_WAIT, self._engine.lanes.lane(name)
+        if self._is_ours(name):
+            return False
         while not lane.is_free:  # soon over: not worth a queue
             if name in self._out or self._clock() >= end:
                 return False
             await asyncio.sleep(0.005)
         return lane.ready <= end
+
+    def _is_ours(self, name: str) -> bool:
+        """Whether the next turn of a lane is our own orders': who asks all the time must not keep them out."""
+        back, lane = self._back.get(name), self._engine.lanes.lane(name)
+        if back is None:
+            return False
+        if lane.order is None and lane.asked <= back and self._clock() < max(back, lane.ready) + CHANCE:
+            return True
+        del self._back[name]
+        return False
 
     async def _after(self, name: str, key: str) -> float | None:
         """In how many seconds a thing may be fetched; None: its source does not permit it, or there is no token."""
@@ -115,6 +137,7 @@ class Turns:
         back = asyncio.get_running_loop().call_later(MAX_SECONDS, self._take_back, name, MAX_SECONDS, None)
         self._out[name] = key, back
         self.lent += 1
+        self._lately[name] = self.lately(name) + 1.0, self._clock()
 
     def _take_back(self, name: str, took: float, failed: bool | None) -> None:
         key, back = self._out.pop(name)
@@ -123,6 +146,7 @@ class Turns:
         lanes.lane(name).visited = False
         lanes.answered(name, failed=failed, now=self._clock(), took=took, reason="fetched_ahead" if failed else "")
         self._source(key).lent(key, took)
+        self._back[name] = self._clock()
 
 
 def _wanted(arguments: Mapping[str, Any]) -> list[tuple[str, float]]:

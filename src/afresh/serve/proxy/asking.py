@@ -19,7 +19,7 @@ from afresh.serve.proxy.filling import Broken, Filling
 from afresh.serve.proxy.origins import Crowded, Exchange, Origins
 from afresh.serve.proxy.policy import Policy
 from afresh.serve.proxy.protocol import Connection
-from afresh.serve.proxy.request import Request
+from afresh.serve.proxy.request import Refusal, Request
 from afresh.serve.proxy.routes import Site
 from afresh.serve.proxy.unfinished import Beginning, Unfinished, beginning_of
 from afresh.serve.proxy.vary import selected
@@ -28,6 +28,15 @@ FIRST_BYTE = 60.0  # seconds until the head of an answer is there
 BETWEEN_BYTES = 60.0
 MOST_INTERIM_BYTES = 8192
 _CANNOT = {"timeout": 504, "dns_timeout": 504, "connect_timeout": 504, "no_connection": 504, "reset": 504, "dns": 504}
+_FAILED = {
+    "timeout": f"The origin did not answer within {FIRST_BYTE:.0f} seconds.",
+    "connect_timeout": "The origin could not be reached in time.",
+    "no_connection": "The origin could not be reached.",
+    "reset": "The origin closed the connection without an answer.",
+    "dns": "The name of the origin is not known.",
+    "dns_timeout": "The name of the origin could not be looked up in time.",
+    "bad_protocol": "The origin did not answer in HTTP/1.1 as it should.",
+}
 _OF_A_PART = frozenset({206, 304, 416})  # what an origin may only say of parts and conditions
 _ADDRESSES = frozenset({b"location", b"content-location"})
 _FORBIDDEN = frozenset({"refused_address", "refused_port", "scope"})
@@ -84,7 +93,8 @@ class Asking:
                 self._goes_on(filling, begun)
                 filling.tell()
                 await self._pump(filling, exchange, begun)
-                self._keep(filling, request, site, entry, asked_with)
+                filling.stored = self._keep(filling, request, site, entry, asked_with)
+                filling.finish()
         except asyncio.CancelledError:
             if filling.known:
                 begun = beginning_of(filling, time())
@@ -216,7 +226,6 @@ class Asking:
                 names = tuple(name for name in names if name != "accept-encoding")
             filling.names, filling.selector = names, selected(names, asked_with)
             filling.shared = filling.keep = filling.length is None or filling.length <= self.largest
-            filling.note += "; stored" if filling.keep and _is_useful(site, terms, fields) else ""
         elif filling.joinable:
             self.cache.note_alone(filling.url, filling.answered)
         return False
@@ -271,19 +280,18 @@ class Asking:
                 filling.let_go()
         if begun is not None and filling.size != begun.total:
             raise Broken
-        filling.finish()
 
-    def _keep(self, filling: Filling, request: Request, site: Site, entry: Entry | None, asked_with: Named) -> None:
+    def _keep(self, filling: Filling, request: Request, site: Site, entry: Entry | None, asked_with: Named) -> bool:
         """The whole answer is there: keep it, if it is for all; what it replaces is known to be outdated."""
         if not filling.keep:
             if entry is not None and filling.status < 500 and request.method == "GET" and filling.status != 206:
                 self.cache.drop(entry.url)
-            return
+            return False
         terms = rules.terms(
             request.method, asked_with, filling.status, filling.fields, filling.asked, filling.answered, url=filling.url
         )
         if not _is_useful(site, terms, filling.fields):
-            return  # it could neither be handed out nor asked about
+            return False  # it could neither be handed out nor asked about
         made = entries.make(
             filling.url,
             filling.status,
@@ -296,6 +304,7 @@ class Asking:
         if not site.strict:
             self.policy.fetched(entry, made, site, filling.answered)
         self.cache.put(made, filling.answered)
+        return True
 
     def _failed(self, filling: Filling, site: Site, entry: Entry | None, error: Exception) -> None:
         """The origin did not answer as it should."""
@@ -308,11 +317,13 @@ class Asking:
                 self._stand_in(filling, entry, "fwd=stale; detail=stale")
                 return
         if why in _FORBIDDEN:
-            filling.failure = 403, "This address is not for us to ask."
+            status, sentence = 403, "This address is not for us to ask."
         elif why == "crowded":
-            filling.failure = 503, "Too many wait for this origin already."
+            status, sentence = 503, "Too many wait for this origin already."
         else:
-            filling.failure = _CANNOT.get(why, 502), f"The origin could not be asked: {why}."
+            status, sentence = _CANNOT.get(why, 502), _FAILED.get(why, f"The origin could not be asked: {why}.")
+        asked = f"fwd={self._why(filling, entry)}; " if filling.asked else ""
+        filling.failure = Refusal(status, sentence, f"{asked}detail={why}")
 
     @staticmethod
     def _stand_in(filling: Filling, entry: Entry, note: str) -> None:
@@ -359,6 +370,7 @@ class Asking:
             filling.note = "fwd=method" if request.method not in ("GET", "HEAD") else "fwd=bypass"
             filling.tell()
             await self._pump(filling, exchange)
+            filling.finish()
         except (OSError, ValueError, Spoiled, Crowded, Broken) as error:
             self._failed(filling, site, None, error)
         finally:

@@ -5,22 +5,21 @@ changed long ago will stay for long (the chance of a change is as one over the t
 runner's crawls have shown, where it crawls the page. Which of them foretells best is learned for each host, and their
 mixture decides.
 
-A page without history has its origin's word. One with the lifetime L is taken to change at k·ln 2/L, so that at the end
-of a lifetime that is to be believed (k = 1) half of such copies are still fresh; k is learned for each host from the
-first question about each of its copies. A Last-Modified says for how long the page was silent, as long as the host's
-dates are found to move when pages change, and only then.
+A page without history has what is known of its host (`population`): its pages differ, and so does how far their
+lifetimes hold. A Last-Modified says for how long the page was silent, with the probability that the host's dates move
+when its pages change.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp, expm1, inf, log, log1p
 
+from afresh.serve.proxy.population import Population
 from afresh.types import Beliefs
 
 UNKNOWN_LIFETIME = 600.0  # of a page whose origin says nothing
 SHORTEST_LIFETIME = 1.0
 LONGEST_LIFETIME = 30 * 86400.0
-PRIOR_SHAPE = 2.0  # how surely a page's rate is known from its lifetime alone: as from two observations
 MEMORIES = (20.0, 2.0)  # changes and confirmations that the two steady views remember
 VIEWS = len(MEMORIES) + 2
 CRAWLS_FIRST = 3.0  # log score that the view from crawls has beforehand
@@ -29,17 +28,13 @@ LEAST_SAID = 1e-3  # no view is ever surer than that
 MOST_HOSTS = 10_000
 FOREVER = 4e9  # seconds
 SHORTEST_SECONDS = 1e-3
-_GRID = tuple(4.0 ** (step / 4.0) for step in range(-40, 25))  # k
-_LOGS = tuple(map(log, _GRID))
-_WIDTH = 4.0  # of the prior of log₄ k
 
 
 @dataclass(slots=True)
 class Host:
     """What is known of a host: how its lifetimes, its dates and our views of its pages have fared."""
 
-    factors: list[float]  # log posterior of k
-    factor: float = 1.0
+    pages: Population = field(default_factory=Population)  # those of which only the lifetime is known
     foretold: tuple[float, ...] = (*(0.0,) * (VIEWS - 1), CRAWLS_FIRST)  # log scores of the views
     right: float = 2.0  # how often its dates moved as its pages did
     wrong: float = 0.5
@@ -48,6 +43,11 @@ class Host:
     def dated(self) -> bool:
         """Whether its dates are to be believed."""
         return self.right > 2.0 * self.wrong
+
+    @property
+    def date_trust(self) -> float:
+        """How probably a date of it tells when a page changed last."""
+        return self.right / (self.right + self.wrong)
 
     def weights(self, *, crawled: bool, alone: bool) -> tuple[float, ...]:
         """How much each view counts, together 1; `crawled`: there is one from crawls; `alone`: we know nothing else."""
@@ -77,28 +77,22 @@ class Trust:
         if found is None:
             if len(self._hosts) >= MOST_HOSTS:
                 del self._hosts[next(iter(self._hosts))]
-            found = Host([-((each / log(4.0) / _WIDTH) ** 2) / 2 for each in _LOGS])
+            found = Host()
         self._hosts[name] = found
         return found
 
     def factor(self, name: str) -> float:
-        """k, by what has been seen of a host; 1 where nothing has."""
+        """k of a host's pages, on average of its logarithm, by what has been seen of them; 1 where nothing has."""
         found = self._hosts.get(name)
-        return 1.0 if found is None else found.factor
+        return 1.0 if found is None else found.pages.typical
 
     def saw(self, name: str, lifetime: float, elapsed: float, *, changed: bool) -> None:
         """A copy of which only its lifetime was known was asked about after so many seconds."""
-        host = self.host(name)
-        exposure = log(2.0) * max(elapsed, 1e-3) / bounded(lifetime)
-        logs = [
-            each + (log(max(-expm1(-k * exposure), 1e-12)) if changed else -k * exposure)
-            for k, each in zip(_GRID, host.factors, strict=True)
-        ]
-        top = max(logs)
-        host.factors = [each - top for each in logs]
-        weights = [exp(each) for each in host.factors]
-        # The mean of log k: one host's k is between its smallest and its largest, not near the largest.
-        host.factor = exp(sum(w * each for w, each in zip(weights, _LOGS, strict=True)) / sum(weights))
+        self.host(name).pages.saw(max(elapsed, 1e-3) / bounded(lifetime), changed=changed)
+
+    def knows(self, name: str, lifetime: float, beliefs: Beliefs) -> None:
+        """A page of a host is known from crawls: the next one of that host may be like it."""
+        self.host(name).pages.knows(beliefs.change_rate * bounded(lifetime), beliefs.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +153,10 @@ class Outlook:
         `silent`: for how long the page has been as it is now, where a date that is believed says so.
         """
         shapes, times = [], []
+        dated = not self.checks and self.weights[len(MEMORIES)] > 0.0  # what its date said begins to count for all
         for shape, time, memory in zip(self.shapes, self.times, MEMORIES, strict=True):
+            if dated and host.dated:
+                shape, time = shape + 1.0, time + self.silent
             if not changed:
                 after = shape, time + elapsed
             elif silent is not None:
@@ -174,9 +171,17 @@ class Outlook:
         return Outlook(tuple(shapes), tuple(times), max(known, 1.0), weights, self.checks + 1, self.crawled)
 
     def told(self, host: Host, crawled: Beliefs | None) -> "Outlook":
-        """The same, with what the runner believes by now."""
-        weights = host.weights(crawled=crawled is not None, alone=not self.checks)
+        """The same, with what the runner believes at its crawl."""
+        if crawled is None:
+            return self
+        weights = host.weights(crawled=True, alone=not self.checks)
         return Outlook(self.shapes, self.times, self.silent, weights, self.checks, crawled)
+
+    def heard(self, crawled: Beliefs | None) -> "Outlook":
+        """The same, with what signals of the page mean. Between two looks what is said of a page only falls."""
+        if self.crawled is not None or crawled is None:
+            return self
+        return Outlook(self.shapes, self.times, self.silent, self.weights, self.checks, crawled)
 
     def foretold(self, host: Host, elapsed: float, *, changed: bool) -> None:
         """Score the views by what was found after so many seconds."""
@@ -230,18 +235,18 @@ def bounded(lifetime: float) -> float:
 
 
 def at_first(host: Host, lifetime: float | None, silent: float | None) -> Outlook:
-    """What is said of a page without history: by its origin's lifetime, and by how long it was silent, if that is told.
+    """What is said of a page without history: by its host's pages, and by how long it was silent, if that is told.
 
     >>> host = Trust().host("a.example")
-    >>> round(at_first(host, 60.0, None).good_for(0.5), -1), round(at_first(host, None, 300.0).good_for(0.5))
-    (60.0, 299)
+    >>> round(at_first(host, 60.0, None).good_for(0.5), -1), round(at_first(host, None, 3600.0).good_for(0.5), -2)
+    (60.0, 2900.0)
     """
-    shape, time, known = 0.0, 0.0, 0.0
-    if lifetime is not None or silent is None:
-        known = bounded(UNKNOWN_LIFETIME if lifetime is None else lifetime) / host.factor
-        shape, time = PRIOR_SHAPE, known / (2.0 ** (1.0 / PRIOR_SHAPE) - 1.0)  # all views: half are fresh at its end
+    seconds = bounded(UNKNOWN_LIFETIME if lifetime is None else lifetime)
+    shape, half = host.pages.spread
+    time, known = seconds * half / (2.0 ** (1.0 / shape) - 1.0), seconds * half
+    trust = 0.0
     if silent is not None:
-        known = max(silent, 1.0)
-        shape, time = shape + 1.0, time + known
-    weights = host.weights(crawled=False, alone=False)
+        known, trust = max(silent, 1.0), host.date_trust
+    each = (1.0 - trust) / len(MEMORIES)
+    weights = (*(each,) * len(MEMORIES), trust, 0.0)
     return Outlook((shape,) * len(MEMORIES), (time,) * len(MEMORIES), known, weights)

@@ -177,12 +177,26 @@ def refreshed(entry: Entry, lines: Lines, terms: Terms, now: float) -> Entry:
         if name_of(line[0]) not in _OF_THE_BODY
     ]
     replaced = {name_of(name) for name, _ in newer}
+    if "date" not in replaced:
+        newer.append((b"Date", dates.written(int(now)).encode()))
+        replaced.add("date")
     kept = [line for line in entry.lines if name_of(line[0]) not in replaced] + newer
     made = make(entry.url, entry.status, kept, entry.body, terms, now, selected_by=(entry.names, entry.selector))
     made.hits, made.hits_since = entry.hits, entry.hits_since
     made.beliefs, made.outlook, made.signals = entry.beliefs, entry.outlook, entry.signals
     made.look_again = entry.look_again
     return made
+
+
+def checked(entry: Entry, at: float, *, again: bool = True) -> Entry:
+    """The entry, known to be current at a moment; `again`: by a later look than that which brought it."""
+    entry.born, entry.said_until = at, 0.0
+    if again:
+        dated = (b"Date", dates.written(int(at)).encode())
+        entry.lines = [line for line in entry.lines if name_of(line[0]) != "date"] + [dated]
+        entry.fields = joined(entry.lines)
+        _ready(entry)
+    return entry
 
 
 def after(entry: Entry, newer: Lines) -> Named:

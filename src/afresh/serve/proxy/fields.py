@@ -23,6 +23,16 @@ HOP_BY_HOP = frozenset(
 )
 _NAMES: dict[bytes, str] = {}
 _MOST_NAMES = 1000
+_WRITTEN = {
+    "etag": "ETag",
+    "www": "WWW",
+    "md5": "MD5",
+    "xss": "XSS",
+    "ua": "UA",
+    "nel": "NEL",
+    "cdn": "CDN",
+    "id": "ID",
+}
 
 
 def name_of(raw: bytes) -> str:
@@ -37,6 +47,15 @@ def name_of(raw: bytes) -> str:
         if len(_NAMES) < _MOST_NAMES:
             _NAMES[raw] = name
     return name
+
+
+def usual(name: str) -> str:
+    """A field's name as people write it.
+
+    >>> usual("content-type"), usual("etag"), usual("www-authenticate")
+    ('Content-Type', 'ETag', 'WWW-Authenticate')
+    """
+    return "-".join(_WRITTEN.get(part, part.capitalize()) for part in name.lower().split("-"))
 
 
 def joined(lines: Iterable[tuple[bytes, bytes]]) -> Named:

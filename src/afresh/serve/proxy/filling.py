@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 
 from afresh.serve.proxy.entry import Entry
 from afresh.serve.proxy.fields import Lines, Named
+from afresh.serve.proxy.request import Refusal
 from afresh.serve.proxy.vary import Selector
 
 WINDOW = 1 << 18  # bytes that the origin may be ahead of the slowest reader
@@ -32,11 +33,12 @@ class Filling:
         self.wanted = wanted  # whether a reader waits for it, or did: what is fetched ahead gives way until then
         self._known: asyncio.Future[None] = loop.create_future()
         self._changed: asyncio.Future[None] = loop.create_future()
+        self._end: asyncio.Future[None] = loop.create_future()
         self._room: asyncio.Future[None] | None = None
         self.task: asyncio.Task[None] | None = None
         # What came of it.
         self.entry: Entry | None = None
-        self.failure: tuple[int, str] | None = None
+        self.failure: Refusal | None = None
         self.note = ""
         self.status = 0
         self.lines: Lines = []
@@ -48,6 +50,7 @@ class Filling:
         self.selector: Selector = ()
         # The body.
         self.keep = False
+        self.stored = False
         self.over = False
         self.broken = False
         self.size = 0
@@ -79,6 +82,11 @@ class Filling:
         """Whether it is."""
         return self._known.done()
 
+    async def rather_whole(self, seconds: float) -> None:
+        """Wait a moment for the end, so that more can be said of it."""
+        if not self.over:
+            await asyncio.wait([self._end], timeout=seconds)
+
     @property
     def readers(self) -> int:
         """How many read it."""
@@ -102,6 +110,8 @@ class Filling:
     def finish(self, *, broken: bool = False) -> None:
         """All has come, or no more will."""
         self.over, self.broken = True, broken
+        if not self._end.done():
+            self._end.set_result(None)
         self._wake()
 
     def body(self) -> bytes:

@@ -76,15 +76,18 @@ class Policy:
 
     def crawled(self, older: Entry | None, made: Entry, site: Site) -> None:
         """The runner has looked at a page: what it found, and what it believes by now (`made.beliefs`)."""
-        host = self.trust.host(_host_of(made.url))
-        if older is None or older.outlook is None:
-            made.outlook = self._at_first(made, made.confirmed)
-        elif made.confirmed > older.confirmed:
-            self._observe(older, made, made.confirmed, changed=older.body != made.body)
+        name = _host_of(made.url)
+        if older is not None and older.outlook is not None and made.confirmed <= older.confirmed:
+            made.outlook = older.outlook.heard(made.beliefs)
         else:
-            made.outlook = older.outlook
-        if made.outlook is not None:
-            made.outlook = made.outlook.told(host, made.beliefs)
+            if older is None or older.outlook is None:
+                made.outlook = self._at_first(made, made.confirmed)
+                if made.beliefs is not None:
+                    self.trust.knows(name, _lifetime(made.terms), made.beliefs)
+            else:
+                self._observe(older, made, made.confirmed, changed=older.body != made.body)
+            if made.outlook is not None:
+                made.outlook = made.outlook.told(self.trust.host(name), made.beliefs)
         self.settle(made, site)
 
     def _at_first(self, made: Entry, now: float) -> belief.Outlook:

@@ -154,8 +154,8 @@ class Connection(asyncio.Protocol):
             return error.__context__.refusal
         except httptools.HttpParserInvalidMethodError:
             return Refusal(501, "This method is not known here.")
-        except httptools.HttpParserError:
-            return Refusal(400, "This is not HTTP/1.1 as it should be.")
+        except httptools.HttpParserError as error:
+            return Refusal(400, f"This is not HTTP/1.1: {str(error).rstrip('.') or 'it breaks off'}.")
         return None
 
     def eof_received(self) -> bool:
@@ -225,7 +225,7 @@ class Connection(asyncio.Protocol):
         line = b"%b %b HTTP/1." % (request.method.encode("ascii"), request.target)
         place = self._raw.find(line, self._place)
         if place < 0:
-            return Refusal(400, "The first line of the request is not as it should be.")
+            return Refusal(400, "The first line is not a method, an address and HTTP/1.1, with one blank between them.")
         self._place = place + len(line)
         return None
 

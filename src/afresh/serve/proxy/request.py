@@ -21,7 +21,7 @@ LARGEST_HEAD = 32 << 10
 MOST_FIELDS = 100
 
 _LENGTH = re.compile(r"[0-9]{1,18}")
-_LOOSE_TARGET = re.compile(rb"[\x21\x22\x24-\x7e]+")
+_NOT_IN_TARGETS = re.compile(rb"[^\x21\x22\x24-\x7e]")
 _HOST = re.compile(r"(?:\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9._~-]{1,253})(?::[0-9]{1,5})?")
 _ABSOLUTE = re.compile(r"(https?)://([^/?#@]+)([/?].*)?", re.IGNORECASE)
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
@@ -31,10 +31,11 @@ _FRAMING = frozenset({"content-length", "transfer-encoding", "host", "connection
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is not answered: a status, and a sentence for whoever sent it."""
+    """Why a request is not answered: a status, a sentence for whoever sent it, and that in the words of RFC 9211."""
 
     status: int
     sentence: str
+    said: str = "detail=refused"
 
 
 class Request:
@@ -63,6 +64,11 @@ class Request:
         self.unread = 0  # bytes of them
 
 
+def _shown(raw: bytes) -> str:
+    """Something of a request, in a sentence about it."""
+    return raw[:40].decode("ascii", "backslashreplace")
+
+
 def _framing(request: Request) -> Refusal | None:
     """What is wrong with where the body ends."""
     fields = request.fields
@@ -75,7 +81,7 @@ def _framing(request: Request) -> Refusal | None:
         request.has_body, request.pieces = True, deque()
     elif length is not None:
         if not _LENGTH.fullmatch(length):
-            return Refusal(400, "Content-Length is not one number.")
+            return Refusal(400, f"Content-Length is not one number: {_shown(length.encode('latin-1'))}.")
         request.length = int(length)
         if request.length:
             request.has_body, request.pieces = True, deque()
@@ -86,24 +92,24 @@ def _names(request: Request) -> Refusal | None:
     """What is wrong with the fields one by one."""
     for raw, value in request.lines:
         if b"_" in raw and raw.decode("latin-1").lower().replace("_", "-") in _FRAMING:
-            return Refusal(400, "A field's name could be taken for another one.")
+            return Refusal(400, f"The field {_shown(raw)} could be taken for another one.")
         if _CONTROL.search(value):
-            return Refusal(400, "A field holds a control character.")
+            return Refusal(400, f"The field {_shown(raw)} holds a control character.")
     return None
 
 
 def _where(request: Request) -> Refusal | None:
     """What is wrong with target and Host; what they say goes into the request."""
-    target = request.target
+    target, host = request.target, request.fields.get("host")
     if len(target) > LONGEST_TARGET:
         return Refusal(414, "The address is too long.")
-    if not _LOOSE_TARGET.fullmatch(target):
-        return Refusal(400, "The address holds a character that belongs in none.")
-    host = request.fields.get("host")
+    if (wrong := _NOT_IN_TARGETS.search(target)) or not target:
+        what = f"holds a byte that belongs in none: 0x{wrong[0].hex()}" if wrong else "is missing"
+        return Refusal(400, f"The address {what}.")
     if host is None and request.version == "1.1":
         return Refusal(400, "There is no Host.")
     if host is not None and not _HOST.fullmatch(host):
-        return Refusal(400, "Host is not one host.")
+        return Refusal(400, f"Host is not one host: {_shown(host.encode('latin-1'))}.")
     text = target.decode("ascii")
     request.authority, request.path = (host or "").lower(), text
     if request.method == "CONNECT":
@@ -114,10 +120,10 @@ def _where(request: Request) -> Refusal | None:
     if text.startswith("/"):
         return None
     if text == "*":
-        return None if request.method == "OPTIONS" else Refusal(400, "The address is none.")
+        return None if request.method == "OPTIONS" else Refusal(400, "The address * is for OPTIONS alone.")
     match = _ABSOLUTE.fullmatch(text)
     if match is None or not _HOST.fullmatch(match[2]):
-        return Refusal(400, "The address is none.")
+        return Refusal(400, "The address is neither a path nor a whole address of http or https.")
     request.scheme, request.authority = match[1].lower(), match[2].lower()
     request.path = match[3] or "/"
     if request.path.startswith("?"):
@@ -132,7 +138,7 @@ def check(request: Request) -> Refusal | None:
 
     >>> lines = [(b"Host", b"a.example"), (b"Content-Length", b"+1")]
     >>> check(Request("POST", b"/", "1.1", lines))
-    Refusal(status=400, sentence='Content-Length is not one number.')
+    Refusal(status=400, sentence='Content-Length is not one number: +1.', said='detail=refused')
     """
     if request.version not in ("1.1", "1.0"):
         return Refusal(505, "Only HTTP/1.1 and HTTP/1.0 are spoken here.")

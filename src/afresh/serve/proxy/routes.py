@@ -57,6 +57,7 @@ class Routes:
     """What an operator mapped: hosts, prefixes, a default; and the open ways, each with a list of hosts or shut."""
 
     hosts: Mapping[str, Site] = field(default_factory=dict)
+    within: Mapping[str, Sequence[tuple[str, Site]]] = field(default_factory=dict)  # prefixes of hosts, longest first
     prefixes: Sequence[tuple[str, Site]] = ()  # the longest first
     default: Site | None = None
     mirror: Container[str] = ()  # hosts that may be asked for by a path like /https://example.com/page
@@ -71,15 +72,16 @@ class Routes:
         if request.path == "*":
             return Refusal(501, "Nothing is said of the server as a whole.")
         host = request.authority
-        site = self.hosts.get(host) or self.hosts.get(host.rpartition(":")[0] if ":" in host else host)
+        bare = host.rpartition(":")[0] if ":" in host else host
+        if self.within and (found := _under(self.within.get(host) or self.within.get(bare, ()), request.path)):
+            return found
+        site = self.hosts.get(host) or self.hosts.get(bare)
         if site is not None:
             return _below(site, request.path)
         if request.scheme:
             return self._forwarded(request)
-        for prefix, mapped in self.prefixes:
-            if request.path.startswith(prefix) and request.path[len(prefix) : len(prefix) + 1] in ("", "/", "?"):
-                rest = request.path[len(prefix) :]
-                return _below(mapped, rest if rest.startswith("/") else "/" + rest)
+        if found := _under(self.prefixes, request.path):
+            return found
         match = _MIRRORED.fullmatch(request.path)
         if match is not None:
             return self._mirrored(match[1].lower(), match[2], match[3] or "/")
@@ -111,6 +113,15 @@ class Routes:
         base = str(where).rstrip("/")
         site = Site(base, self.open_strict, self.open_threshold, self.open_stale, named=False)
         return site, base + path
+
+
+def _under(prefixes: Sequence[tuple[str, Site]], path: str) -> tuple[Site, str] | Refusal | None:
+    """A path at the first site with a prefix that it has; None if there is none."""
+    for prefix, site in prefixes:
+        if path.startswith(prefix) and path[len(prefix) : len(prefix) + 1] in ("", "/", "?"):
+            rest = path[len(prefix) :]
+            return _below(site, rest if rest.startswith("/") else "/" + rest)
+    return None
 
 
 def _below(site: Site, path: str) -> tuple[Site, str] | Refusal:

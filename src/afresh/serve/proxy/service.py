@@ -23,6 +23,7 @@ from afresh.serve.proxy.vary import codings, selected
 from afresh.serve.proxy.ways import purge, tunnel
 
 AT_ONCE = 1 << 16  # bytes of a body that are written in one go
+WHOLE_WITHIN = 0.005  # seconds that a small answer is waited for, before its head says whether it is kept
 GONE = (ConnectionResetError, asyncio.CancelledError)  # what comes of a reader who hung up
 _READING = frozenset({"GET", "HEAD"})
 _log = logging.getLogger("afresh.serve")
@@ -198,7 +199,9 @@ class Service:
         if entry is not None and await self._from(connection, request, site, entry, wanted, now):
             return
         if "only-if-cached" in parsed(request.fields.get("cache-control", "")):
-            self._refuse(connection, request, Refusal(504, "There is no copy here that could be handed out."))
+            self._refuse(
+                connection, request, Refusal(504, "There is no copy here that could be handed out.", "detail=no_copy")
+            )
             return
         filling, how = self._filling(connection, request, site, url, entry)
         try:
@@ -307,7 +310,7 @@ class Service:
     async def _hand_out(self, connection: Connection, request: Request, site: Site, filling: Filling, how: str) -> None:
         """Answer with what came of a fetch."""
         if filling.failure is not None:
-            self._refuse(connection, request, Refusal(*filling.failure))
+            self._refuse(connection, request, filling.failure)
         elif filling.entry is not None:
             note = filling.note.encode() + (b"; collapsed" if how == "joined" else b"")
             now = time()
@@ -371,7 +374,7 @@ class Service:
         try:
             await filling.head()
             if filling.failure is not None:
-                self._refuse(connection, request, Refusal(*filling.failure))
+                self._refuse(connection, request, filling.failure)
                 return
             self.counts.passed += 1
             if request.method not in SAFE and filling.status < 400:
@@ -415,7 +418,10 @@ class Service:
                 framing = b"Transfer-Encoding: chunked\r\n"
             else:
                 request.keep_alive = False
-        note = b"Cache-Status: afresh; %b%b\r\n" % (filling.note.encode(), b"; collapsed" if how == "joined" else b"")
+        if filling.keep and filling.length is not None and filling.length <= AT_ONCE:
+            await filling.rather_whole(WHOLE_WITHIN)
+        said = filling.note + ("; stored" if filling.stored else "") + ("; collapsed" if how == "joined" else "")
+        note = b"Cache-Status: afresh; %b\r\n" % said.encode()
         connection.write(
             respond.streamed(
                 filling.status, lines, framing + note + respond.closing(request.keep_alive, request.version)
@@ -444,7 +450,7 @@ class Service:
         """Answer in our own name."""
         if refusal.status >= 500:
             self.counts.errors += 1
-        more = b"Cache-Status: afresh; detail=refused\r\n" if refusal.status >= 400 else b""
+        more = b"Cache-Status: afresh; %b\r\n" % refusal.said.encode() if refusal.status >= 400 else b""
         if request.version == "1.0" and request.keep_alive:
             more += b"Connection: keep-alive\r\n"
         keep_alive = request.keep_alive and request.whole

@@ -12,7 +12,7 @@ from afresh.frontier.url import canonical_or_none
 from afresh.serve.proxy import entry as entries
 from afresh.serve.proxy import rules, vary
 from afresh.serve.proxy.entry import Entry
-from afresh.serve.proxy.fields import Lines, Named, joined
+from afresh.serve.proxy.fields import Lines, Named, joined, usual
 from afresh.serve.proxy.policy import Policy
 from afresh.serve.proxy.routes import Site
 from afresh.serve.proxy.vary import selected
@@ -54,7 +54,8 @@ class Shelf:
                 made.hits, made.hits_since = entry.hits, entry.hits_since
                 return made
             return None
-        return _believed(replace(entry), state)
+        made = _believed(replace(entry, said_until=0.0), state)
+        return entries.checked(made, made.confirmed) if made.confirmed > entry.confirmed else made
 
     async def _run(self, read: Callable[[str], T], url: str) -> T | None:
         """Read in a thread; nothing, if too many wait or the store cannot be read."""
@@ -95,8 +96,9 @@ class Shelf:
         selector = selected(names, self._sent)
         if selected(names, asked_with) != selector:
             return None
-        made = entries.make(url, status, lines, copy.body, terms, self._clock(), selected_by=(names, selector))
-        made.born = min(copy.checked, self._clock())
+        now = self._clock()
+        made = entries.make(url, status, lines, copy.body, terms, now, selected_by=(names, selector))
+        made = entries.checked(made, min(copy.checked, now), again=copy.checked > copy.fetched)
         made.confirmed = state.checked or copy.checked
         return _believed(made, state)
 
@@ -117,7 +119,7 @@ def _lines_of(copy: Copy) -> Lines:
     # A strong tag is of the bytes as they came; undone they are others.
     if "content-encoding" in copy.meta and meta.get("etag", "").startswith('"'):
         meta["etag"] = "W/" + meta["etag"]
-    return [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in meta.items()]
+    return [(usual(name).encode("latin-1"), value.encode("latin-1", "replace")) for name, value in meta.items()]
 
 
 def _believed(entry: Entry, state: PageState) -> Entry:

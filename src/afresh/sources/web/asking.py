@@ -15,6 +15,7 @@ from afresh.sources.web.permits import Permits
 from afresh.types import Fetched, Validators
 
 LONGEST_WAIT = 5.0  # for the turn of a host that a redirect leads to; after that the page is tried again later
+VISITED = 0.2  # seconds after which an order comes again whose host is visited for something else
 LONGEST_JOURNEY = 30.0  # over all hosts that redirects lead to
 MOST_HOSTS = 4  # that one page may lead to
 NOTHING = Validators()
@@ -51,7 +52,7 @@ class Asker:
         if host in self.never:
             return Fetched(url, self.clock(), 0.0, reason="scope")
         if self.lanes.lane(host).visited:
-            return Later(1.0)
+            return Later(VISITED)
         address, held = await self._take_turn(url, host)
         if held is not None:
             return held
