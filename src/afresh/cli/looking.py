@@ -7,6 +7,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from afresh.cli.receiving import show_address
 from afresh.config import Config
 from afresh.errors import InputError
 from afresh.store import LastingStore, PageState, Sqlite
@@ -241,6 +242,8 @@ def _shown(value: Any) -> str:
     """A value for people; what may hold a password shows only where it leads."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], int):
+        return show_address(value)
     if isinstance(value, tuple | frozenset) and all(isinstance(each, str | int) for each in value):
         return ", ".join(map(str, value))
     text = str(value)

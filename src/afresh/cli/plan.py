@@ -265,7 +265,7 @@ def plan_facts(kept: Store, config: Config, budgets: list[float], goals: list[fl
     facts, _ = reckoned(known, [each * share for each in budgets], goals)
     for row in (*facts["budgets"], *facts["goals"]):
         row["budget"] = None if row["budget"] is None else row["budget"] / share
-    return facts | {"pages": pages, "sample": known.count}
+    return facts | {"pages": pages, "sample": known.count, "is_sample": pages > MANY}
 
 
 def _sampled(kept: Store, config: Config, pages: int) -> tuple[Known, float]:

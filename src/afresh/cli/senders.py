@@ -65,7 +65,6 @@ def senders(
             _plot(kept, graded, plot)
             return
     if json:
-        graded = [{**grade, "saved": round(_saved(grade), 1)} for grade in graded]
         for facts in found:
             mine = [grade for grade in graded if grade["sender"] == facts["sender"]]
             typer.echo(as_json({**facts, "grades": mine}))
@@ -107,7 +106,7 @@ def _show_grades(graded: list[dict[str, Any]]) -> None:
         late = "-" if grade["late"] is None else show_duration(grade["late"])
         weight = "" if grade["weight"] is None else f"{grade['weight']:.2f}{'' if grade['pinned'] is None else '!'}"
         checked = grade["precision"] is not None and grade["heard"] >= ENOUGH
-        saved = f"{_saved(grade):,.0f}" if checked and weight else ""
+        saved = f"{grade['saved']:,.0f}" if checked and weight else ""
         sender, host = plain(grade["sender"], 100), plain(grade["host"], 300)
         if len(sender) > 12 or len(host) > 17:  # a line of their own, whole
             console.print(f"{sender:12} {host}", soft_wrap=True)
@@ -160,7 +159,8 @@ def sender_facts(kept: LastingStore) -> list[dict[str, Any]]:
 def grade_facts(kept: LastingStore) -> list[dict[str, Any]]:
     """The grades of every sender on every host."""
     grades = ask(kept.path, "grades")
-    return grades if isinstance(grades, list) else _grades_from_store(kept)
+    found: list[dict[str, Any]] = grades if isinstance(grades, list) else _grades_from_store(kept)
+    return [{**grade, "saved": round(_saved(grade), 1)} for grade in found]
 
 
 def _from_store(kept: Store) -> list[dict[str, Any]]:

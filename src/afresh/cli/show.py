@@ -23,14 +23,6 @@ from afresh.units import show_cost, show_count, show_duration, show_rate, show_s
 ON_REQUEST = (
     "it changes faster than it is asked for: it is run for who asks, and refreshed ahead only while the budget has room"
 )
-# The words of a page's history, for people.
-_REASONS = {
-    "not_modified": "its source says so",
-    "same_bytes": "same bytes",
-    "same_text": "only markup differs",
-    "noise": "only noise differs",
-    "too_complex": "too complex to be read, compared by its bytes",
-}
 
 
 def show(
@@ -208,7 +200,7 @@ def _print(facts: dict[str, Any]) -> None:
         console.print(labelled("failed", f"{counted(failed)} (of the crawls in its history)"))
     for line in facts["history"]:
         crawl = Crawl(**line)
-        reason = f" ({_REASONS.get(crawl.reason) or words(crawl.reason)})" if crawl.reason else ""
+        reason = f" ({words(crawl.reason)})" if crawl.reason else ""
         size = f", {show_size(crawl.size)}" if crawl.size else ""
         what = f"{crawl.outcome}{reason}, status {crawl.status or 'none'}{size}, took {show_duration(crawl.took)}"
         console.print(labelled("", f"{moment(crawl.time)}  {what}"))

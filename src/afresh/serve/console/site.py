@@ -1,5 +1,6 @@
 """The pages for a browser: facts into templates. They work without any script."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from importlib.resources import files
@@ -29,7 +30,11 @@ MAX_FIELDS = 20
 SHOWN = 50  # changes
 MORE_BUDGET = 1.2  # what is reckoned besides the budget there is
 SPANS = {"1h": 1.0, "6h": 6.0, "24h": 24.0, "7d": 168.0}
-STATIC = {"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8"}
+STATIC = {
+    "console.css": "text/css; charset=utf-8",
+    "console.js": "text/javascript; charset=utf-8",
+    "mark.svg": "image/svg+xml",
+}
 _SPAN = Parameter("span", "How far back.", default="24h", choices=tuple(SPANS))
 _SAID = Parameter("said", "What was done.", longest=20)
 
@@ -217,7 +222,11 @@ class Site:
         said = offers.PLAN.read(request)
         budgets, goals = sorted(said["budget"]), sorted(said["reach"]) or [0.5, 0.8, 0.9, 0.95, 0.99]
         found = await self.reading.ask_long(f"plan {budgets} {goals}", lambda facts: facts.plan(budgets, goals)) or {}
-        return "plan.html", {"plan": found, "asked": said}
+        rows = [(math.log(row["budget"]), row["freshness"]) for row in found.get("budgets", []) if row["budget"] > 0]
+        curve = None
+        if len(rows) > 2:
+            curve = pictures.lines([("main", rows)], begin=rows[0][0], end=rows[-1][0], top=1.0)
+        return "plan.html", {"plan": found, "asked": said, "curve": curve}
 
     async def atom(self, request: Request) -> Response:
         """The latest changes for feed readers."""

@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 
 from afresh.units import show_count, show_duration, show_rate, show_size
 
+MINUTE = 60.0
 _NOTHING = "–"
 OUTCOMES = {
     "new": "first copy",
@@ -42,7 +43,8 @@ def moment(seconds: float | None) -> Markup:
     except (OverflowError, ValueError, OSError):
         return escape(_NOTHING)
     away = seconds - time.time()
-    near = "now" if abs(away) < 1 else f"in {show_duration(away)}" if away > 0 else f"{show_duration(-away)} ago"
+    length = show_duration(float(round(abs(away)))) if abs(away) < MINUTE else show_duration(abs(away))
+    near = "now" if abs(away) < 1 else f"in {length}" if away > 0 else f"{length} ago"
     machine, person = exact.strftime("%Y-%m-%dT%H:%M:%SZ"), exact.strftime("%Y-%m-%d %H:%M:%S UTC")
     return Markup('<time datetime="{}" title="{}">{}</time>').format(machine, person, near)
 
@@ -52,11 +54,34 @@ def exact(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def paired(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of a difference side by side: blocks that were taken away stand beside those that were put in there.
+
+    >>> rows = [{"kind": "removed", "pieces": [("old", "a")]}, {"kind": "added", "pieces": [("new", "b")]}]
+    >>> paired(rows)
+    [{'kind': 'changed', 'pieces': [('old', 'a'), ('new', 'b')]}]
+    """
+    made: list[dict[str, Any]] = []
+    gone: list[dict[str, Any]] = []  # that nothing stands beside yet
+    for row in rows:
+        if row["kind"] == "added" and gone:
+            old = gone.pop(0)
+            old["kind"], old["pieces"] = "changed", [*old["pieces"], *row["pieces"]]
+            continue
+        if row["kind"] == "removed":
+            row = {**row}
+            gone.append(row)
+        elif row["kind"] != "added":
+            gone = []
+        made.append(row)
+    return made
+
+
 def block(text: str, longest: int = 4_000) -> str:
     """Some text of a page: without what steers how text runs, and not without end.
 
-    >>> block("a\u202eb\tc")
-    'a\ufffdb\tc'
+    >>> ascii(block("a\\u202eb"))
+    "'a\\\\ufffdb'"
     """
     cut = text[:longest] + ("…" if len(text) > longest else "")
     return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in cut)
@@ -100,6 +125,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "clock": clock,
     "exact": exact,
     "block": block,
+    "paired": paired,
     "breakable": breakable,
     "duration": _or_nothing(show_duration),
     "rate": _or_nothing(show_rate),
