@@ -118,6 +118,13 @@ def test_what_was_counted_survives_a_restart_and_memory_is_bounded() -> None:
     for nth in range(10_000):  # a flood in one window neither fills memory nor drowns another's hint
         grades.hear("p0", HOST, "flood", 3101.0 + nth, current=3100.0, now=3101.0 + nth)
     assert sum(len(page.open) for page in grades._pages.values()) < 100
+    for nth in range(1_000):  # nor do many names take the places of those of whom something is known
+        grades.hear("p0", HOST, f"name-{nth}", 13200.0 + nth, current=3100.0, now=13200.0 + nth)
+    names = [grade.sender for grade in grades.all()]
+    assert len(names) == 16
+    assert {"map", "flood", "name-999"} <= set(names)
+    grades.crawled("p0", HOST, 3100.0, 15000.0, changed=True, rate=0.01)
+    assert grades.grade("name-999", HOST).heard == 1.0
     for nth in range(2 * MAX_PAIRS):
         grades.hear("u", f"h{nth}", "map", 1.0, current=0.0, now=1.0)
     assert len(list(grades.all())) <= MAX_PAIRS

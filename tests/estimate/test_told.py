@@ -1,5 +1,6 @@
 """What windows tell of senders: against a plain oracle, and whether the stated ranges hold."""
 
+import random
 from itertools import product
 
 import numpy as np
@@ -101,6 +102,24 @@ def test_ranges_hold_at_least_as_often_as_stated() -> None:
     assert abs(np.mean(biased)) < 0.02, "on average, recall is as it is"
 
 
+def test_whatever_is_seen_the_shares_make_sense() -> None:
+    rng = random.Random(1)
+    for count in (0, 1, 2, 16) * 8:
+        made = []
+        for _ in range(rng.choice([0, 1, 30])):
+            hints = []
+            for _ in range(rng.choice([0, 1, 6]) if count else 0):
+                place = rng.choice([0.0, 1.0, rng.random()])
+                hints.append(Hint(rng.randrange(count), place, rng.choice([place, 0.0]), rng.random() < 0.3))
+            expected = rng.choice([0.0, 1e-9, 0.1, 1.0, 1e3])
+            made.append(Window(expected, rng.random() < 0.5, rng.randrange(1 << count), hints))
+        with np.errstate(all="raise", under="ignore"):
+            fitted = fit(made, [Told()] * count, rng.choice([1e-3, 1.0, 1e3]))
+        for share in (each for told in fitted.senders for each in (told.precision, told.recall)):
+            assert 0.0 <= share.low <= share.mean <= share.high <= 1.0
+            assert np.isfinite(share.weight)
+
+
 def test_who_is_crawled_for_at_once_is_graded_right_and_so_are_those_who_say_the_same() -> None:
     """A crawl soon after each hint of one sender ends the windows of another."""
     rng, made = np.random.default_rng(3), []
@@ -111,7 +130,7 @@ def test_who_is_crawled_for_at_once_is_graded_right_and_so_are_those_who_say_the
         end = min([*(at + 0.02 for at in prompt[:1]), 3.0])
         hints = [Hint(0, at / end, at / end, True) for at in prompt[:1]]
         hints += [Hint(1, at / end, at / end, False) for at in slow if at < end]
-        made.append(Window(end, bool((happened <= end).any()), 2, hints))
+        made.append(Window(end, bool((happened <= end).any()), 0b11, hints))
     prompt_told, slow_told = fit(made, [Told(), Told()]).senders
     assert prompt_told.recall.mean == pytest.approx(0.9, abs=0.05)
     assert slow_told.recall.mean == pytest.approx(0.4, abs=0.08)

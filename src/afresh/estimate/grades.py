@@ -15,17 +15,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
+from afresh.checks import OUR_SENDERS
 from afresh.estimate.told import UNKNOWN, Fitted, Hint, Share, Told, Window, fit
 from afresh.estimate.validators import Counted
 
 MAX_PAIRS = 4_096  # of a sender and a host; further ones are not graded
 MAX_PAGES = 50_000  # whose windows are remembered; the longest unused are forgotten first
 MAX_SENDERS_OF_HOST = 16
+ENOUGH = 20  # hints: who has sent fewer may have to give its place to another
 MAX_HINTS = 4  # of one sender in a window; it is not listened to after that
 MAX_WINDOWS = 100_000  # of all hosts, in which anything happened
 WINDOWS_OF_HOST = 32, 512  # at least, whatever other hosts have, and at most
 FADE = 1.0 / 512  # of what was known before, that is forgotten with a window in which anything happened
 VERSION = 2  # of the text
+MAX_CHANGES = 1e3  # that are expected in a window: more make no difference
 UNTOLD = Told()
 
 
@@ -164,7 +167,7 @@ class Grades:
         )
         if moment >= current and not early:
             _add(page.open, Hint(nth, moment, deaf, once))
-        elif closed is not None and page.begin <= (page.end if early else moment) and nth < closed.senders:
+        elif closed is not None and page.begin <= (page.end if early else moment) and closed.senders >> nth & 1:
             at = max(moment - late, page.begin) if early else moment
             place, since = (_place(each, page.begin, page.end) for each in (at, min(deaf, at)))
             if not closed.hints and not closed.changed:  # it was a quiet one
@@ -183,18 +186,20 @@ class Grades:
         waiting = [hint for hint in page.open if hint.place > end]
         hints = [hint for hint in page.open if hint.place <= end]
         page.rate, page.open, page.closed = rate, waiting, None
-        listened = sum(tally.since <= begin for tally in known.tallies)  # they are in the order of coming
+        listened = sum(1 << nth for nth, tally in enumerate(known.tallies) if tally.since <= begin)
         if begin < self._began or not end > begin or not listened:
             return
-        window = Window(believed * (end - begin), changed, listened)
+        window = Window(min(believed * (end - begin), MAX_CHANGES), changed, listened)
         for hint in hints:
-            if hint.sender < listened:
+            # What is from before it was heard first is of another, whose place it has.
+            if listened >> hint.sender & 1 and hint.place >= known.tallies[hint.sender].since:
                 place, deaf = (_place(moment, begin, end) for moment in (hint.place, hint.deaf_since))
                 window.hints.append(Hint(hint.sender, place, deaf, hint.last))
         page.begin, page.end, page.closed = begin, end, window
-        for tally in known.tallies[:listened]:
-            tally.crawls += 1.0
-            tally.expected += window.expected
+        for nth, tally in enumerate(known.tallies):
+            if listened >> nth & 1:
+                tally.crawls += 1.0
+                tally.expected += window.expected
         if window.hints or changed:
             self._remember(known, window)
         else:
@@ -301,7 +306,9 @@ class Grades:
         known = self._hosts.get(host)
         if known is not None and sender in known.senders:
             return known.senders.index(sender)
-        if self._pairs >= MAX_PAIRS or (known is not None and len(known.senders) >= MAX_SENDERS_OF_HOST):
+        if known is not None and len(known.senders) >= MAX_SENDERS_OF_HOST:
+            return _takes_a_place(known, sender, now)
+        if self._pairs >= MAX_PAIRS:
             return None
         if known is None:
             known = self._hosts[host] = _Host()
@@ -357,6 +364,24 @@ def _grade(host: str, known: _Host, nth: int) -> Grade:
 def _of_validator(name: str, host: str, counted: Counted) -> Grade:
     (precision, precise), (recall, recalled) = counted.share(counted.moves), counted.share(counted.changes)
     return Grade(name, host, counted.all_moves, precision, precise, recall, recalled, None, (0.0, 0.0), 0.0, 0.0)
+
+
+def _takes_a_place(known: _Host, sender: str, now: float) -> int | None:
+    """The place of whoever was heard least, as long as nothing is known of it: anybody may send under many names."""
+    nth = min(range(len(known.senders)), key=lambda each: (known.tallies[each].heard, known.tallies[each].since))
+    if known.tallies[nth].heard >= ENOUGH or known.senders[nth].lower() in OUR_SENDERS:
+        return None
+    known.senders[nth], known.tallies[nth], known.before[nth] = sender, Tally(since=now), Told()
+    if nth < len(known.said):
+        known.said[nth] = Told()
+    for window in known.windows:
+        window.senders &= ~(1 << nth)
+        window.hints = [hint for hint in window.hints if hint.sender != nth]
+    quiet, known.quiet = known.quiet, {}
+    for listened, expected in quiet.items():
+        rest = listened & ~(1 << nth)
+        known.quiet[rest] = known.quiet.get(rest, 0.0) + expected
+    return nth
 
 
 def _add(hints: list[Hint], hint: Hint) -> None:

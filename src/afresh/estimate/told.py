@@ -46,7 +46,7 @@ class Window:
 
     expected: float  # changes, by the rate that was believed when it began
     changed: bool
-    senders: int  # the first so many senders of the host were listened to all the time
+    senders: int  # a bit for each sender of the host that was listened to from its beginning
     hints: list[Hint] = field(default_factory=list)
 
 
@@ -259,7 +259,7 @@ def _lay_out(
 ) -> None:
     """Cut a window where somebody was heard, or was listened to again."""
     expected = max(window.expected, 1e-9)
-    everybody = (1 << min(window.senders, count)) - 1
+    everybody = window.senders & (1 << count) - 1
     hints = sorted((hint for hint in window.hints if everybody >> hint.sender & 1), key=lambda hint: hint.place)
     if not hints:
         stretches.append((nth, expected, everybody))
