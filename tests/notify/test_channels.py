@@ -132,7 +132,7 @@ def test_mail_goes_by_tls_and_its_headers_are_one_line_each(
         assert len(box.mails) == len(box.logins) == 1
     mail = email.message_from_bytes(box.mails[0], policy=email.policy.default)
     assert mail["Bcc"] is None
-    assert mail["Subject"] == "Sale Bcc: all@e.org?[31m — é changed: 1 words gone, 2 new"
+    assert mail["Subject"] == "Sale Bcc: all@e.org?[31m — é changed: 1 word gone, 2 new"
     assert mail["Message-ID"] == "<00ff@e.org>"
     assert (mail["From"], mail["To"]) == ("me@e.org", "you@e.org")
     assert "https://e.org/a" in mail.get_content()

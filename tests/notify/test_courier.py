@@ -22,6 +22,7 @@ from afresh.store import KeepVersions, PageState, Record, Sqlite
 from afresh.store.outbox import DEAD, Outbox
 from afresh.types import Copy, Crawl, Outcome, Page, Validators
 from hook import Hook, hook
+from notify_waits import until
 
 HOST = "e.org"
 
@@ -69,13 +70,6 @@ def telling(
         yield courier
     finally:
         courier.stop()
-
-
-def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def opened(path: Path) -> Sqlite:

@@ -41,6 +41,7 @@ from afresh.cli import (
     status,
     token,
     upkeep,
+    watch,
 )
 from afresh.cli.terminal import flush, labelled, output_failed, plain, read_by_a_pipe
 from afresh.errors import AfreshError
@@ -73,6 +74,7 @@ app.command("refresh", short_help="Crawl pages now, ahead of all others.")(contr
 app.command("signal", short_help="Say that pages may have changed.")(control.signal)
 app.command("requests", short_help="Learn from access logs which pages are requested.")(requests.requests)
 app.command("run", short_help="Crawl until stopped.")(run.run)
+app.command("watch", short_help="Watch a few pages, and be told what changed.")(watch.watch)
 app.command("crawl", short_help="Discover a site and keep it fresh.")(run.crawl)
 app.command("console", short_help="The collection in the browser; API, feeds, metrics.")(console.console)
 app.command("serve", short_help="Answer readers from copies: a caching proxy.")(serve.serve)

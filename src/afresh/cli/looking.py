@@ -221,6 +221,10 @@ def settings_in(config: Config) -> list[Object]:
 
 def _setting(table: str, part: Any, each: Any) -> Object:
     value, said = getattr(part, each.name), each.metadata
+    if (table.partition(" ")[0], each.name) == ("[[notify]]", "to"):  # the path of a webhook may be a secret
+        from afresh.notify.channels.opening import shown
+
+        value = shown(value)
     changed = value != each.metadata["read"](said["written"])
     return {
         "table": table,

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from afresh.store.outbox import Told
 
 
+WATCHING = "watch-"  # begins the names of rules that `afresh watch` makes of its options
+
+
 def rules_for(config: Config) -> list[Rule]:
     """The rules of the settings; ConfigError if one of them could never reach anybody."""
     rules = [_rule(each) for each in config.notify]
@@ -122,7 +125,8 @@ def notified(kept: "Sqlite", config: Config) -> list[dict[str, Any]]:
 
     rules = {rule.name: rule for rule in rules_for(config)}
     found = [facts_of(told, rules) for told in Outbox(kept).all()]
-    return [each for each in found if each["to"] is not None or each["waiting"] or each["gathered"] or each["given_up"]]
+    counts = ("delivered", "waiting", "gathered", "given_up")
+    return [each for each in found if each["to"] is not None or any(each[name] for name in counts)]
 
 
 def notified_lines(facts: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -132,7 +136,7 @@ def notified_lines(facts: Iterable[dict[str, Any]]) -> Iterator[str]:
         for name, word in (("waiting", "waiting"), ("gathered", "for the next digest"), ("given_up", "given up")):
             if each[name]:
                 said.append(f"{each[name]:,} {word}")
-        if each["to"] is None:
+        if each["to"] is None and not each["rule"].startswith(WATCHING):
             said.append("no rule of this name in the settings")
         yield labelled("telling" if not nth else "", ", ".join(said), 13)
         if each["failures"]:

@@ -91,7 +91,7 @@ def add(
     if file is not None:
         lines += lines_of(file)
     read = settings(config, store)
-    pages, bad = _read(lines, wanted, read.crawl.never, recursive=recursive)
+    pages, bad = pages_of(lines, wanted, read.crawl.never, recursive=recursive)
     if bad and not skip_bad:
         more = f" ({show_count(len(bad) - 1, 'more bad line')})" if len(bad) > 1 else ""
         first = bad[0]
@@ -179,7 +179,7 @@ def lines_of(file: Path) -> Iterator[tuple[str, str]]:
             yield f"{file}, line {number}", line
 
 
-def _read(
+def pages_of(
     lines: list[tuple[str, str]], wanted: dict[str, Any], never: Iterable[str], *, recursive: bool = False
 ) -> tuple[list[Page], list[InputError]]:
     """Pages from lines of text, and what is wrong with the others."""

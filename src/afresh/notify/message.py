@@ -98,7 +98,7 @@ class Letter:
             return f"afresh: a test of the rule {self.rule}"
         if len(self.items) == 1:
             item = self.items[0]
-            return one_line(f"{item.title or item.url} {_happened(item)}", MAX_TITLE + 80)
+            return one_line(f"{item.title or item.url} {happened(item)}", MAX_TITLE + 80)
         hosts = sorted({item.host for item in self.items})
         where = hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"
         return one_line(f"{len(self.items):,} changes on {where}", MAX_TITLE + 80)
@@ -114,9 +114,9 @@ class Letter:
         for nth, item in enumerate(self.items):
             if nth:
                 yield ""
-            yield f"{item.title} {_happened(item)}" if item.title else _happened(item).capitalize()
+            yield f"{item.title} {happened(item)}" if item.title else happened(item).capitalize()
             yield item.url
-            if nth < MAX_SHOWN:
+            if nth < MAX_SHOWN and item.change != Outcome.NEW:  # all of a new page is new
                 yield from item.lines
                 if item.more:
                     yield f"… {item.more:,} more blocks"
@@ -171,9 +171,11 @@ def cut(text: str | None, longest: int) -> str | None:
     return text if text is None or len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def _happened(item: Item) -> str:
+def happened(item: Item) -> str:
+    """What happened to a page, in a few words."""
     if item.change == Outcome.CHANGED and (item.removed or item.added):
-        return f"changed: {item.removed:,} words gone, {item.added:,} new"
+        gone = f"{item.removed:,} word{'' if item.removed == 1 else 's'} gone"
+        return f"changed: {gone}, {item.added:,} new"
     return {"new": "is new", "gone": "is gone"}.get(item.change, "changed")
 
 

@@ -8,6 +8,7 @@ from afresh.fetch import Guard, Http, Limits
 from afresh.notify.channels.base import DEADLINE, Channel
 from afresh.notify.channels.command import Command
 from afresh.notify.channels.mail import Mail, MailServer
+from afresh.notify.channels.screen import Screen
 from afresh.notify.channels.webhook import Webhook
 from afresh.notify.channels.with_apprise import Apprise
 from afresh.notify.rules import Rule
@@ -16,7 +17,7 @@ _HINT = 'Write "https://…", "mailto:me@example.com", "command:PROGRAM", "appri
 
 
 def kind_of(to: str) -> str:
-    """Which kind of channel is meant: webhook, mail, command or apprise; ConfigError if none is.
+    """Which kind of channel is meant: webhook, mail, command, apprise or screen; ConfigError if none is.
 
     >>> kind_of("https://example.com/hook"), kind_of("$HOOK"), kind_of("mailto:me@example.com")
     ('webhook', 'webhook', 'mail')
@@ -32,6 +33,8 @@ def kind_of(to: str) -> str:
         return "command"
     if colon and scheme == "apprise" and "://" in rest:
         return "apprise"
+    if to == "screen:":
+        return "screen"
     raise ConfigError(f"{shown(to)!r} is no place for messages.", hint=_HINT)
 
 
@@ -41,7 +44,7 @@ def shown(to: str) -> str:
     >>> shown("https://me:x@hooks.example.com/T0/B1"), shown("apprise:tgram://token/chat"), shown("$HOOK")
     ('https://hooks.example.com/…', 'apprise:tgram://…', '$HOOK')
     """
-    if to.startswith(("mailto:", "$", "@")):
+    if to.startswith(("mailto:", "$", "@", "screen:")):
         return to[:200]
     if to.startswith("command:"):
         return f"command:{(_words(to.removeprefix('command:')) or ['?'])[0][:80]}"
@@ -64,6 +67,8 @@ def channel_for(rule: Rule, server: MailServer, agent: str = "afresh", seconds: 
             return Mail(rest, server, seconds)
         case "command":
             return Command(_words(rest), seconds)
+        case "screen":
+            return Screen()
     return Apprise(rest, seconds)
 
 
