@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from afresh.detect.diff import Gap, Piece, Row
 
 LONGEST = 2_000  # characters of a block that are shown
+CONTEXT = 240  # the same of one that stays
 _SIGNS = {"same": "  ", "removed": "- ", "added": "+ ", "changed": "~ "}
 _STYLES = {"same": "", "old": "red", "new": "green"}
 _BRACKETS = {"same": ("", ""), "old": ("[-", "-]"), "new": ("{+", "+}")}
@@ -142,14 +143,14 @@ def _print(row: "Row | Gap") -> None:
     if isinstance(row, Gap):
         console.print(f"  … {show_count(row.rows, 'block')} unchanged")
         return
-    shown = Text()
+    shown, longest = Text(), CONTEXT if row.kind == "same" else LONGEST
     for piece in row.pieces:
         first, last = _BRACKETS[piece.kind] if row.kind == "changed" else ("", "")
-        shown.append(f"{first}{_safe(piece)}{last}", _STYLES[piece.kind])
+        shown.append(f"{first}{_safe(piece, longest)}{last}", _STYLES[piece.kind])
     for nth, line in enumerate(shown.wrap(console, WIDTH - 2)):
         line.rstrip()
         console.print(Text(_SIGNS[row.kind] if not nth else "  ").append_text(line))
 
 
-def _safe(piece: "Piece") -> str:
-    return plain(piece.text.replace("\t", "    "), LONGEST)
+def _safe(piece: "Piece", longest: int) -> str:
+    return plain(piece.text.replace("\t", "    "), longest)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from afresh.detect.diff import NEW, OLD, SAME, Row, counted
+from afresh.detect.diff import NEW, OLD, SAME, Piece, Row, counted
 from afresh.reading.decode import utf8
 from afresh.types import Copy, Crawl, Outcome
 
@@ -16,6 +16,7 @@ MAX_BLOCKS = 10  # of a change that are told,
 MAX_BLOCK = 300  # with so many characters each
 BRIEF_BLOCKS, BRIEF_BLOCK = 3, 160  # the same in a digest
 MAX_TITLE = 120
+NEAR = 40  # characters of what stays, on each side of what differs
 MAX_LINE = 2_000  # characters, of a text for people
 MAX_SHOWN = 100  # changes of a digest whose text is shown to people; of the others the address
 _TITLE = re.compile(rb"<title[^>]{0,200}>([^<]{0,2000})", re.IGNORECASE)
@@ -184,5 +185,18 @@ def _line(row: Row) -> str:
     if row.kind != "changed":
         sign = "-" if row.kind == "removed" else "+"
         return f"{sign} {one_line((row.before if row.after is None else row.after) or '', MAX_BLOCK)}"
-    parts = [f"{_BRACKETS[each.kind][0]}{each.text}{_BRACKETS[each.kind][1]}" for each in row.pieces]
+    last = len(row.pieces) - 1
+    parts = [
+        f"{_BRACKETS[each.kind][0]}{_near(each, nth == 0, nth == last)}{_BRACKETS[each.kind][1]}"
+        for nth, each in enumerate(row.pieces)
+    ]
     return f"~ {one_line(''.join(parts), 2 * MAX_BLOCK)}"
+
+
+def _near(piece: Piece, first: bool, last: bool) -> str:
+    """What stays the same in a long block, as far as it is near to what differs."""
+    text = piece.text
+    if piece.kind != SAME or len(text) <= 3 * NEAR:
+        return text
+    before, after = ("" if first else text[:NEAR]), ("" if last else text[-NEAR:])
+    return f"{before}…{after}"
