@@ -18,6 +18,7 @@ from afresh.cli import (
     diff,
     feeds,
     hosts,
+    importing,
     kinds,
     lab,
     lab_kinds,
@@ -89,7 +90,8 @@ app.command("kinds", short_help="Kinds of pages: how many, how often they change
 app.add_typer(of_queries, name="query", short_help="Database queries whose results are kept.")
 app.command("changes", short_help="What was found new, changed or gone, as JSON lines.")(feeds.changes)
 app.command("diff", short_help="What changed on a page, word by word.")(diff.diff)
-app.command("export", short_help="Write all copies as WARC or JSON lines.")(feeds.export)
+app.command("export", short_help="Write all copies as WARC, CDX or JSON lines.")(feeds.export)
+app.command("import", short_help="Take in what another program has crawled: WARC, CDX.")(importing.import_)
 app.command("backup", short_help="Copy the whole store, even while it is in use.")(upkeep.backup)
 app.command("compact", short_help="Give back the space that the store does not use.")(upkeep.compact)
 app.command("migrate", short_help="Carry a store over into PostgreSQL, or back.")(migrate.migrate)

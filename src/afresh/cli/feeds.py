@@ -63,6 +63,7 @@ def export(
         Path | None, typer.Option(help="Write a WARC file; .gz at the end of its name compresses it.")
     ] = None,
     jsonl: Annotated[Path | None, typer.Option(help="Write JSON lines, one a page, body in base64.")] = None,
+    cdx: Annotated[Path | None, typer.Option(help="Write a CDX index: of the WARC file, or of the copies.")] = None,
     current: Annotated[bool, typer.Option("--current", help="Leave out the copies of pages that are gone.")] = False,
     config: ConfigFile = None,
     store: StoreFile = None,
@@ -73,18 +74,21 @@ def export(
     In a WARC file every copy is a response record, and every later check that found it unchanged a revisit record.
     Files and results of queries are resource records.
     The last copy of a page that is gone is followed by a response record of its 404 or 410; in JSON lines `gone` says
-    since when. With --current such copies are left out.
+    since when. With --current such copies are left out. Earlier versions of pages, if kept, are response records, too.
 
     Example: afresh export --warc copies.warc.gz
     """
     from afresh.cli.opening import open_store, settings
 
-    if (warc is None) == (jsonl is None):
-        raise ConfigError("Name one file to write.", hint="Give --warc FILE or --jsonl FILE.")
-    target = warc or jsonl
+    if ((warc or cdx) and jsonl) or not (warc or cdx or jsonl):
+        raise ConfigError("Name one file to write.", hint="Give --warc FILE, --cdx FILE (or both), or --jsonl FILE.")
+    target = warc or cdx or jsonl
     with open_store(settings(config, store), create=False) as kept:
         try:
-            counts = _write_warc(kept, warc, current) if warc else _write_jsonl(kept, jsonl or Path(), current)
+            if jsonl is not None:
+                counts = _write_jsonl(kept, jsonl, current)
+            else:
+                counts = _write_warc(kept, warc, cdx, current)
         except OSError as error:
             raise ConfigError(f"{target} cannot be written: {error.strerror}.", hint="Choose another file.") from None
     if json:
@@ -135,13 +139,24 @@ def _write_jsonl(kept: Store, path: Path, current: bool) -> dict[str, int]:
     return counts
 
 
-def _write_warc(kept: Store, path: Path, current: bool) -> dict[str, int]:
+def _write_warc(kept: Store, path: Path | None, index: Path | None, current: bool) -> dict[str, int]:
+    """Write a WARC file, an index, or both."""
+    import os
+    from dataclasses import replace
+
+    from afresh.store.cdx import write
     from afresh.store.warc import WarcFile
 
     counts = {"copies": 0, "gone": 0, "left_out": 0}
-    with WarcFile(str(path)) as file:
+    with WarcFile(os.devnull if path is None else str(path), indexed=index is not None) as file:
         for copy, gone in _copies(kept, current, counts):
+            for version in reversed(kept.versions(copy.url)[1:]):
+                if (earlier := kept.version(copy.url, version.number)) is not None:
+                    file.write(earlier)
             file.write(copy, kept.history(copy.url, limit=1000))
             if gone is not None:
                 file.write_gone(copy.url, gone.status, gone.since)
+        lines = file.lines
+    if index is not None:
+        write(index, lines if path is not None else [replace(line, size=-1, offset=-1, file="") for line in lines])
     return counts

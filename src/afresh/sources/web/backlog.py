@@ -47,9 +47,9 @@ class Backlog:
                 for each in ("known", "waiting"):
                     rmtree(folder / each, ignore_errors=True)
                 mark.write_text(name)
-        self.known = Known(folder / "known", memory=max(memory * 3 // 4, LEAST_MEMORY))
+        self.known = Known(folder / "known", memory=max(memory * 5 // 8, LEAST_MEMORY))
         try:
-            self.waiting = Waiting(folder / "waiting", memory=memory // 8)
+            self.waiting = Waiting(folder / "waiting", memory=memory // 4)
         except BaseException:
             self.known.close()
             raise

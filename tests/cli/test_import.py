@@ -1,0 +1,170 @@
+"""Captures of other programs come in as pages with copies and history; what we wrote comes in whole."""
+
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+from fastwarc.stream_io import GzipWriter
+from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
+from typer.testing import CliRunner
+
+from afresh.cli import app
+from afresh.store import Sqlite
+from afresh.types import Outcome
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+RESPONSE = "application/http; msgtype=response"
+
+
+def run(folder: Path, *words: str, fails: bool = False) -> str:
+    with pytest.MonkeyPatch.context() as context:
+        context.chdir(folder)
+        result = CliRunner().invoke(app, [*words, "--store", str(folder / "afresh.db")], catch_exceptions=True)
+    assert fails or result.exit_code == 0, result.output
+    return result.output if not fails else f"{result.exit_code} {result.output} {result.exception}"
+
+
+def record(
+    url: str, content: bytes, when: str, kind: WarcRecordType = WarcRecordType.response, **more: str
+) -> WarcRecord:
+    made = WarcRecord()
+    made.init_headers(record_type=kind)
+    made.headers["WARC-Date"] = when
+    made.headers["WARC-Target-URI"] = url
+    made.headers["Content-Type"] = RESPONSE if kind != WarcRecordType.resource else "text/plain"
+    for name, value in more.items():
+        made.headers[name.replace("_", "-")] = value
+    made.set_bytes_content(content)
+    return made
+
+
+def warc(*records: WarcRecord, packed: bool = True) -> bytes:
+    raw = io.BytesIO()
+    writer = GzipWriter(raw) if packed else raw
+    for each in records:
+        each.write(writer)
+    if packed:
+        writer.close()
+    return raw.getvalue()
+
+
+def page(body: bytes, *headers: bytes) -> bytes:
+    return HEAD + b"".join(header + b"\r\n" for header in headers) + b"\r\n" + body
+
+
+def crawl_of_another() -> list[WarcRecord]:
+    url = "http://www.example.org/a"
+    packed = page(gzip.compress(b"<p>packed"), b"Content-Encoding: gzip")
+    chunked = page(b"3\r\nabc\r\n0\r\n\r\n", b"Transfer-Encoding: chunked")
+    return [
+        record(url, page(b"<p>one word", b'ETag: "1"', b"X-Other: kept"), "2025-01-01T00:00:00Z"),
+        record("http://www.example.org/b?x=1", packed, "2025-01-01T00:00:01Z"),
+        record("http://www.example.org/c", chunked, "2025-01-01T00:00:02Z"),
+        record(url, page(b"<p>another text", b'ETag: "2"'), "2025-01-02T00:00:00.250Z"),
+        record(url, b"HTTP/1.1 304 Not Modified\r\n\r\n", "2025-01-04T00:00:00Z", WarcRecordType.revisit),
+        record("http://www.example.org/c", b"HTTP/1.1 404 Not Found\r\n\r\n", "2025-01-05T00:00:00Z"),
+        record("http://www.example.org/moved", b"HTTP/1.1 301 Moved\r\nLocation: /a\r\n\r\n", "2025-01-05T00:00:01Z"),
+        record("dns:www.example.org", b"10.0.0.1", "2025-01-01T00:00:00Z", WarcRecordType.resource),
+        record("http://www.example.org/late", page(b"x"), "2099-01-01T00:00:00Z"),
+        record("http://www.example.org/nothing", b"HTTP/1.1 304 Not Modified\r\n\r\n", "2025-01-05T00:00:01Z"),
+    ]  # fmt: skip
+
+
+def test_a_crawl_of_another_program_goes_on_here(tmp_path: Path) -> None:
+    (tmp_path / "their.warc.gz").write_bytes(warc(*crawl_of_another()))
+    said = json.loads(run(tmp_path, "import", "--warc", "their.warc.gz", "--json").splitlines()[-1])
+    assert {name: said[name] for name in ("new", "changed", "unchanged", "gone", "moved")} == {
+        "new": 3, "changed": 1, "unchanged": 1, "gone": 1, "moved": 1
+    }  # fmt: skip
+    assert (said["left_out_no_web_address"], said["left_out_no_date"], said["left_out_revisit_of_nothing"]) == (1, 1, 1)
+    with Sqlite(tmp_path / "afresh.db", create=False) as store:
+        state, copy = store.state("http://www.example.org/a"), store.copy("http://www.example.org/a")
+        assert state is not None
+        assert copy is not None
+        assert (copy.body, copy.validators.etag, copy.fetched) == (b"<p>another text", '"2"', 1735776000.25)
+        assert state.checked == 1735948800.0
+        assert state.learned, "the estimator has heard of it"
+        assert (state.crawls, state.changes) == (3, 1)
+        assert [crawl.outcome for crawl in store.history(copy.url)] == [Outcome.UNCHANGED, Outcome.CHANGED, Outcome.NEW]
+        bodies = [store.copy(f"http://www.example.org/{name}") for name in ("b?x=1", "c")]
+        assert [each.body if each else None for each in bodies] == [b"<p>packed", b"abc"]
+        kept = store.state("http://www.example.org/c")
+        assert kept is not None
+        assert kept.failures == 1
+    assert "older 7" in run(tmp_path, "import", "--warc", "their.warc.gz")
+
+
+def contents(path: Path) -> list[tuple[object, ...]]:
+    found: list[tuple[object, ...]] = []
+    for each in ArchiveIterator(str(path), parse_http=False):
+        headers = {name: value for name, value in each.headers.items() if name != "WARC-Record-ID"}
+        found.append((each.record_type, sorted(headers.items()), each.reader.read()))
+    return sorted(found, key=str)
+
+
+def test_what_we_write_comes_in_whole(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        (folder / "afresh.toml").write_text("[store]\nversions = 5\n")
+    (first / "their.warc").write_bytes(warc(*crawl_of_another(), packed=False))
+    run(first, "import", "--warc", "their.warc")
+    run(first, "export", "--warc", "ours.warc.gz", "--cdx", "ours.cdx")
+    (second / "ours.warc.gz").write_bytes((first / "ours.warc.gz").read_bytes())
+    run(second, "import", "--warc", "ours.warc.gz")
+    run(second, "export", "--warc", "again.warc.gz")
+    assert contents(second / "again.warc.gz") == contents(first / "ours.warc.gz")
+    assert len(contents(first / "ours.warc.gz")) == 6  # four versions of three pages, a revisit, a 404
+    # The index leads to the records.
+    whole = (first / "ours.warc.gz").read_bytes()
+    lines = [line.split(" ") for line in (first / "ours.cdx").read_text().splitlines()[1:]]
+    assert len(lines) == 6
+    for line in lines:
+        piece = whole[int(line[9]) : int(line[9]) + int(line[8])]
+        (found,) = ArchiveIterator(io.BytesIO(piece), parse_http=False)
+        assert found.headers["WARC-Target-URI"] == line[2]
+    # With the index alone, or with the file beside it.
+    third = tmp_path / "third"
+    third.mkdir()
+    (third / "ours.cdx").write_bytes((first / "ours.cdx").read_bytes())
+    assert json.loads(run(third, "import", "--cdx", "ours.cdx", "--json").splitlines()[-1])["pages"] == 3
+    with Sqlite(third / "afresh.db", create=False) as store:
+        assert store.totals().copies == 0
+        assert len(store.history("http://www.example.org/a")) == 3
+    (third / "afresh.db").unlink()
+    (third / "ours.warc.gz").write_bytes(whole)
+    run(third, "import", "--cdx", "ours.cdx")
+    with Sqlite(third / "afresh.db", create=False) as store:
+        assert store.totals().copies == 3
+
+
+def test_hostile_files_cost_themselves_alone(tmp_path: Path) -> None:
+    good = record("http://www.example.org/a", page(b"one"), "2025-01-01T00:00:00Z")
+    plain = warc(good, packed=False)
+    other = record("http://www.example.org/b", page(b"x" * 5_000), "2025-01-01T00:00:00Z")
+    both = plain + warc(other, packed=False)
+    bomb = page(gzip.compress(bytes(200 << 20)), b"Content-Encoding: gzip")
+    length = f"Content-Length: {len(HEAD) + 5}".encode()
+    files = {
+        "cut.warc": both[:-2_000],
+        "lies.warc": plain + both[len(plain) :].replace(b"Content-Length: ", b"Content-Length: 99", 1),
+        "huge.warc": plain + both[len(plain) :].replace(b"Content-Length: ", b"Content-Length: 999999999", 1),
+        "short.warc": plain.replace(length, b"Content-Length: 9", 1) + plain,
+        "bomb.warc.gz": warc(record("http://www.example.org/z", bomb, "2025-01-01T00:00:00Z"), packed=True),
+        "header.warc.gz": gzip.compress(b"WARC/1.1\r\n" + b"A" * (50 << 20)),
+        "noise.warc": b"nothing of the sort" * 100,
+        "empty.warc": b"",
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    for name in files:
+        said = run(tmp_path, "import", "--warc", name, fails=True)
+        assert "Traceback" not in said
+        code = int(said.split()[0])
+        assert code == (0 if name.startswith(("cut", "lies", "huge", "bomb", "empty")) else code)
+        assert code in (0, 1, 2)
+    with Sqlite(tmp_path / "afresh.db", create=False) as store:
+        assert [state.page.url for _, state in store.states() if state.fetched] == ["http://www.example.org/a"]
+    assert "There is no file" in run(tmp_path, "import", "--warc", "none.warc", fails=True)
