@@ -65,6 +65,18 @@ def test_failures_are_tried_again_later_and_later_and_forget_nothing() -> None:
     assert (known.failures, known.due) == (0, 2 * FIRST_INTERVAL)
 
 
+def test_what_was_kept_while_a_clock_ran_ahead_does_not_wait_for_that_moment() -> None:
+    ten_years = 10 * 366 * 86_400.0
+    known = Known("https://e.org/map.xml")
+    known.answered(Outcome.CHANGED, Validators(), ten_years)
+    known.mend(1000.0)
+    assert (known.read, known.due) == (1000.0, 1000.0)
+    known.answered(Outcome.CHANGED, Validators(), 1000.0)
+    due = known.due
+    known.mend(1001.0)
+    assert (known.read, known.due) == (1000.0, due)
+
+
 def test_a_sitemap_that_its_index_calls_newer_is_due() -> None:
     agenda, index = Agenda(), Known("index")
     agenda.named({"index": None})

@@ -110,6 +110,10 @@ def test_what_was_counted_survives_a_restart_and_memory_is_bounded() -> None:
     grades = world({"map": (0.5, 0.5)}, seed=1, pages=5, until=3000.0)
     grades.grade("map", HOST)
     again = Grades.from_text(grades.to_text(), now=3000.0)
+    ahead = Grades.from_text(grades.to_text(), now=-1e9)  # it was kept while a clock ran ahead
+    ahead.hear("p0", HOST, "map", -1e8, current=-2e8, now=-1e8)
+    ahead.crawled("p0", HOST, -2e8, -1e7, changed=True, rate=1e-8)
+    assert sum(tally.crawls for tally in ahead._hosts[HOST].tallies) > 0.0
     assert again.grade("map", HOST).precision == pytest.approx(grades.grade("map", HOST).precision, abs=1e-4)
     again.crawled("p0", HOST, 2900.0, 3100.0, changed=True, rate=0.01)
     assert again.grade("map", HOST).recall == pytest.approx(grades.grade("map", HOST).recall, abs=1e-4), (

@@ -281,10 +281,10 @@ class Grades:
         return json.dumps({"version": VERSION, "hosts": hosts, "validators": counted})
 
     @classmethod
-    def from_text(cls, text: str | None, *, now: float = -math.inf) -> "Grades":
+    def from_text(cls, text: str | None, *, now: float = math.inf) -> "Grades":
         """What `to_text` wrote; an error if it makes no sense."""
         made = cls()
-        made._began = now
+        made._began = now if now < math.inf else -math.inf
         kept = json.loads(text or "null")
         if kept is None or isinstance(kept, list):  # of an earlier form, where other things were counted
             return made
@@ -292,7 +292,9 @@ class Grades:
             known = made._hosts[str(host)] = _Host(pace=min(max(_number(pace), 1e-3), 1e3))
             for sender, numbers, told in senders[:MAX_SENDERS_OF_HOST]:
                 known.senders.append(str(sender))
-                known.tallies.append(Tally(*map(_number, numbers)))
+                tally = Tally(*map(_number, numbers))
+                tally.since = min(tally.since, now)  # it was kept while a clock ran ahead
+                known.tallies.append(tally)
                 known.before.append(Told(*(_share_of(each) for each in told)))
                 made._pairs += 1
             known.said, known.news = list(known.before), False

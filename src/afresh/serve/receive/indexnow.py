@@ -179,9 +179,11 @@ class IndexNow:
         self._waiting.put(waits)
 
     async def _look_again(self) -> None:
-        for name, waits in await asyncio.to_thread(
-            lambda: kept([name for name, _ in self.store.names(WAITING)], self.store.get)
-        ):
+        now = self.crawl.clock()
+        found = await asyncio.to_thread(
+            lambda: kept([name for name, _ in self.store.names(WAITING)], self.store.get, now)
+        )
+        for name, waits in found:
             self._waiting.put(waits)
             if name != waits.name:
                 await asyncio.to_thread(self.store.put, {name: None, waits.name: waits.text})

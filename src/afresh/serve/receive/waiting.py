@@ -107,7 +107,7 @@ class Waiting:
         self._sizes.pop(proof_of(waits.submission), None)
 
 
-def kept(names: Iterable[str], get: Callable[[str], str | None]) -> list[tuple[str, Waits]]:
+def kept(names: Iterable[str], get: Callable[[str], str | None], now: float) -> list[tuple[str, Waits]]:
     """What waited before a restart, each under its name; one of an earlier version is one of its host."""
     found = []
     for name in list(names)[: MAX_HOSTS * MAX_OF_HOST]:
@@ -115,5 +115,5 @@ def kept(names: Iterable[str], get: Callable[[str], str | None]) -> list[tuple[s
         with suppress(ValueError, TypeError):
             key, file, urls, since, *sent_by = json.loads(get(name) or "")
             submission = Submission(host, str(key), str(file), tuple(map(str, urls)))
-            found.append((name, Waits(submission, float(since), str(sent_by[0]) if sent_by else "")))
+            found.append((name, Waits(submission, min(float(since), now), str(sent_by[0]) if sent_by else "")))
     return found

@@ -19,6 +19,7 @@ HOUR = 3600.0
 FIRST_INTERVAL = 6 * HOUR  # between two readings; half as long after a change, twice as long without one
 SHORTEST_INTERVAL = HOUR
 LONGEST_INTERVAL = 7 * 24 * HOUR
+LONGEST_WAIT = 31 * 24 * HOUR  # for a list that fails
 SHORTEST_BY_VALUE = 5.0  # seconds; politeness asks for more on nearly every host
 PUSHED_INTERVALS = 10.0  # so much longer are they while a hub pushes what is new
 DEEPEST = 2  # indexes below what robots.txt names; the protocol allows none
@@ -64,6 +65,11 @@ class Known:
         else:
             self.failures += 1
             self.due = now + RETRIES.put_off(outcome, self.failures)
+
+    def mend(self, now: float) -> None:
+        """Go on where it was kept while a clock ran ahead: else it would not be read until that moment."""
+        if max(self.read, self.pushed) > now or self.due > now + LONGEST_WAIT:
+            self.read, self.pushed, self.due = min(self.read, now), min(self.pushed, now), now
 
     def heard(self, news: float, seconds: float, gain: float | None) -> None:
         """So many useful hints have come in these seconds, and one of them gains so much (None: nobody can tell)."""

@@ -95,6 +95,7 @@ class Lists:
         kept = await asyncio.to_thread(self._recalled)
         for host, agenda in kept.items():
             for known in agenda.lists():
+                known.mend(self.runner.clock())
                 if self.discovery is not None and not known.finds:
                     # Its pages were heard of only: now they are wanted.
                     known.validators, known.roll, known.due = Validators(), None, -1e18

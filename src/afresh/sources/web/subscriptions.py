@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from afresh.fetch import Fetcher
 from afresh.frontier import canonical_or_none, host_of
-from afresh.signals.websub import DEFAULT_LEASE, Intent, is_signed
+from afresh.signals.websub import DEFAULT_LEASE, LONGEST_LEASE, Intent, is_signed
 from afresh.sources.base import Runner
 from afresh.sources.web.digest import SLACK, Look, look
 from afresh.sources.web.lists import Hub, Lists
@@ -92,7 +92,10 @@ class Subscriptions:
 
     async def begin(self) -> None:
         """Go on from what was kept before a restart."""
+        latest = self.runner.clock() + LONGEST_LEASE
         for subscription in await asyncio.to_thread(self._recalled):
+            if max(subscription.until, subscription.next_try) > latest:  # it was kept while a clock ran ahead
+                subscription.until = subscription.next_try = -inf
             self._note(subscription)
         self._task = asyncio.create_task(self._keep())
 
