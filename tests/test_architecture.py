@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "config": NOUNS,
     "testing": NOUNS | PURE | EDGES | {"sources", "engine", "sim"},
     "demo": NOUNS | PURE | EDGES | {"sources", "engine", "daemon", "sim"},
-    "lab": NOUNS | PURE | {"signals", "engine", "sim", "serve", "index"},
+    "lab": NOUNS | PURE | {"signals", "engine", "sim", "serve", "index", "cluster"},
     "cli": NOUNS
     | PURE
     | EDGES

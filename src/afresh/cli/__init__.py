@@ -12,6 +12,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from afresh.cli import (
+    cluster,
     console,
     contest,
     control,
@@ -126,6 +127,7 @@ of_kinds.command("train", short_help="Train it on labelled pages.")(lab_kinds.tr
 of_kinds.command("test", short_help="Score it on a labelled file.")(lab_kinds.score)
 experiments.add_typer(of_kinds, name="kinds", short_help="The model that tells kinds of pages.")
 app.add_typer(notify.commands, name="notify", short_help="Who is told of changes: try, list, send again.")
+app.add_typer(cluster.commands, name="cluster", short_help="Many workers on one store in PostgreSQL.")
 app.add_typer(token.commands, name="token", short_help="Tokens for what others send to a running crawl.")
 app.add_typer(experiments, name="lab", short_help="Experiments, comparisons, replays.")
 

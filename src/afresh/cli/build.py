@@ -1,6 +1,6 @@
 """From settings to the parts of a crawler: engine and fetcher."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from importlib import import_module
 from inspect import iscoroutinefunction, signature
 from secrets import token_bytes
@@ -22,7 +22,7 @@ from afresh.estimate import Activity, Learner
 from afresh.estimate.activity import slice_width
 from afresh.estimate.base import typical_rate
 from afresh.estimate.requests import Memory
-from afresh.fetch import Guard, Http, Limits
+from afresh.fetch import Fetcher, Guard, Http, Limits
 from afresh.frontier import Addresses, AddressLimits, HostPatterns, Lanes, Politeness, Retries, SiteRule, SiteRules
 from afresh.frontier.links import wanted
 from afresh.hours import Hours
@@ -395,14 +395,17 @@ def sources_for(
     clock: Callable[[], float],
     discovery: Discovery | None = None,
     definitions: Definitions | None = None,
+    *,
+    fetcher: Fetcher | None = None,
+    never: Container[str] | None = None,
 ) -> list[Source]:
     """What there is to keep copies of, by the settings. To add a kind of thing, add its source here, and the budget of
-    its purse to `purse_of`."""
+    its purse to `purse_of`. A worker of a cluster has a `fetcher` of its own, and hosts that others ask."""
     web = Web(
-        fetcher_for(config, clock),
+        fetcher or fetcher_for(config, clock),
         permits=permits_for(config, store),
         addresses=addresses_for(config, lanes),
-        never=HostPatterns(config.crawl.never),
+        never=HostPatterns(config.crawl.never) if never is None else never,
         discovery=discovery,
         hears=Hears(
             sitemaps=config.crawl.sitemaps,

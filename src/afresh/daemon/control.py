@@ -89,6 +89,11 @@ class Control:
                     else:
                         self._hold(part, slot, hold)
 
+    def spend(self, budget: float) -> None:
+        """Go by another budget from now on, with all else as it is."""
+        self.budget, self._next = budget, 0.0
+        self._set_rate(budget)
+
     async def set(self, *, rules: SiteRules, budget: float, budget_hours: BudgetHours) -> None:
         """Other settings hold from now on."""
         self.budget, self.budget_hours = budget, budget_hours

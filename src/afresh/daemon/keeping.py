@@ -69,6 +69,7 @@ class Keeper:
         learned: Callable[[], Mapping[str, str | None]] = dict,
         pressure: Pressure | None = None,
         control: Control | None = None,
+        others: Callable[[list[Page]], tuple[list[Page], list[Page]]] | None = None,
     ) -> None:
         self.store = store
         self.engine = engine
@@ -81,6 +82,7 @@ class Keeper:
         self.pressure = pressure or Pressure(MAX_UNWRITTEN)
         self.room = Room(store)
         self.control = control or Control(engine=engine, store=store, clock=clock)
+        self.others = others  # tells pages that are ours from those that another runner on this store is to have
         self._newcomers: dict[str, Newcomers] = {}  # by the purse
         self._run_prices: dict[str, RunPrice] = {}  # of purses out of which applications pay as well
         for part in engine.parts:
@@ -196,6 +198,10 @@ class Keeper:
     def welcome(self, pages: Iterable[Page]) -> None:
         """Hand pages that were just found to the engine: they need not be durable to be crawled, only to be kept."""
         now, some = self.clock(), list(pages)
+        if self.others is not None:
+            # They are in the store before the crawl that found them; there their own runner sees them.
+            some, theirs = self.others(some)
+            self._found += theirs
         if not some:
             return
         for page in some:

@@ -68,7 +68,8 @@ class Daemon:
     Invariants: a page is fetched by one task at a time; every record of a batch is durable before it is acknowledged;
     after `run` returns, nothing is under way and all that was finished is stored.
 
-    `sources` say what there is to keep; a `fetcher` alone is a source of web pages. Who made them closes them.
+    `sources` say what there is to keep; a `fetcher` alone is a source of web pages. Who made them closes them. Where
+    several run on one store, `others` tells those of the pages that are found that are ours from those of the others.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Daemon:
         budget_hours: BudgetHours = (),
         cost: Cost = significance,
         listeners: Sequence[Listener] = (),
+        others: Callable[[list[Page]], tuple[list[Page], list[Page]]] | None = None,
     ) -> None:
         self.engine = engine
         self.sources = gathered(sources, fetcher)
@@ -121,6 +123,7 @@ class Daemon:
             learned=self._learned,
             pressure=self._pressure,
             control=self.control,
+            others=others,
         )
         self._intake = Intake(
             store=store,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from afresh.errors import ConfigError
-from afresh.lab import graded, mirrored, trials
+from afresh.lab import graded, mirrored, shards, trials
 from afresh.lab.base import Experiment
 from afresh.lab.missed import AGE_SQUARED, SIGNIFICANCE, STALE
 
@@ -75,6 +75,26 @@ _ALL = (
         full_reps=1,
         measure="mean share of the exact value",
         picture="lines",
+    ),
+    Experiment(
+        "shards",
+        "Eight shards of unequal importance, and one budget",
+        "budget that flows by price within 0.5 % of one engine; 1/N each far below",
+        (8_000,),
+        partial(shards.flowing, shards=8),
+        reps=3,
+        full_reps=10,
+        picture="bars",
+    ),
+    Experiment(
+        "shards-1000",
+        "A thousand shards: some die, some join later, some say their prices late",
+        "budget still flows; 1/N each far below",
+        (50_000,),
+        partial(shards.flowing, shards=1_000, troubled=True),
+        reps=1,
+        full_reps=5,
+        picture="bars",
     ),
     Experiment(
         "fig7",

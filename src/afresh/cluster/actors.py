@@ -1,0 +1,177 @@
+"""Workers and coordinator as Ray's actors: Ray starts them on its nodes, and again where a process or a node dies."""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any
+
+import ray as library
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from afresh.cluster.coordinator import Coordinator
+from afresh.cluster.register import Register
+from afresh.errors import ClusterError
+from afresh.types import Address
+
+_log = logging.getLogger("afresh.cluster")
+
+Serve = Callable[[int, str], None]  # (part, node): be a worker until the cluster is stopped
+ray: Any = library  # it is not typed
+NAMESPACE = "afresh"
+AGAIN_SECONDS = 5.0  # between two starts of one worker
+CALL_SECONDS = 5.0  # that an actor may take to answer
+
+
+class _Seat:
+    """Where a worker runs: one actor, in a process of its own, whose main thread answers."""
+
+    def __init__(self, part: int, serve: Serve) -> None:
+        self._part = part
+        node = str(ray.util.get_node_ip_address())
+        self.node = f"{node}/{ray.get_runtime_context().get_node_id()[:6]}"
+        self._thread = threading.Thread(target=self._work, args=(serve,), name="afresh-worker", daemon=True)
+        self._thread.start()
+
+    def _work(self, serve: Serve) -> None:
+        try:
+            serve(self._part, self.node)
+        except BaseException:
+            _log.exception("Worker %d ended", self._part)
+            os._exit(1)  # Ray starts the actor again
+
+    def about(self) -> tuple[str, bool, int]:
+        """(its node, whether it works, its process)."""
+        return self.node, self._thread.is_alive(), os.getpid()
+
+
+class Actors:
+    """Keeps one actor for each part, on the node that has the fewest and is not drained."""
+
+    def __init__(self, name: str, serve: Serve, *, cpus: float = 0.5) -> None:
+        self._name, self._serve, self._cpus = name, serve, cpus
+        self._started: dict[int, float] = {}
+
+    def keep(self, parts: int, drained: frozenset[str]) -> None:
+        """Start those that do not run, and move those that run on a drained node."""
+        nodes = {_label(node): node["NodeID"] for node in ray.nodes() if node["Alive"]}
+        free = [label for label in nodes if not _is_in(label, drained)]
+        seats: dict[int, tuple[str, bool, int]] = {}
+        for part in range(parts):
+            if (found := self.about(part)) is not None:
+                seats[part] = found
+        for part in range(parts):
+            node, works, _ = seats.get(part, ("", False, 0))
+            if works and not (_is_in(node, drained) and free):
+                continue
+            if time.monotonic() - self._started.get(part, -AGAIN_SECONDS) < AGAIN_SECONDS:
+                continue
+            self._started[part] = time.monotonic()
+            self._end(part)
+            if free:
+                load = {label: sum(seat[0] == label for seat in seats.values()) for label in free}
+                chosen = min(free, key=lambda label: load[label])
+                seats[part] = (chosen, True, 0)
+                self._start(part, nodes[chosen])
+
+    def about(self, part: int) -> tuple[str, bool, int] | None:
+        """(node, whether it works, process) of a worker; None if there is no such actor now."""
+        try:
+            actor = ray.get_actor(self._actor(part), namespace=NAMESPACE)
+            found: tuple[str, bool, int] = ray.get(actor.about.remote(), timeout=CALL_SECONDS)
+        except (ValueError, ray.exceptions.RayError):
+            return None
+        return found
+
+    def close(self) -> None:
+        """End all that are left."""
+        for part in list(self._started):
+            self._end(part)
+
+    def _actor(self, part: int) -> str:
+        return f"{self._name} worker {part}"
+
+    def _start(self, part: int, node: str) -> None:
+        made: Any = ray.remote(_Seat)
+        made.options(
+            name=self._actor(part),
+            namespace=NAMESPACE,
+            lifetime="detached",
+            max_restarts=-1,
+            num_cpus=self._cpus,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node_id=node, soft=True),
+        ).remote(part, self._serve)
+
+    def _end(self, part: int) -> None:
+        with suppress(ValueError):
+            ray.kill(ray.get_actor(self._actor(part), namespace=NAMESPACE), no_restart=True)
+
+
+class _Watch:
+    """The coordinator's actor: it may be killed at any moment, and Ray starts it again."""
+
+    def __init__(self, secret: str, name: str, serve: Serve) -> None:
+        actors = Actors(name, serve)
+        self._coordinator = Coordinator(Address(secret), actors)
+        self._thread = threading.Thread(target=self._work, name="afresh-coordinator", daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        self._coordinator.run()
+        self._coordinator.register.close()
+        placer = self._coordinator.placer
+        if placer is not None:
+            placer.close()
+        ray.kill(ray.get_runtime_context().current_actor, no_restart=True)
+
+    def about(self) -> int:
+        """Its process."""
+        return os.getpid()
+
+
+def name_of(address: Address) -> str:
+    """What the actors of a store are called."""
+    return f"afresh {sha256(str(address).encode()).hexdigest()[:12]}"
+
+
+def start(ray_address: str, address: Address, serve: Serve, *, workers_in: float = 120.0) -> None:
+    """Have Ray run the coordinator, which starts the workers; returns when all of them have been heard of."""
+    try:
+        ray.init(ray_address, namespace=NAMESPACE, ignore_reinit_error=True, log_to_driver=False)
+    except (ConnectionError, ray.exceptions.RayError, RuntimeError) as error:
+        raise ClusterError(
+            f"There is no Ray at {ray_address} ({str(error)[:200]}).", hint="Start one: ray start --head"
+        ) from None
+    made: Any = ray.remote(_Watch)
+    name = name_of(address)
+    made.options(
+        name=f"{name} coordinator",
+        namespace=NAMESPACE,
+        lifetime="detached",
+        get_if_exists=True,
+        max_restarts=-1,
+        num_cpus=0,
+    ).remote(address.secret, name, serve)
+    register = Register(address)
+    try:
+        deadline = time.monotonic() + workers_in
+        while sum(member.alive for member in register.members()) < register.wanted()[1]:
+            if time.monotonic() > deadline:
+                raise ClusterError(
+                    "Not all workers have started.", hint="See afresh cluster status, and Ray's own log."
+                )
+            time.sleep(0.5)
+    finally:
+        register.close()
+
+
+def _label(node: Any) -> str:
+    return f"{node['NodeManagerAddress']}/{node['NodeID'][:6]}"
+
+
+def _is_in(label: str, drained: frozenset[str]) -> bool:
+    """Whether a node is drained, by its whole label or by its address alone."""
+    return label in drained or label.partition("/")[0] in drained

@@ -1,0 +1,76 @@
+"""Budget moved by price: never more in force than there is, and none lost, whatever is late."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from afresh.cluster import Share, allot, in_force, moved, owners
+from afresh.lab.shards import flowing
+from afresh.store.slices import SLICES
+
+PRICES = st.one_of(st.none(), st.floats(1e-9, 1e9))
+
+
+@given(data=st.data(), total=st.floats(0.01, 1e4), workers=st.integers(1, 6))
+@settings(max_examples=60, deadline=None)
+def test_no_more_is_in_force_than_there_is_and_nothing_is_lost(data: st.DataObject, total: float, workers: int) -> None:
+    """Workers die, come back, and hear late; what each goes by is what it was told some time ago."""
+    granted = [0.0] * workers
+    spending = [0.0] * workers
+    for _ in range(data.draw(st.integers(1, 12))):
+        hear = data.draw(st.lists(st.booleans(), min_size=workers, max_size=workers))
+        alive = data.draw(st.lists(st.booleans(), min_size=workers, max_size=workers))
+        for nth in range(workers):
+            if not alive[nth]:  # its lease is over, and a new one begins with nothing
+                granted[nth] = spending[nth] = 0.0
+            elif hear[nth]:
+                spending[nth] = granted[nth]
+        shares = [
+            Share(granted[nth], spending[nth], data.draw(PRICES), data.draw(st.floats(0, 100)), alive[nth])
+            for nth in range(workers)
+        ]
+        granted = allot(total, shares)
+        told = [Share(g, s.spending, alive=s.alive) for g, s in zip(granted, shares, strict=True)]
+        assert in_force(told) <= total * (1 + 1e-9)
+        assert sum(spending) <= total * (1 + 1e-9)
+        assert all(g == 0.0 for g, s in zip(granted, shares, strict=True) if not s.alive)
+    # Once all hear, all of it is in force: what is given up is heard of in one round, and given to others in the next.
+    for _ in range(3):
+        granted = allot(total, [Share(g, g) for g in granted])
+    assert sum(granted) == pytest.approx(total, rel=1e-9)
+
+
+def test_prices_agree_in_the_end_however_late_some_are_heard() -> None:
+    """A worker's price falls as the square of what it may spend; one of them is heard of 20 seconds late."""
+    worth = np.array([1.0, 30.0, 900.0, 7.0])
+    granted, said = [25.0] * 4, []
+    for _ in range(400):
+        said.append([float(price) for price in worth / np.array(granted) ** 2])
+        shares = [
+            Share(granted[nth], granted[nth], said[max(len(said) - 1 - late, 0)][nth], float(late))
+            for nth, late in enumerate((0, 0, 1, 20))
+        ]
+        granted = allot(100.0, shares)
+    assert granted == pytest.approx((100 * np.sqrt(worth) / np.sqrt(worth).sum()).tolist(), rel=0.02)
+
+
+def test_a_change_of_their_number_moves_the_least() -> None:
+    for workers in (1, 2, 4, 8, 31):
+        before, after = owners(workers), owners(workers + 1)
+        assert all(new == workers for old, new in zip(before, after, strict=True) if old != new)
+        assert moved(workers, workers + 1) == pytest.approx(1 / (workers + 1), rel=0.25)
+        assert set(before) == set(range(workers))
+    assert len(owners(5)) == SLICES
+
+
+def test_eight_shards_are_as_good_as_one_engine() -> None:
+    found = flowing(8_000, 1, 8)
+    assert found["budget flows"].accuracy > 0.995 * found["one engine"].accuracy
+    assert found["1/N each"].accuracy < 0.6 * found["one engine"].accuracy
+
+
+def test_budget_flows_among_shards_that_die_join_and_speak_late() -> None:
+    found = flowing(6_000, 2, 120, troubled=True)
+    assert found["budget flows"].accuracy > 0.93 * found["one engine"].accuracy
+    assert found["1/N each"].accuracy < 0.6 * found["one engine"].accuracy
