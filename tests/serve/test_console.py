@@ -274,3 +274,23 @@ def test_where_it_is_public_reading_needs_a_token(tmp_path: Path) -> None:
         # Nothing runs on this store: it only reads.
         refused = client.post("/api/v1/pause", json={"host": "a.example"}, headers=bearer(it.act))
         assert (refused.status_code, "only reads" in refused.text) == (422, True)
+
+
+def luminance(colour: str) -> float:
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (x / 12.92 if x <= 0.03928 else ((x + 0.055) / 1.055) ** 2.4 for x in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_words_and_shapes_stand_out_in_light_and_dark() -> None:
+    css = (Path(offers.__file__).parent / "static" / "console.css").read_text()
+    light, dark = (dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", part)) for part in css.split("@media (prefers", 1))
+    words = [("ink", "ground"), ("ink", "card"), ("soft", "ground"), ("soft", "card"), ("accent", "card")]
+    words += [("accent", "ground"), ("card", "accent"), ("warm", "card"), ("bad", "card")]
+    words += [(name, f"{name}-soft") for name in ("accent", "warm", "bad", "new")]
+    shapes = [("bar", "card"), ("new", "card"), ("soft", "card")]
+    for colours in (light, dark):
+        for pairs, least in ((words, 4.5), (shapes, 3.0)):  # WCAG 2, level AA
+            for one, other in pairs:
+                bright, dim = sorted((luminance(colours[one]), luminance(colours[other])), reverse=True)
+                assert (bright + 0.05) / (dim + 0.05) >= least, (one, other)

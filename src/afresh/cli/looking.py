@@ -252,8 +252,10 @@ def _shown(value: Any) -> str:
         return ", ".join(map(str, value))
     text = str(value)
     scheme, separator, rest = text.partition("://")
-    if separator and "@" in rest:
-        return f"{scheme}://…@{rest.rpartition('@')[2]}"
+    if separator:
+        place, query, _ = rest.partition("?")
+        user, at, host = place.rpartition("@")
+        return f"{scheme}://{'…' if user else ''}{at}{host}{'?…' if query else ''}"[:300]
     return text[:300]
 
 

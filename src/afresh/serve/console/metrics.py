@@ -34,6 +34,7 @@ NAMES = {
     "afresh_store_write_seconds": "How long a batch took to be durable",
     "afresh_signals_total": "Signals that were heard, by sender",
     "afresh_signal_precision_ratio": "Share of a sender's signals that meant a change",
+    "afresh_notify_failures": "Messages of a rule that failed in a row; 0: it reaches whom it tells",
     "afresh_receiver_deliveries_total": "Deliveries that others sent, by what became of them",
 }
 MAX_SENDERS = 50  # with a time series of their own
@@ -88,6 +89,10 @@ def _metrics(facts: Facts) -> Iterable[Metric]:
     yield from _gauge("afresh_waiting_pages", said["waiting"])
     yield from _gauge("afresh_inbox_entries", said["inbox_entries"])
     yield from _gauge("afresh_store_bytes", said["used_bytes"])
+    told = GaugeMetricFamily("afresh_notify_failures", NAMES["afresh_notify_failures"], labels=["rule"])
+    for each in said["notify"]:
+        told.add_metric([each["rule"]], each["failures"])
+    yield told
     if said["receiver"] is not None:
         deliveries = {name: said["receiver"][name] for name in ("accepted", "refused")}
         yield _counter("afresh_receiver_deliveries_total", "outcome", deliveries)
