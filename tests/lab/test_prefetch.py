@@ -72,12 +72,13 @@ def test_arrays_with_links_and_clicks_on_back(tmp_path: Path) -> None:
     [
         ("none.log", None, "There is no file"),
         ("empty.log", "", "no session of two pages"),
-        ("strange.log", "what is this\n", "Line 1 of .* is neither"),
-        ("late.log", 'x - - [10/Foo/2025:13:00:00 +0000] "GET /a HTTP/1.1" 200 5\n', "Line 1 .* time"),
-        ("bad.seq", "1 2\nand then\n", "Line 2 .* page numbers"),
+        ("strange.log", "what is this\n", "1 of 1 lines of .*: line 1 is neither"),
+        ("late.log", 'x - - [10/Foo/2025:13:00:00 +0000] "GET /a HTTP/1.1" 200 5\n', "line 1 .* time"),
+        ("bad.seq", "1 2\nand then\nagain\n", "2 of 3 lines .*: line 2 .* page numbers"),
+        ("endless.log", "x\n" * 5000 + log_line("1.1.1.1", 0, "/") * 9000, "1,001 of 1,001 lines"),
         ("bad.npz", "no archive", "cannot be read"),
         ("bad.xz", "no archive", "cannot be read"),
-        ("long.tsv", "s\t" + "x" * (1 << 20), "Line 1 .* longer"),
+        ("long.tsv", "s\t" + "x" * (1 << 20), "line 1 is too long"),
     ],
 )
 def test_what_is_no_log_is_refused(tmp_path: Path, name: str, content: str | None, said: str) -> None:
@@ -86,6 +87,21 @@ def test_what_is_no_log_is_refused(tmp_path: Path, name: str, content: str | Non
         path.write_text(content)
     with pytest.raises(InputError, match=said):
         read_sessions(path)
+
+
+@pytest.mark.parametrize("name", ["access.log", "sessions.tsv", "some.seq"])
+def test_lines_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path, name: str) -> None:
+    good = {
+        "access.log": [log_line("1.1.1.1", at, f"/{at}") for at in range(4)],
+        "sessions.tsv": ["a\t/0", "a\t/1", "b\t/0", "a\t/2"],
+        "some.seq": ["0 1", "1 2", "3", "0 2"],
+    }[name]
+    lines = [each.rstrip("\n").encode() for each in good]
+    lines[2:2] = [b"\0\xff" * 50, b"x" * ((1 << 20) + 5), b"GET / HTTP/1.1"]
+    (tmp_path / name).write_bytes(b"\n".join(lines))
+    sessions = read_sessions(tmp_path / name)
+    assert (sessions.unread, sessions.first_unread.split(" is ")[0]) == (3, "line 3")
+    assert len(sessions.pages) == sum(len(each.split()) if name == "some.seq" else 1 for each in good)
 
 
 @pytest.mark.parametrize(

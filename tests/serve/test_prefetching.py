@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from afresh.cli.serve import not_ahead
+from afresh.cli.status import ahead_lines
 from afresh.cli.why import rest_of
+from afresh.config import parse
 from afresh.daemon import Daemon
 from afresh.engine import Engine
+from afresh.errors import InputError
 from afresh.estimate import Grid
 from afresh.fetch import Guard, Http, Limits
 from afresh.frontier import Lanes, Politeness, host_of
@@ -129,6 +133,51 @@ async def _ahead(folder: Path) -> None:
 
 def test_what_a_reader_is_likely_to_want_is_there_and_what_must_not_be_asked_is_not(tmp_path: Path) -> None:
     asyncio.run(_ahead(tmp_path))
+
+
+async def _doubtful(folder: Path) -> None:
+    async with both(folder) as (proxy, daemon):
+        url, cache = proxy.origin.url, proxy.parts.service.cache
+        prefetching = proxy.parts.prefetching
+        assert prefetching is not None
+        await crawled(daemon, f"{url}/")
+        await proxy.ask("/", {"User-Agent": "reader"})
+        await until(lambda: asked(proxy, "/a") and asked(proxy, "/b"))
+        before = asked(proxy, "/a"), asked(proxy, "/b")
+        entries = [cache.get(url + path, {}) for path in ("/a", "/b")]
+        for entry in entries:
+            assert entry is not None
+            assert entry.outlook is not None
+            entry.good_until = 1.0  # a reader would be told to wait: many ask for it
+            entry.confirmed = entry.look_again = time.time() + 200.0
+        worth = prefetching._missing(f"{url}/a"), prefetching._missing(f"{url}/b"), prefetching._missing(f"{url}/none")
+        assert worth == (0.0, 0.0, 1.0)
+        doubtful = entries[1]
+        assert doubtful is not None
+        doubtful.confirmed -= 200.0 + 3000.0  # its lifetime is an hour
+        assert 0.1 < prefetching._missing(f"{url}/b") < 0.6
+        prefetching._clock = lambda: time.time() + 100.0  # who was there has left
+        await until(lambda: not any(each._readers for sites in prefetching._sites.values() for _, each in sites))
+        await proxy.ask("/", {"User-Agent": "another"})
+        await until(lambda: asked(proxy, "/b") > before[1])
+        assert asked(proxy, "/a") == before[0]
+        # The runner hears how it goes, and a status of it tells.
+        told: dict[str, float] | None = None
+        for _ in range(100):
+            told = (await asyncio.to_thread(ask, folder / "s.db", "status"))["ahead"]
+            if told is not None and told["fetched"] >= 3:
+                break
+            await asyncio.sleep(0.1)
+        assert told is not None
+        lines = list(ahead_lines(told))
+        assert lines[0].startswith(f"ahead        {told['fetched']:.0f} answers fetched ahead of readers (")
+        assert all(len(line) <= 80 for line in lines)
+        with pytest.raises(InputError, match="counts"):
+            await asyncio.to_thread(ask, folder / "s.db", "fetched ahead", {"who": "x", "counts": {"fetched": "1"}})
+
+
+def test_a_copy_that_is_here_counts_by_how_probably_it_is_not_fresh(tmp_path: Path) -> None:
+    asyncio.run(_doubtful(tmp_path))
 
 
 async def _turns(folder: Path) -> None:
@@ -299,6 +348,15 @@ async def _alone(folder: Path) -> None:
 
 def test_without_a_runner_or_in_strict_mode_nothing_is_fetched_ahead(tmp_path: Path) -> None:
     asyncio.run(_alone(tmp_path))
+
+
+def test_what_is_not_fetched_ahead_is_said_in_a_sentence_each() -> None:
+    table = '[[serve]]\nhost = "{}.example"\norigin = "http://10.0.0.{}"\nprefetch = {}\nstrict = {}\n'
+    both = parse(table.format("a", 1, "true", "true") + table.format("b", 2, "true", "false"))
+    said = not_ahead(both, runs=False)
+    assert [("10.0.0.1" in each, "afresh run" in each) for each in said] == [(True, False), (False, True)]
+    assert len(not_ahead(both, runs=True)) == 1
+    assert not not_ahead(parse(table.format("a", 1, "false", "true")), runs=False)
 
 
 def test_segments_of_a_page() -> None:

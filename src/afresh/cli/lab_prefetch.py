@@ -8,8 +8,9 @@ import typer
 from afresh.cli.compiling import shown_compiling
 from afresh.cli.lab import Into, JsonFile, Keeper, PlotFile, Seed, progress_bar, slim_table
 from afresh.cli.stopping import stoppable
-from afresh.cli.terminal import console, working
+from afresh.cli.terminal import console, errors, plain, working
 from afresh.errors import ConfigError
+from afresh.units import show_count
 from afresh.units import size as bytes_in
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ def prefetch(
     keeper = Keeper("prefetch", json, plot, into)
     with working("Reading the sessions"):
         sessions = read_sessions(log)
+    if sessions.unread:
+        lines = show_count(sessions.unread, "line")
+        errors.print(
+            f"{lines} of {plain(log.name)} left out that cannot be read; {sessions.first_unread}.", soft_wrap=True
+        )
     with stoppable(), shown_compiling(), progress_bar("prefetch") as progress:
         rows = measure(sessions, train=train, memory=bytes_in(memory), costs=costs, progress=progress)
     if str(json) != "-":

@@ -119,17 +119,35 @@ def tokens(path: str) -> list[str]:
 
 def run_server(config: Config, kept: "LastingStore | None") -> None:
     """Serve until a stop signal."""
+    from afresh.cli.opening import place_of
     from afresh.cli.serving import fetches_ahead, parts_for
+    from afresh.store.socket_file import ask
 
-    if fetches_ahead(config):
-        if kept is None:
-            errors.print("Nothing is fetched ahead of readers: that takes a store, and `afresh run` on it.")
-        else:
-            _compile_prefetching()
+    for said in not_ahead(config, runs=kept is not None and ask(place_of(config), "wake") is not None):
+        errors.print(said, soft_wrap=True)
+    if fetches_ahead(config) and kept is not None:
+        _compile_prefetching()
     allow_many_connections()
     parts = parts_for(config, kept, tokens(config.proxy.purge_tokens))
     with asyncio.Runner(loop_factory=fastest_loop()) as runner:
         runner.run(_serve(config, parts))
+
+
+def not_ahead(config: Config, *, runs: bool) -> list[str]:
+    """Why something is not fetched ahead that the settings want fetched ahead, in sentences.
+
+    >>> not_ahead(Config(serve=(ServeSettings(host="a", origin="http://10.0.0.5", prefetch=True),)), runs=True)
+    []
+    """
+    wanted = [site for site in config.serve if site.prefetch]
+    said = [
+        f"Nothing is fetched ahead for {site.origin}: strict mode asks the origin only for what readers ask for."
+        for site in wanted
+        if site.strict
+    ]
+    if len(said) < len(wanted) and not runs:
+        said.append("Nothing is fetched ahead of readers until `afresh run` runs on the same store.")
+    return said
 
 
 def _compile_prefetching() -> None:

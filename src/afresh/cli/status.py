@@ -80,7 +80,12 @@ def _print(facts: dict[str, Any], *, known: bool) -> None:
             console.print(line)
     if facts["found"] and facts["found"].get("known"):
         console.print(labelled("found", found_line(facts["found"]), 13))
-    for line in (*purse_lines(facts), *_receiver_lines(facts["receiver"]), *_notified_lines(facts["notify"])):
+    for line in (
+        *purse_lines(facts),
+        *ahead_lines(facts["ahead"]),
+        *_receiver_lines(facts["receiver"]),
+        *_notified_lines(facts["notify"]),
+    ):
         console.print(line)
     for line in (*steered_lines(facts), *freshness_lines(facts)):
         console.print(line)
@@ -99,6 +104,21 @@ def _of_a_runner(config: Path | None, store: str | None, error: ConfigError) -> 
         if ask(place_of(read), "wake") is not None:
             return read
     raise error
+
+
+def ahead_lines(ahead: dict[str, float] | None) -> Iterator[str]:
+    """What serving caches fetch ahead of their readers, and how that goes."""
+    if ahead is None:
+        return
+    rate, wasted = show_size(round(ahead["bytes_per_second"])), show_size(round(ahead["wasted_bytes"]))
+    yield (
+        f"ahead        {show_count(round(ahead['fetched']), 'answer')} fetched ahead of readers "
+        f"({show_size(round(ahead['fetched_bytes']))}, {rate}/s),"
+    )
+    yield f"{INDENT}of which they asked for {ahead['used']:,.0f}; {wasted} for nobody so far"
+    if ahead["answers"]:
+        share = 100 * ahead["at_once"] / ahead["answers"]
+        yield f"{INDENT}{share:.1f} % of {ahead['answers']:,.0f} answers without waiting"
 
 
 def _budget_lines(facts: dict[str, Any], *, known: bool) -> Iterator[str]:

@@ -176,6 +176,7 @@ class Daemon:
             heard=lambda url: self._grading.heard.of(url),
             searching=self._searching,
             lent=turns.lately,
+            ahead=turns.ahead,
         )
         self.questions |= turns.questions() | {"counts": self._counts}
         self._answers = Answers(socket, self.questions) if socket is not None else None

@@ -31,6 +31,7 @@ def questions(
     searching: Searching | None = None,
     heard: Callable[[str], list[dict[str, Any]]] = lambda url: [],
     lent: Callable[[str], float] = lambda lane: 0.0,
+    ahead: Callable[[], dict[str, float] | None] = lambda: None,
 ) -> dict[str, Question]:
     """The questions by name; a caller may put in others, and better ones."""
 
@@ -51,6 +52,7 @@ def questions(
             "price": engine.first.price,
             "budget_spare": getattr(engine.first.scheduler, "spare", False),
             "purses": overview.purses(),
+            "ahead": ahead(),
             "freshness": None if overview.stated is None else asdict(overview.stated),
             "allowance": None if overview.allowance is None else overview.allowance.to_text(),
             "budget_hours": [{"hours": hours.text, "budget": budget} for hours, budget in control.budget_hours],

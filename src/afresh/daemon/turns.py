@@ -17,6 +17,10 @@ from afresh.sources import Sources
 
 MAX_WANTED = 32  # things that are asked for at once
 LONGEST_WAIT = 1.0  # seconds for a lane to be free
+# What a serving cache tells: how many, and bytes; "answers" are those that readers got, "at_once" without waiting.
+TOLD = ("fetched", "fetched_bytes", "used", "used_bytes", "wasted_bytes", "bytes_per_second", "answers", "at_once")
+MAX_TELLERS = 16
+HEARD_WITHIN = 30.0  # seconds
 LATELY = 60.0  # seconds after which a turn counts 1/e
 CHANCE = 0.1  # seconds that a lane is left to our own orders, once it is ready again after it was lent
 MAX_SECONDS = 60.0  # after which a lane is ours again, whatever became of it
@@ -45,11 +49,12 @@ class Turns:
         self._out: dict[str, tuple[str, asyncio.TimerHandle]] = {}  # key and what takes it back, by lane
         self._back: dict[str, float] = {}  # when a lane came back that we have not asked since
         self._lately: dict[str, tuple[float, float]] = {}  # turns of a lane that were lent of late, and when
+        self._told: dict[str, tuple[float, dict[str, float]]] = {}  # by serving caches
         self.lent = 0  # turns, so far
 
     def questions(self) -> dict[str, Question]:
         """What others ask: for a turn, and that it is over."""
-        return {"turn": self.turn, "turn over": self.over}
+        return {"turn": self.turn, "turn over": self.over, "fetched ahead": self.told}
 
     async def turn(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The first of the things wanted (`[[key, worth], …]`) that may be fetched, `after` so many seconds.
@@ -108,6 +113,22 @@ class Turns:
                 return False
             await asyncio.sleep(0.005)
         return lane.ready <= end
+
+    def told(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """A serving cache (`who`) says what it has fetched ahead since it began, and what became of that."""
+        who, said = str(arguments.get("who", ""))[:40], arguments.get("counts")
+        if not isinstance(said, dict) or not all(isinstance(said.get(each), int | float) for each in TOLD):
+            raise InputError("What was fetched ahead is told in counts.", hint=", ".join(TOLD))
+        self._told.pop(who, None)
+        self._told[who] = self._clock(), {each: min(max(float(said[each]), 0.0), 1e18) for each in TOLD}
+        while len(self._told) > MAX_TELLERS:
+            del self._told[next(iter(self._told))]
+        return {}
+
+    def ahead(self) -> dict[str, float] | None:
+        """What the serving caches that were heard of lately have told, together; None if none was."""
+        lately = [said for at, said in self._told.values() if self._clock() - at < HEARD_WITHIN]
+        return {each: sum(said[each] for said in lately) for each in TOLD} if lately else None
 
     def _is_ours(self, name: str) -> bool:
         """Whether the next turn of a lane is our own orders': who asks all the time must not keep them out."""

@@ -5,7 +5,7 @@ import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, cast
@@ -23,9 +23,12 @@ Floats = NDArray[np.float64]
 HINT = "It takes access logs, session<TAB>page lines, .seq files and .npz with pages and offsets: see docs/prefetch.md."
 WINDOW = 1800.0  # seconds without a request after which a reader of an access log begins a new session
 MAX_LINE = 1 << 20
-MAX_REQUESTS = 50_000_000
+MAX_REQUESTS = 50_000_000  # of pages that are numbers already
+MAX_VISITS = 10_000_000  # lines of a log
 MAX_PAGES = 2_000_000
 MAX_UNPACKED_BYTES = 4 << 30
+MAX_TEXT_BYTES = 64 << 30  # unpacked
+MAX_UNREAD = 1000  # lines beyond those that can be read, before a file is refused without reading on
 MAX_BACKS = 10_000  # pages of a session that one can go back through
 BACK = -1
 # Parts of pages, which readers do not choose.
@@ -58,6 +61,8 @@ class Sessions:
     sizes: Floats | None = None  # bytes, by page
     links: dict[int, list[int]] = field(default_factory=dict)
     skipped: int = 0  # lines of a log that are no page that was served
+    unread: int = 0  # lines that cannot be read
+    first_unread: str = ""  # where the first of these is, and why
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -175,56 +180,93 @@ def _from_text(path: Path, *, numbered: bool) -> Sessions:
     if numbered:
         return _from_numbers(path)
     visits, rows, skipped = list[Visit](), list[tuple[str, str]](), 0
+    bad = _Unread(path)
     for number, line in _lines(path):
         try:
-            visit = visit_of(line)
+            visit = None if line is None else visit_of(line)
         except SignalError as error:
-            raise InputError(f"Line {number} of {path} cannot be read: {error}.", hint=HINT) from None
+            bad.line(number, f"cannot be read: {error}")
+            continue
         if isinstance(visit, Visit):
+            bad.right += 1
             if _is_page(visit.url):
                 visits.append(visit)
             else:
                 skipped += 1
         elif visit is not None:
+            bad.right += 1
             skipped += 1
-        elif "\t" in line and not visits:
+        elif line is not None and "\t" in line and not visits:
             session, _, page = line.rstrip("\r\n").partition("\t")
             rows.append((session, page.strip()))
-        elif line.strip() and not line.startswith("#"):
-            raise InputError(f"Line {number} of {path} is neither of a log nor session<TAB>page.", hint=HINT)
-        if len(visits) + len(rows) > MAX_REQUESTS:
-            raise InputError(f"{path} has more than {MAX_REQUESTS:,} requests.", hint="Cut it in parts.")
-    return _from_visits(visits, skipped) if visits else _from_rows(rows)
+            bad.right += 1
+        elif line is None or (line.strip() and not line.startswith("#")):
+            bad.line(number, "is too long" if line is None else "is neither of a log nor session<TAB>page")
+        if len(visits) + len(rows) > MAX_VISITS:
+            raise InputError(f"{path} has more than {MAX_VISITS:,} requests.", hint="Cut it in parts.")
+    bad.refuse_if_most()
+    found = _from_visits(visits, skipped) if visits else _from_rows(rows)
+    return replace(found, unread=bad.wrong, first_unread=bad.first)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+class _Unread:
+    """Lines that cannot be read: a few are left out and counted; a file of them is refused, early."""
+
+    def __init__(self, path: Path) -> None:
+        self.right = self.wrong = 0
+        self.first = ""  # where the first one is, and what is wrong with it
+        self._path = path
+
+    def line(self, number: int, why: str) -> None:
+        """One that cannot be read."""
+        self.wrong += 1
+        self.first = self.first or f"line {number} {why}"
+        if self.wrong - self.right > MAX_UNREAD:
+            self.refuse_if_most()
+
+    def refuse_if_most(self) -> None:
+        """InputError, if most of what came so far cannot be read."""
+        if self.wrong > self.right:
+            many = f"{self.wrong:,} of {self.wrong + self.right:,} lines of {self._path} cannot be read"
+            raise InputError(f"{many}: {self.first}.", hint=HINT)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str | None]]:
+    """Lines with their numbers; None for one that is too long, of which no more than that is held."""
     packed: Any = {".xz": lzma.open, ".gz": gzip.open}.get(path.suffix, open)
     with cast(IO[bytes], packed(path, "rb")) as file:
-        number = 0
+        number = total = 0
         while line := file.readline(MAX_LINE + 1):
             number += 1
-            if len(line) > MAX_LINE:
-                raise InputError(f"Line {number} of {path} is longer than {show_size(MAX_LINE)}.", hint=HINT)
-            yield number, line.decode("utf-8", "replace")
+            total += len(line)
+            if total > MAX_TEXT_BYTES:
+                raise InputError(f"{path} has more than {show_size(MAX_TEXT_BYTES)} of text.", hint="Cut it in parts.")
+            yield number, line.decode("utf-8", "replace") if len(line) <= MAX_LINE else None
+            while len(line) > MAX_LINE and not line.endswith(b"\n"):
+                line = file.readline(MAX_LINE + 1)
+                total += len(line)
 
 
 def _from_numbers(path: Path) -> Sessions:
     """A session a line, pages as numbers; what comes before the first such line are headings."""
-    lists = list[list[int]]()
+    lists, bad = list[list[int]](), _Unread(path)
     total = most = 0
     for number, line in _lines(path):
-        words = line.split()
-        if not words:
+        words = [] if line is None else line.split()
+        if line is not None and not words:
             continue
-        if not all(word.isdecimal() and word.isascii() and len(word) < 8 for word in words):
+        if not words or not all(word.isdecimal() and word.isascii() and len(word) < 8 for word in words):
             if lists:
-                raise InputError(f"Line {number} of {path} is not a row of page numbers.", hint=HINT)
+                bad.line(number, "is not a row of page numbers")
             continue
+        bad.right += 1
         lists.append([int(word) for word in words])
         total, most = total + len(words), max(most, *lists[-1], 0)
         if total > MAX_REQUESTS or most >= MAX_PAGES:
             raise InputError(f"{path} has too many requests or pages at line {number}.", hint="Cut it in parts.")
-    return _gathered(lists, [[-1.0] * len(each) for each in lists])
+    bad.refuse_if_most()
+    found = _gathered(lists, [[-1.0] * len(each) for each in lists])
+    return replace(found, unread=bad.wrong, first_unread=bad.first)
 
 
 def _from_rows(rows: list[tuple[str, str]]) -> Sessions:

@@ -81,9 +81,13 @@ class Candidates:
 
         The cost rises with `load`: 0 is none.
         """
-        self.downloads.cost_per_kb = self.cost_per_kb * (1.0 + load)
+        self.downloads.cost_per_kb = self.cost(load)
         piece = self.downloads.next()
         return None if piece is None else (self._segments[piece.name].starting(piece.start), piece)
+
+    def cost(self, load: float) -> float:
+        """What 1,000 bytes must gain."""
+        return self.cost_per_kb * (1.0 + load)
 
     def not_now(self, url: str, piece: Piece) -> None:
         """A piece was not fetched after all: `url` is to be fetched still."""

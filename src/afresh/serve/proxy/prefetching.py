@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from time import time
@@ -35,6 +36,9 @@ MAX_AHEAD = 50_000  # addresses that were fetched ahead and that nobody has aske
 READ_AGAIN = 600.0  # seconds after which a page without links is read again
 LOOK_AGAIN = 5.0  # seconds after which the store is asked again whether it has a page
 PAUSE = 0.02  # seconds, while readers wait
+LEAST_MISSING = 0.05  # a copy that is fresh more probably than 1 minus that is as good as any
+TELL_EVERY = 2.0  # seconds, the runner
+RATE_OVER = 20.0  # seconds that the rate told is the mean of
 NO_TURN = 0.1  # seconds after the runner had none
 NO_RUNNER = 2.0  # seconds after no runner answered
 _log = logging.getLogger("afresh.serve")
@@ -84,6 +88,10 @@ class Turns:
         """It was fetched, or was not."""
         await self._ask("turn over", {"key": key, "took": took, "failed": failed})
 
+    async def tell(self, who: str, counts: Mapping[str, float]) -> None:
+        """Say what was fetched ahead so far, for `afresh status`."""
+        await self._ask("fetched ahead", {"who": who, "counts": dict(counts)})
+
     async def _ask(self, question: str, arguments: dict[str, object]) -> Mapping[str, object] | None:
         def answered() -> Mapping[str, object] | None:
             with suppress(AfreshError):
@@ -128,6 +136,7 @@ class Prefetching:
         self._ahead: OrderedDict[str, int] = OrderedDict()  # bytes, of what nobody has asked for yet
         self._looked: OrderedDict[str, float] = OrderedDict()
         self._running: dict[asyncio.Task[None], Filling | None] = {}
+        self._rate = 0.0  # bytes a second, of late
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._reader = ThreadPoolExecutor(1, "afresh-parts")
@@ -135,7 +144,7 @@ class Prefetching:
     def start(self) -> None:
         """Begin."""
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._run()), loop.create_task(self._read_pages())]
+        self._tasks = [loop.create_task(each) for each in (self._run(), self._read_pages(), self._tell())]
 
     async def close(self) -> None:
         """Fetch no more."""
@@ -213,6 +222,27 @@ class Prefetching:
         candidates.here(entry.url, parts)
         self._wake.set()
 
+    async def _tell(self) -> None:
+        """Let the runner know how it goes."""
+        before = 0
+        while True:
+            await asyncio.sleep(TELL_EVERY)
+            ahead, answers = self.counts, self._service.counts
+            fetched = ahead.fetched_bytes + ahead.called_off_bytes
+            self._rate += (max(fetched - before, 0) / TELL_EVERY - self._rate) * TELL_EVERY / RATE_OVER
+            before = fetched
+            counts = {
+                "fetched": ahead.fetched,
+                "fetched_bytes": ahead.fetched_bytes,
+                "used": ahead.used,
+                "used_bytes": ahead.used_bytes,
+                "wasted_bytes": ahead.wasted_bytes,
+                "bytes_per_second": self._rate,
+                "answers": answers.answered,
+                "at_once": answers.hits + answers.stale,
+            }
+            await self._turns.tell(f"{os.getpid()}", counts)
+
     # Fetching.
 
     async def _run(self) -> None:
@@ -279,8 +309,11 @@ class Prefetching:
                         continue
                     if self._sized(url, piece, candidates):
                         candidates.not_now(url, piece)  # the order may be another now
-                    else:
-                        found[url] = piece, wish, candidates
+                        continue
+                    missing = self._missing(url)
+                    gain = piece.gain * missing
+                    if missing >= LEAST_MISSING and gain * 1000.0 >= candidates.cost(load) * (piece.end - piece.start):
+                        found[url] = replace(piece, gain=gain), wish, candidates
                         number += 1
         ordered = sorted(found.items(), key=lambda each: -each[1][0].gain)
         for url, (piece, _, candidates) in ordered[WANTED:]:
@@ -299,6 +332,13 @@ class Prefetching:
         here = entry is not None and now < entry.good_until
         self.counts.from_store += here
         return here
+
+    def _missing(self, url: str) -> float:
+        """How probably a reader would get something else than the copy that is here: only that is gained."""
+        entry = self._service.cache.get(url, {})
+        if entry is None or entry.outlook is None:
+            return 1.0
+        return 1.0 - entry.outlook.freshness(max(self._clock() - entry.confirmed, 0.0), entry.signals)
 
     def _sized(self, url: str, piece: Piece, candidates: Candidates) -> bool:
         """Whether an older answer tells a size that was not known."""

@@ -71,6 +71,11 @@ class Counts:
     joined: int = 0
     errors: int = 0
 
+    @property
+    def answered(self) -> int:
+        """All answers."""
+        return self.hits + self.stale + self.checked + self.misses + self.passed + self.joined + self.errors
+
 
 class Service:
     """Decides about each request; nothing here knows of sockets."""
