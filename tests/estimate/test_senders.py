@@ -103,6 +103,9 @@ def test_memory_is_bounded() -> None:
     senders = Senders()
     numbers = {senders.number(f"sender {i}") for i in range(10 * MOST_SENDERS)}
     assert max(numbers) == MOST_SENDERS - 1
+    ours = {senders.number(name) for name in ("sitemap", "feed", "indexnow")}
+    assert len(ours) == 3, "many names of others leave room for ours"
+    assert not ours & numbers, "and nobody shares a number with them"
     for i in range(MOST_PAIRS + 50):
         senders.learn(f"host {i}", {(0, NOT_EARLY): 1}, by_time=0.1, weight=1.0, changed=True)
     assert senders.weight("host 0", 0) > 0

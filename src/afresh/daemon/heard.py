@@ -62,7 +62,8 @@ class HeardOf:
 
     def of(self, url: str) -> list[dict[str, Any]]:
         """What was heard of a page, the latest first."""
-        return [asdict(line) for line in reversed(self._pages.get(url, ()))]
+        lines = sorted(self._pages.get(url, ()), key=lambda line: (line.last, line.first), reverse=True)
+        return [asdict(line) for line in lines]
 
     def to_text(self) -> str:
         """What was heard of the latest pages."""

@@ -22,7 +22,7 @@ import numpy as np
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from afresh.checks import number
+from afresh.checks import OUR_SENDERS, number
 
 Floats = NDArray[np.float64]
 
@@ -161,12 +161,17 @@ class Senders:
         return bool(self.due[ALL] > 0)
 
     def number(self, sender: str) -> int:
-        """The number of a sender; beyond `MOST_SENDERS` they share the last one."""
+        """The number of a sender; those beyond `MOST_SENDERS` share the last one, which is nobody's own.
+
+        Whoever may signal may do so under many names: there is always room for afresh's own senders.
+        """
         number = self._senders.get(sender)
         if number is None:
-            number = min(len(self._senders), MOST_SENDERS - 1)
-            if len(self._senders) < MOST_SENDERS:
-                self._senders[sender] = number
+            reserved = 0 if sender in OUR_SENDERS else len(OUR_SENDERS - self._senders.keys())
+            number = len(self._senders)
+            if number >= MOST_SENDERS - 1 - reserved:
+                return MOST_SENDERS - 1
+            self._senders[sender] = number
         return number
 
     @property
