@@ -160,14 +160,10 @@ class Site:
     async def page(self, request: Request) -> tuple[str, Object]:
         """All about one page."""
         asked = PAGE.read(request)
+        versions, difference, late = await self._difference(asked)
         page = await self.reading.ask(lambda facts: facts.page(asked["url"], asked["history"]))
         if page is None:
             raise Refused(404, "This page is not kept.", "Look for it among the pages, or add it.")
-        url, numbers = page["url"], (asked["from"], asked["to"])
-        versions = await self.reading.ask(lambda facts: facts.versions(url))
-        difference = None
-        if len(versions) > 1:
-            difference = await self.reading.ask(lambda facts: facts.difference(url, *numbers))
         crawls = [(each["time"], str(each["outcome"])) for each in page["history"]]
         begin = min((at for at, _ in crawls), default=0.0)
         end = max(time.time(), begin + 1.0)
@@ -179,7 +175,20 @@ class Site:
             "asked": asked,
             "versions": versions,
             "difference": difference,
+            "late": late,
         }
+
+    async def _difference(self, asked: Object) -> tuple[list[Object], Object | None, bool]:
+        """The versions of a page, what changed between two of them, and whether that is still being reckoned."""
+        url, numbers = asked["url"], (asked["from"], asked["to"])
+        versions = await self.reading.ask(lambda facts: facts.versions(url))
+        if len(versions) < 2:
+            return versions, None, False
+        name = f"difference {numbers} {versions[0]['number']} {url}"  # that between two versions stays as it is
+        try:
+            return versions, await self.reading.ask_long(name, lambda facts: facts.difference(url, *numbers)), False
+        except Refused:  # the first one in a process has to load what is compiled
+            return versions, None, True
 
     async def hosts(self, request: Request) -> tuple[str, Object]:
         """Hosts, the most troubled first."""
@@ -335,7 +344,7 @@ def charts_of(figures: list[Figures], begin: float, end: float) -> Object:
         if row.seconds > 0
     ]
     top = pictures.nice_top(max((sum(parts) for _, _, parts in rates), default=0.0))
-    priced = [(row.time, row.price) for row in figures]
+    priced = [(row.time, row.price) for row in figures if row.price > 0]  # it is not known at first
     price_top = pictures.nice_top(max((price for _, price in priced), default=0.0))
     budgets = [(row.time, row.budget) for row in figures]
     return {
