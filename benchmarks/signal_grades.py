@@ -19,6 +19,7 @@ import threading
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 from afresh.sim.web import Server, Site, SiteOptions
 from afresh.sim.web.pings import Pinger
@@ -69,7 +70,7 @@ def lie(urls: list[str], token: str, rate: float, port: int) -> None:
 
 def run(
     options: SiteOptions, *, signals: bool, known: bool = False, seconds: float, budget: int
-) -> tuple[float, list[dict[str, object]]]:
+) -> tuple[float, list[dict[str, Any]]]:
     """One crawl, with weights that are learned or known; (mean freshness over its second half, grades)."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -113,6 +114,20 @@ def run(
         return sum(fresh) / max(len(fresh), 1), grades
 
 
+def share(grade: dict[str, Any], name: str) -> str:
+    """A share with its range."""
+    low, high = grade[f"{name}_range"]
+    return "-" if grade[name] is None else f"{grade[name]:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def ranges(grade: dict[str, Any]) -> list[tuple[list[float], float]]:
+    """What is said of a sender of which the truth is known, each with the truth."""
+    known = {"sitemap": (PRECISION, RECALL), "indexnow": (PING_PRECISION, PING_RECALL)}.get(str(grade["sender"]))
+    if known is None or float(str(grade["heard"])) < 20 or grade["recall"] is None:
+        return []
+    return [(grade["precision_range"], known[0]), (grade["recall_range"], known[1])]
+
+
 def main() -> None:
     """Run it."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -141,11 +156,13 @@ def main() -> None:
         print(f"freshness as the site counts it: {best:.3f} with weights that are known")
         return
     heard, grades = run(options, signals=True, seconds=chosen.seconds, budget=chosen.budget)
-    print(f"{'sender':10} {'host':28} {'heard':>7} {'precision':>9} {'recall':>7} {'weight':>7}")
+    print(f"{'sender':14}{'host':24} {'heard':>6}  {'precision':18} {'recall':18} {'weight':>6}")
     for grade in grades:
-        row = [grade["precision"], grade["recall"], grade["weight"]]
-        shown = " ".join(f"{'-' if each is None else format(float(str(each)), '.2f'):>8}" for each in row)
-        print(f"{grade['sender']:10} {grade['host']:28} {grade['heard']:7,.0f} {shown}")
+        weight = "-" if grade["weight"] is None else f"{grade['weight']:.2f}"
+        shares = f"{share(grade, 'precision'):18} {share(grade, 'recall'):18}"
+        print(f"{grade['sender']:14}{str(grade['host'])[:24]:24} {grade['heard']:6,.0f}  {shares} {weight:>6}")
+    held = [low <= true <= high for grade in grades for (low, high), true in ranges(grade)]
+    print(f"ranges of {len(held)} shares that are known, with 20 signals or more: {sum(held)} hold the truth")
     print(f"truth: sitemap {PRECISION} and {RECALL}, indexnow {PING_PRECISION} and {PING_RECALL}, liar 0")
     silent, _ = run(options, signals=False, seconds=chosen.seconds, budget=chosen.budget)
     print(f"freshness as the site counts it: {heard:.3f} with signals, {silent:.3f} without")

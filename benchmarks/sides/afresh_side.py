@@ -107,7 +107,7 @@ def main(seed: str, folder: Path) -> None:
     warm_up()
     results = {}
     for name in ("crawl", "refresh"):
-        with Sqlite(config.store.path) as store:
+        with Sqlite(str(config.store.path)) as store:
             store.add(pages)
             engine = engine_for(
                 config, store.totals().pages, to_come=to_come(bounds.discovery(()), store.totals().copies)
