@@ -109,3 +109,20 @@ def test_a_host_that_fails_for_a_week_fills_nobodys_history_and_is_found_again_w
         site.stop()
 
     asyncio.run(go())
+
+
+def test_a_page_that_settings_forbade_is_crawled_at_once_when_a_run_begins_with_others() -> None:
+    site, store = LiveSite(lambda host, path: NONE if path == "/robots.txt" else html("<p>hello")), Memory()
+
+    async def go() -> None:
+        await site.start()
+        url = site.url("private.test")
+        forbids = Crawl(site, store, names=names, networks=("127.0.0.1/32",), politeness=PATIENT)
+        await forbids.until(lambda: store.history(url), url)
+        assert store.history(url)[0].reason == "refused_address"
+        allows = Crawl(site, store, names=names, networks=("127.0.0.0/8",), politeness=PATIENT)
+        await allows.until(lambda: len(store.history(url)) > 1)
+        assert store.history(url)[0].reason != "refused_address"
+        site.stop()
+
+    asyncio.run(go())

@@ -20,6 +20,7 @@ from afresh.engine import AnyEngine, Arrivals, Engine, Engines
 from afresh.errors import BodyDamaged, StoreError
 from afresh.estimate.activity_kept import to_text as activity_to_text
 from afresh.estimate.senders import SENDERS
+from afresh.frontier.faults import NEVER_ASKED
 from afresh.sources import Sources
 from afresh.sources.base import PURSE, kept_meta
 from afresh.store import Heard, PageColumns, PageState, Record, Store, understood
@@ -561,7 +562,8 @@ class Keeper:
         places = self._enter(arrivals, now, crawls=kept.crawls, special=kept.special)
         for nth, crawl in zip(failing, last, strict=True):
             part, slot = places[nth]
-            if slot >= 0 and crawl is not None:  # one that failed before a restart stays put off
+            # One that failed before a restart stays put off, but where settings forbade it: they may be others now.
+            if slot >= 0 and crawl is not None and crawl.reason not in NEVER_ASKED:
                 part.failed_before(slot, crawl, kept.failures[nth], now)
         for finder in self.sources.finders:
             own = (
