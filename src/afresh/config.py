@@ -538,6 +538,12 @@ WITH_EFFECTS: tuple[str, ...] = (
     "*remove",
     "*/cart",
     "*/vote",
+    "*logoff",
+    "*log-off",
+    "*destroy",
+    "*/purge",
+    "*/checkout",
+    "*/buy",
 )
 
 

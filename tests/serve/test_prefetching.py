@@ -17,9 +17,11 @@ from afresh.engine import Engine
 from afresh.errors import InputError
 from afresh.estimate import Grid
 from afresh.fetch import Guard, Http, Limits
-from afresh.frontier import Lanes, Politeness, host_of
+from afresh.frontier import Lanes, Politeness, host_of, links
 from afresh.schedule import Greedy, Plain
 from afresh.serve.proxy.candidates import Candidates
+from afresh.serve.proxy.prefetching import Wish, _may
+from afresh.serve.proxy.routes import Site
 from afresh.serve.proxy.segments import Parts, parts_of, segments_of
 from afresh.sources.web import Permits, Web
 from afresh.store import Sqlite
@@ -335,6 +337,37 @@ def test_what_was_called_off_is_completed_when_nobody_waits(tmp_path: Path) -> N
     asyncio.run(_later(tmp_path))
 
 
+async def _in_vain(folder: Path) -> None:
+    async def drip() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x"
+            await asyncio.sleep(0.1)
+
+    def answer(heard: Heard) -> Told:
+        if heard.target == "/a":
+            return Told(200, {"Content-Type": "text/html"}, pieces=drip)
+        told = play(heard)
+        return Told(200, {"Cache-Control": "no-store"}, told.body) if heard.target == "/b" else told
+
+    async with both(folder, answer) as (proxy, daemon):
+        prefetching = proxy.parts.prefetching
+        assert prefetching is not None
+        await crawled(daemon, f"{proxy.origin.url}/")
+        for reader in ("one", "two"):
+            await proxy.ask("/", {"User-Agent": reader})
+            await until(lambda: asked(proxy, "/a") and asked(proxy, "/b") and not prefetching._running)
+            await asyncio.sleep(0.3)
+        assert (asked(proxy, "/a"), asked(proxy, "/b")) == (1, 1)
+        assert prefetching.counts.wasted_bytes >= len(PAGES["/b"]) + 3
+
+
+def test_what_drips_or_may_not_be_kept_is_not_fetched_ahead_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("afresh.serve.proxy.prefetching.LONGEST", 0.5)
+    asyncio.run(_in_vain(tmp_path))
+
+
 async def _alone(folder: Path) -> None:
     with Sqlite(folder / "s.db") as store:
         text = f'[store]\npath = "{folder / "s.db"}"\n[[serve]]\nprefix = "/"\norigin = "{{origin}}"\nprefetch = true\n'
@@ -348,6 +381,30 @@ async def _alone(folder: Path) -> None:
 
 def test_without_a_runner_or_in_strict_mode_nothing_is_fetched_ahead(tmp_path: Path) -> None:
     asyncio.run(_alone(tmp_path))
+
+
+def test_addresses_that_do_something_are_told_by_their_names() -> None:
+    site = parse('[[serve]]\nhost = "a"\norigin = "http://o.example"\n').serve[0]
+    may = _may(Wish(Site(site.origin), but=site.prefetch_except))
+    for path in (
+        *(
+            "/Logout",
+            "/x/logout.php",
+            "/logoff",
+            "/a?delete=1",
+            "/delete/5",
+            "/x;delete",
+            "/users/5/delete",
+            "/sign-out",
+        ),
+        *("/cart/add/1", "/checkout", "/buy/now", "/vote/up", "/session/destroy", "/purge", "/unsubscribe/me"),
+    ):
+        assert not may("http://o.example" + path), path
+    assert may("http://o.example/posts/1")
+    assert not may("http://o.example.evil/posts/1")
+    assert links(b"<a href='/log%6Fut'>", "http://o.example/", content_type="text/html").urls == (
+        "http://o.example/logout",
+    )
 
 
 def test_what_is_not_fetched_ahead_is_said_in_a_sentence_each() -> None:

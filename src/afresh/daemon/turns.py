@@ -23,7 +23,7 @@ MAX_TELLERS = 16
 HEARD_WITHIN = 30.0  # seconds
 LATELY = 60.0  # seconds after which a turn counts 1/e
 CHANCE = 0.1  # seconds that a lane is left to our own orders, once it is ready again after it was lent
-MAX_SECONDS = 60.0  # after which a lane is ours again, whatever became of it
+MAX_SECONDS = 40.0  # after which a lane is ours again, whatever became of it
 
 
 class Turns:
@@ -61,7 +61,8 @@ class Turns:
 
         Worth is in the unit of prices. `key` None: none may be fetched now.
         """
-        price, lanes = self._engine.scheduler.price, self._engine.lanes
+        scheduler, lanes = self._engine.scheduler, self._engine.lanes
+        price = 0.0 if getattr(scheduler, "spare", False) else scheduler.price  # spare: hosts take less than the budget
         for key, worth in _wanted(arguments):
             name = self._lane(key)
             if name is None or worth <= max(price, lanes.price(name)) or not await self._is_free(name):

@@ -36,6 +36,8 @@ MAX_AHEAD = 50_000  # addresses that were fetched ahead and that nobody has aske
 READ_AGAIN = 600.0  # seconds after which a page without links is read again
 LOOK_AGAIN = 5.0  # seconds after which the store is asked again whether it has a page
 PAUSE = 0.02  # seconds, while readers wait
+LONGEST = 30.0  # seconds for one fetch: who drips must not hold all of them
+VAIN = 600.0  # seconds for which an address is left alone that failed, or may not be kept
 LEAST_MISSING = 0.05  # a copy that is fresh more probably than 1 minus that is as good as any
 TELL_EVERY = 2.0  # seconds, the runner
 RATE_OVER = 20.0  # seconds that the rate told is the mean of
@@ -63,6 +65,7 @@ class Counts:
     used_bytes: int = 0
     called_off: int = 0  # since a reader waited
     called_off_bytes: int = 0  # that no later fetch has taken up
+    vain_bytes: int = 0  # of what failed, and of what may not be kept
     from_store: int = 0  # that only had to be read
 
     taken_up: int = 0  # of these, completed later
@@ -70,7 +73,7 @@ class Counts:
     @property
     def wasted_bytes(self) -> int:
         """What nobody has asked for, so far."""
-        return self.fetched_bytes - self.used_bytes + self.called_off_bytes
+        return self.fetched_bytes - self.used_bytes + self.called_off_bytes + self.vain_bytes
 
 
 class Turns:
@@ -135,6 +138,9 @@ class Prefetching:
         self._read: OrderedDict[str, float] = OrderedDict()  # when pages were read for what they lead to
         self._ahead: OrderedDict[str, int] = OrderedDict()  # bytes, of what nobody has asked for yet
         self._looked: OrderedDict[str, float] = OrderedDict()
+        self._vain: OrderedDict[str, float] = (
+            OrderedDict()
+        )  # when addresses were fetched of which nothing could be kept
         self._running: dict[asyncio.Task[None], Filling | None] = {}
         self._rate = 0.0  # bytes a second, of late
         self._wake = asyncio.Event()
@@ -228,7 +234,7 @@ class Prefetching:
         while True:
             await asyncio.sleep(TELL_EVERY)
             ahead, answers = self.counts, self._service.counts
-            fetched = ahead.fetched_bytes + ahead.called_off_bytes
+            fetched = ahead.fetched_bytes + ahead.called_off_bytes + ahead.vain_bytes
             self._rate += (max(fetched - before, 0) / TELL_EVERY - self._rate) * TELL_EVERY / RATE_OVER
             before = fetched
             counts = {
@@ -305,7 +311,8 @@ class Prefetching:
                 number = 0
                 while number < WANTED and (best := candidates.best(load)) is not None:
                     url, piece = best
-                    if url in found or await self._is_here(url, wish.site):
+                    in_vain = now - self._vain.get(url, -VAIN) < VAIN
+                    if url in found or in_vain or await self._is_here(url, wish.site):
                         continue
                     if self._sized(url, piece, candidates):
                         candidates.not_now(url, piece)  # the order may be another now
@@ -359,12 +366,18 @@ class Prefetching:
             task = asyncio.current_task()
             if task is not None:
                 self._running[task] = filling
-            await asyncio.wait({filling.task})
+            await asyncio.wait({filling.task}, timeout=LONGEST)
+            if not filling.task.done():
+                filling.task.cancel()
+                await asyncio.wait({filling.task})
+                _bounded(self._vain, url, self._clock())
             if filling.task.cancelled():
                 self._called_off(filling, piece, candidates)
                 return
             failed = filling.failure is not None or filling.status >= 500
-            if failed or filling.broken:
+            if failed or filling.broken or not (filling.stored or filling.entry is not None):
+                _bounded(self._vain, url, self._clock())
+                self.counts.vain_bytes += filling.size
                 return
             self.counts.fetched += 1
             self.counts.fetched_bytes += filling.size
