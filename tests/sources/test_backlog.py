@@ -117,6 +117,24 @@ def test_a_host_that_offers_endlessly_leaves_room_for_others(tmp_path: Path) -> 
     backlog.close()
 
 
+def test_what_is_in_and_worth_less_can_be_told_from_what_waits_and_waits_again(tmp_path: Path) -> None:
+    discovery, backlog = opened(tmp_path / "found")
+    backlog.space = 0
+    read(discovery, START, [f"http://h1.example/a/b/c/d/{nth}" for nth in range(3)], depth=8)
+    backlog.tried(Page(START, "h0.example"), 10.0, copied=True)
+    deep, front = (
+        Page("http://h1.example/a/b/c/d/9", "h1.example", depth=9),
+        Page("http://h9.example/", "h9.example", depth=9),
+    )
+    assert backlog.best(10) == [backlog.value(deep)] * 3
+    assert backlog.value(front) > 2 * backlog.value(deep)
+    backlog.put_back([front])
+    assert backlog.best(2) == [backlog.value(front), backlog.value(deep)]
+    assert next(page.url for page in drain(backlog)) == front.url
+    assert discovery.known == 3
+    backlog.close()
+
+
 def test_beyond_max_known_nothing_leaves_a_trace(tmp_path: Path) -> None:
     discovery, backlog = opened(tmp_path / "found", max_known=10)
     backlog.space = 100

@@ -16,7 +16,11 @@ DEPTHS = [0, 1, 2, 3, 4, 7, 8, 200]
 def some(rng: random.Random, first: int, count: int) -> list[tuple[str, str, int]]:
     """Addresses with their hosts and depths; some are long, some have characters of all sorts."""
     return [
-        (f"http://{host}/{nth}{rng.choice(['', 'é', '?x=' + 'y' * 2_000])}", host, rng.choice(DEPTHS))
+        (
+            f"http://{host}/{'x/' * rng.randrange(9)}{nth}{rng.choice(['', 'é', '?x=' + 'y' * 2_000])}",
+            host,
+            rng.choice(DEPTHS),
+        )
         for nth in range(first, first + count)
         for host in [rng.choice(HOSTS)]
     ]
@@ -54,7 +58,7 @@ def test_it_does_what_plain_queues_do(tmp_path: Path, seed: int, monkeypatch: py
             made += len(pages)
             put(waiting, pages)
             for url, host, depth in pages:
-                plain[host, band_of(depth)].append((url, min(depth, module.DEEPEST)))
+                plain[host, band_of(url, depth)].append((url, min(depth, module.DEEPEST)))
         else:
             host, most = rng.choice(HOSTS), rng.randrange(1, 40)
             expected: list[tuple[str, int]] = []

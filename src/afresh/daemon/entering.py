@@ -6,15 +6,22 @@ crawl is expected to gain what a refresh must gain now, or when there is nothing
 
 import asyncio
 from collections.abc import Callable
+from itertools import islice
 
 from afresh.daemon.keeping import Keeper
 from afresh.engine import AnyEngine
 from afresh.sources import Sources
 from afresh.sources.pieces import PIECE
+from afresh.store import PageState
 from afresh.store.messages import packed
 from afresh.types import Order, Outcome, Page, Verdict
 
 MAX_UNTRIED = 50_000  # pages in memory that were never crawled, if nothing else is said
+EXCHANGE_SECONDS = 1.0
+SAMPLE = 1_000  # pages that are looked at then
+MARGIN = 1.2  # by which what waits must be worth more: an exchange costs a crawl
+MIN_UNTRIED = 100
+IDLE_TIMES = 4
 MAX_LEAVING = 512  # at a time
 HOST_SHARE = 0.25  # of the untried pages, that may be of one host while others wait
 
@@ -39,6 +46,9 @@ class Entering:
         self.engine, self.keeper, self.clock, self.wake = engine, keeper, clock, wake
         self.backlog = sources.backlog
         self.max_kept, self.max_untried = max_kept, max_untried
+        if max_kept is not None:  # few at a time, so that their value decides who comes in
+            self.max_untried = min(max_untried, max(max_kept // 20, MIN_UNTRIED))
+        self._exchange_at, self._sampled = 0.0, 0
         self._leaving: list[str] = []  # pages without a copy, which make room for others
         if self.backlog is not None:
             self.backlog.admits = lambda page: page.url not in engine and sources.wanted(page)
@@ -47,7 +57,9 @@ class Entering:
         """See how much room there is."""
         if (backlog := self.backlog) is None:
             return
-        space = max(self.max_untried - self.keeper.untried, 0) if self.keeper.room.for_new_pages else 0
+        # Untried pages of hosts that rest must not keep others out while there is nothing else to do.
+        untried = min(self.max_untried * (IDLE_TIMES if self._spare else 1), MAX_UNTRIED)
+        space = max(untried - self.keeper.untried, 0) if self.keeper.room.for_new_pages else 0
         if self.max_kept is not None:
             space = min(space, max(self.max_kept - len(self.engine), 0))
         backlog.space = space
@@ -59,13 +71,16 @@ class Entering:
         backlog = self.backlog
         if backlog is None or not len(backlog):
             return 0
-        part = self.engine.first
-        spare = getattr(part.scheduler, "spare", False) or not self.keeper.untried
-        pages = backlog.enter(self.clock(), 0.0 if spare else part.scheduler.price)
+        pages = backlog.enter(self.clock(), 0.0 if self._spare else self.engine.first.scheduler.price)
         for first in range(0, len(pages), PIECE):
             self.keeper.welcome(pages[first : first + PIECE])
             await asyncio.sleep(0)  # others have a turn
         return len(pages)
+
+    @property
+    def _spare(self) -> bool:
+        """Whether there is nothing else to do."""
+        return bool(getattr(self.engine.first.scheduler, "spare", False)) or not self.keeper.untried
 
     def tried(self, order: Order, page: Page, verdict: Verdict) -> None:
         """A page was crawled for the first time."""
@@ -83,11 +98,48 @@ class Entering:
         return full and self.backlog is not None and len(self.backlog) > 0
 
     async def leave(self) -> None:
-        """Pages that are nowhere make room, as if an operator had removed them."""
-        if self._leaving:
-            some, self._leaving = self._leaving[:MAX_LEAVING], self._leaving[MAX_LEAVING:]
+        """Pages that are nowhere, or that others are worth more than, make room, as if an operator had removed them."""
+        some, self._leaving = self._leaving[:MAX_LEAVING], self._leaving[MAX_LEAVING:]
+        if not some and self._crowded and self.clock() >= self._exchange_at:
+            some = await self._exchanged()
+            self._exchange_at = self.clock() + EXCHANGE_SECONDS
+        if some:
             await asyncio.to_thread(self.keeper.store.post, packed("remove", some, self.clock()))
             self.wake()
+
+    async def _exchanged(self) -> list[str]:
+        """Pages that are in and worth less than what waits: they wait again, behind the others of their hosts."""
+        backlog = self.backlog
+        best = [] if backlog is None else backlog.best(self.max_untried - min(self.keeper.untried, self.max_untried))
+        if backlog is None or not best:
+            return []
+        sample = await asyncio.to_thread(self._sample)
+        worths = [
+            (worth, nth)
+            for nth, state in enumerate(sample)
+            if self._may_leave(state) and (worth := backlog.value(state.page) * self._wanted(state.page.url)) > 0.0
+        ]
+        worths.sort()
+        leave = [sample[nth].page for (worth, nth), other in zip(worths, best, strict=False) if MARGIN * worth < other]
+        backlog.put_back(leave)
+        return [page.url for page in leave]
+
+    def _sample(self) -> list[PageState]:
+        """Pages from some place on. In a thread."""
+        sample = [state for _, state in islice(self.keeper.store.states(after=self._sampled), SAMPLE)]
+        last = self.keeper.store.numbers([sample[-1].page.url])[0] if sample else 0
+        self._sampled = last if len(sample) == SAMPLE else 0
+        return sample
+
+    def _may_leave(self, state: PageState) -> bool:
+        page = state.page
+        return page.depth > 0 and page.importance is None and state.crawls > 0 and page.url in self.engine
+
+    def _wanted(self, url: str) -> float:
+        """How much more a page is asked for than others: what is known of it beside what is expected."""
+        part, now = self.engine.part_of(url), self.clock()
+        average = part.average_request_rate(url, now)
+        return part.beliefs(url, now).request_rate / average if average > 0.0 else 1.0
 
     @property
     def handed(self) -> int:

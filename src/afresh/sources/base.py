@@ -220,6 +220,15 @@ class Backlog(Protocol):
     def enter(self, now: float, price: float) -> list[Page]:
         """What comes in now: whose first crawl is expected to be worth most, and at least the price."""
 
+    def best(self, most: int) -> list[float]:
+        """The expected values of what would come in next, the best first."""
+
+    def value(self, page: Page) -> float:
+        """What a thing that is in would be expected to be worth if it waited."""
+
+    def put_back(self, pages: Sequence[Page]) -> None:
+        """Things that were in wait again."""
+
     def tried(self, page: Page, value: float, *, copied: bool) -> None:
         """A thing was got for the first time: what that was worth when it was ordered; whether there is a copy now."""
 

@@ -1,6 +1,6 @@
 """Addresses that were found and wait, on disk, by host: many more than there is memory for.
 
-A host has a few queues (`BANDS`, by how deep an address lies), first in, first out. What comes in is written to a log
+A host has a few queues (by how deep an address lies: `band_of`), first in, first out. What comes in is written to a log
 and kept in memory until that is full; then every queue's part of it becomes a chunk of a file, and the chunks of a
 queue point to each other. In memory are a few numbers for each queue, and they are saved with each such step.
 
@@ -44,13 +44,18 @@ _NOWHERE = -1
 Integers = NDArray[np.int64]
 
 
-def band_of(depth: int) -> int:
-    """Which queue an address of this depth is in.
+def band_of(url: str, depth: int) -> int:
+    """Which queue an address is in: by links from a seed, or by the parts of its path if these are fewer.
 
-    >>> [band_of(depth) for depth in (0, 1, 2, 4, 9)]
-    [0, 0, 1, 2, 3]
+    A front page is one whatever led to it.
+
+    >>> [band_of("http://a.example/b/c/d/e", depth) for depth in (0, 1, 2, 4, 9)]
+    [0, 0, 1, 2, 2]
+    >>> band_of("http://a.example/", 9), band_of("http://a.example/b/", 9), band_of("http://a.example/b/c", 9)
+    (0, 0, 1)
     """
-    return _BAND_OF[depth] if depth < len(_BAND_OF) else BANDS - 1
+    level = min(depth, url.count("/") - 3 + (url[-1] != "/"))
+    return _BAND_OF[level] if level < len(_BAND_OF) else BANDS - 1
 
 
 class Waiting:
@@ -201,7 +206,7 @@ class Waiting:
             number = numbers.get(host)
             if number is None:
                 number = self._new_host(host)
-            queue = number * BANDS + (_BAND_OF[depth] if depth < 8 else BANDS - 1)
+            queue = number * BANDS + band_of(url, depth)
             entry = chr(33 + (depth if depth < DEEPEST else DEEPEST)) + url
             if (buffer := buffers.get(queue)) is None:
                 buffers[queue] = [entry]

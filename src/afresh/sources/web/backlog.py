@@ -1,8 +1,8 @@
 """What was found and is not kept yet: known, written down, and waiting until a first crawl is worth a refresh.
 
-While there is room, pages go straight on, as they were found. The others wait on disk by host (`store.waiting`), and
-come in by expected value (`frontier.choosing`). Both ways a page is written down before it counts as known: a kill
-loses none, and what it brings twice is known to the runner.
+While there is room and nothing waits, pages go straight on, as they were found. The others wait on disk by host
+(`store.waiting`), and come in by expected value (`frontier.choosing`). Both ways a page is written down before it is
+known: a kill loses none, and what it brings twice is known to the runner.
 """
 
 import json
@@ -21,10 +21,11 @@ from afresh.frontier import Admission, choosing, host_of
 from afresh.frontier.choosing import LEAST_EACH
 from afresh.sources.web.known import LEAST_MEMORY, Known
 from afresh.store.faults import translated
-from afresh.store.waiting import Waiting
+from afresh.store.waiting import BANDS, Waiting, band_of
 from afresh.types import Page
 
 MAX_ENTERING = 500  # pages in one go: others want a turn
+FEW_HOSTS = 100_000  # of so many it is reckoned anew each time which come next
 FADING = 0.999  # of what first crawls were worth, with each of them
 
 
@@ -93,26 +94,19 @@ class Backlog:
 
     def take_in(self, pages: Sequence[Page], marks: NDArray[np.uint64]) -> list[Page]:
         """Write pages down that were just found; those that go straight on."""
-        direct: list[int] = []
-        later: list[int] = []
-        for nth, page in enumerate(pages):
-            number = self.waiting.number(page.host)
-            untried = self._untried[number] if number >= 0 else 0
-            if len(direct) < self.space and untried < self.share and not self.waiting.waits(page.host):
-                direct.append(nth)
-                if number >= 0:
-                    self._entered[number] += 1
-                    self._untried[number] += 1
-            else:
-                later.append(nth)
-        straight = [pages[nth] for nth in direct]
-        self.waiting.note(marks[direct], *_columns(straight))
-        if later:
-            others = [pages[nth] for nth in later]
+        # While others wait, it is their value that decides, and not who was found last.
+        count = 0 if len(self.waiting) else max(self.space, 0)
+        straight, others = list(pages[:count]), pages[count:]
+        self.waiting.note(marks[:count], *_columns(straight))
+        for page in straight:
+            if (number := self.waiting.number(page.host)) >= 0:
+                self._entered[number] += 1
+                self._untried[number] += 1
+        if others:
             urls, depths = _columns(others)
-            self.waiting.put(marks[later], urls, [page.host for page in others], depths)
+            self.waiting.put(marks[count:], urls, [page.host for page in others], depths)
             self._grow()
-        self.space -= len(direct)
+        self.space -= len(straight)
         self.admitted += len(pages)
         self._handed += straight
         return straight
@@ -136,7 +130,7 @@ class Backlog:
         room = min(self.space, MAX_ENTERING)
         if room <= 0 or not len(self.waiting):
             return []
-        if not self._choice:
+        if not self._choice or len(self.waiting.names) < FEW_HOSTS:
             self._choice = self._chosen(price)
         pages: list[Page] = []
         while self._choice and len(pages) < room:
@@ -154,13 +148,46 @@ class Backlog:
         self._handed += pages
         return pages
 
-    def _chosen(self, price: float) -> list[tuple[int, int]]:
+    def best(self, most: int) -> list[float]:
+        """The expected values of what would come in next, as far as the share of its host lets it, the best first."""
+        values, waiting, untried = self._values()
+        may = np.minimum(waiting, np.maximum(max(self.share, LEAST_EACH) - untried, 0))
+        hosts = np.argsort(-np.where(may > 0, values, -1.0), kind="stable")[:most]
+        found = np.repeat(values[hosts], np.where(values[hosts] > 0.0, may[hosts], 0))
+        return [float(value) for value in found[:most]]
+
+    def value(self, page: Page) -> float:
+        """What a page that is in would be expected to be worth if it waited."""
+        number = self.waiting.number(page.host)
+        known = number >= 0
+        sums, tries, entered = (
+            np.array([column[number] if known else 0.0], np.float64)
+            for column in (self._sums, self._tries, self._entered)
+        )
+        counts = np.zeros((1, BANDS), np.int32)
+        counts[0, band_of(page.url, page.depth)] = 1
+        worths = choosing.worth(sums, tries, self.average)
+        return float(choosing.expected(counts, worths, np.maximum(entered - 1.0, 0.0))[0])
+
+    def put_back(self, pages: Sequence[Page]) -> None:
+        """Pages that were in wait again, behind the others of their hosts."""
+        urls, depths = _columns(pages)
+        self.waiting.put(np.zeros(len(pages), np.uint64), urls, [page.host for page in pages], depths)
+        self._grow()
+        for page in pages:
+            number = self.waiting.number(page.host)
+            self._entered[number] = max(self._entered[number] - 1, 0)
+
+    def _values(self) -> tuple[choosing.Floats, choosing.Integers, choosing.Integers]:
+        """The value of what is next of each host, how many wait, and how many are in and were never tried."""
         counts = self.waiting.counts
         sums, tries = (np.array(each, np.float64) for each in (self._sums, self._tries))
         worths = choosing.worth(sums, tries, self.average)
         values = choosing.expected(counts, worths, np.array(self._entered, np.float64))
-        untried = np.array(self._untried, np.int64)
-        waiting = counts.sum(axis=1).astype(np.int64)
+        return values, counts.sum(axis=1).astype(np.int64), np.array(self._untried, np.int64)
+
+    def _chosen(self, price: float) -> list[tuple[int, int]]:
+        values, waiting, untried = self._values()
         if not self._weight:
             price = 0.0  # nobody knows yet what a first crawl is worth
         chosen = choosing.choose(values, waiting, untried, self.space, self.share, price)
