@@ -186,8 +186,9 @@ def rest_of(facts: dict[str, Any], when: float) -> list[str]:
     """
     parts = []
     if facts["host_ready"] and facts["host_ready"] > when:
-        rest = facts.get("host_rest") or {}
-        why = f", for {show_duration(rest['seconds'])} after each answer ({rest['because']})" if rest else ""
+        rest = facts.get("host_rest") or {"seconds": 0.0}
+        known = rest["seconds"] >= 0.001  # else the usual rest is not what keeps it
+        why = f", for {show_duration(rest['seconds'])} after each answer ({rest['because']})" if known else ""
         parts.append(f"its host rests until {moment(facts['host_ready'])}{why}")
     if facts.get("host_lent", 0.0) >= 1.0:
         turns = f"{facts['host_lent']:.0f} in the last minute"

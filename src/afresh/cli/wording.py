@@ -33,7 +33,7 @@ def freshness_lines(facts: dict[str, Any]) -> Iterator[str]:
     what = "requests" if by_requests else "pages"
     yield f"freshness    {facts['expected_freshness']:.1%} of {what} have a fresh copy now (believed)"
     yield INDENT + (
-        "pages count by how often they are requested"
+        "pages count by how much they are wanted: requests, importance, kinds"
         if by_requests
         else "each page counts the same: no requests were reported"
     )
