@@ -371,6 +371,20 @@ def test_signals_that_arrive_while_a_page_is_fetched_stay_for_the_next_crawl() -
     assert machine.fresh_probability(url, 51.0) < 1.0
 
 
+def test_signals_that_arrive_while_somebody_else_runs_a_costly_thing_are_not_about_what_that_found() -> None:
+    machine = engine()
+    url = "http://a.example/"
+    machine.add(page("a"), 0.0, current=0.0)
+    for heard in (20.0, 41.0, 42.0):
+        assert machine.observe(Signal(url, heard, "feed"))
+    fetched = Fetched(url, started=40.0, took=1.5, status=200, body=b"new")
+    crawl = machine.receive(fetched, Verdict(Outcome.CHANGED), 43.0)
+    assert crawl is not None
+    assert crawl.signals == 1
+    assert machine.signals(url) == 2
+    assert machine.fresh_probability(url, 43.0) < 0.9
+
+
 def test_what_is_said_of_all_pages_is_the_weighted_mean_of_what_is_said_of_each() -> None:
     machine = engine()
     assert machine.survey(0.0).carry_out() is None

@@ -19,6 +19,7 @@ from afresh.estimate.points import (
     rate_of,
     weigh_pairs,
     weigh_rates,
+    weight_beside,
     weight_of,
 )
 from afresh.estimate.sums import SUMS, add_crawl
@@ -86,6 +87,22 @@ def test_chances_of_pairs_are_those_of_the_formula(sums: list[float], typical_ra
     found = weighed_pairs(kept, typical_rate, prior, weights)
     np.testing.assert_allclose(found[0], expected.sum(1), atol=1e-4)
     np.testing.assert_allclose(found[1], expected.sum(0), atol=1e-4)
+
+
+@settings(max_examples=50, deadline=None)
+@given(sums=KEPT, logs=PRIORS, elapsed=st.floats(0.0, 100.0), signals=st.floats(0.0, 20.0))
+def test_the_weight_beside_a_rate_says_what_both_say_together(
+    sums: list[float], logs: list[float], elapsed: float, signals: float
+) -> None:
+    kept, rate, signals = np.array(sums, np.float32), 0.3, max(signals, 1.0)
+    prior, weights = np.array(logs[:RATES], np.float32), np.array(logs[RATES:], np.float32)
+    joint = plain(kept, prior[:, None].astype(float) + weights[None, :], rate * SILENT_RATES[:, None], WEIGHTS[None, :])
+    pairs, chance = np.zeros(PAIRS), np.zeros(RATES + WEIGHTS.size)
+    weigh_pairs(kept, rate, prior, weights, pairs, chance)
+    found = weight_beside(pairs, chance, rate, elapsed, signals)
+    still = joint * np.exp(-rate * SILENT_RATES[:, None] * elapsed)
+    together = (still * np.exp(-WEIGHTS[None, :] * signals)).sum()
+    assert still.sum() * math.exp(-found * signals) == pytest.approx(together, abs=1e-3)
 
 
 @settings(max_examples=50, deadline=None)

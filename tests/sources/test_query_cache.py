@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from afresh import Database, Query, QueryCache
 from afresh.errors import ConfigError, FetchError
 from afresh.sources.sql.cache import runs_on_request, seconds_gained, worth_a_run
+from afresh.sources.sql.stated import unheard
 from afresh.store import Record, Sqlite
 from afresh.store.handed import of_result, result_in
 from afresh.types import Beliefs, Fetched, Page, Validators
@@ -182,9 +183,10 @@ def test_it_answers_by_what_is_believed_of_a_key_and_what_a_run_costs(tmp_path: 
         store.write([Record(None, replace(state, beliefs=heard, cost_new=0.05))])
         age = 60.0
     with QueryCache(path, clock=lambda: time.time() + age) as cache:
-        rows = cache.get("top", day="2026-11-17")
+        rows = cache.get("top", day="2026-11-17", fresh=0.0)
         assert rows.kept
-        assert rows.fresh == pytest.approx(math.exp(-0.1 * rows.age), rel=1e-6)  # but nobody listens
+        assert rows.fresh == pytest.approx(unheard(heard, rows.age, hears=False), rel=1e-6)  # but nobody listens
+        assert 0.0 < rows.fresh < math.exp(-0.1 * rows.age)
     assert worth_a_run(0.1, 0.01, 50.0)
     assert not runs_on_request(replace(beliefs, observations=1))
 

@@ -3,15 +3,18 @@
 import asyncio
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import apsw
+import psycopg
 import pytest
 
 from afresh import Database, Query, QueryCache
@@ -40,13 +43,15 @@ def _compiled() -> None:
 
 
 @asynccontextmanager
-async def running(path: Path, budget: float = 50.0, costs: Costs | None = None) -> AsyncIterator[Daemon]:
+async def running(
+    path: Path, budget: float = 50.0, costs: Costs | None = None, learner: Learner | None = None
+) -> AsyncIterator[Daemon]:
     store = Sqlite(path)
     definitions = Definitions()
     definitions.recall(store)
     source = Sql(definitions, recall=store.get)
     scheduler = Scheduler.live(budget=budget, counted=costs is None)
-    engine = Engine(scheduler=scheduler, estimator=Learner(typical_rate=1.0), costs=costs)
+    engine = Engine(scheduler=scheduler, estimator=learner or Learner(typical_rate=1.0), costs=costs, shortest=0.5)
     daemon = Daemon(engine=engine, sources=source, store=store, socket=Path(f"{path}.sock"), write_every=0.05)
     task = asyncio.create_task(daemon.run())
     try:
@@ -196,6 +201,61 @@ def test_a_database_that_goes_away_and_comes_back_loses_nothing(postgres: Postgr
                 assert all(store.copy(key) is not None for key in keys)
 
     asyncio.run(scene())
+
+
+SPEEDS = {"slow": 100.0, "medium": 4.0, "very_fast": 0.3}  # seconds between two changes of a row
+ROWS = 6
+
+
+def test_what_is_said_of_answers_is_the_share_that_is_right(postgres: Postgres, tmp_path: Path) -> None:
+    """Tables of which rows change by the minute, every few seconds, and several times a second: a query takes 50 ms."""
+    tables = [f"CREATE TABLE {name} (n int PRIMARY KEY, value int)" for name in SPEEDS]
+    rows = [f"INSERT INTO {name} SELECT n, 0 FROM generate_series(1, {ROWS}) n" for name in SPEEDS]
+    path, url = tmp_path / "afresh.db", postgres.fresh("stated", *tables, *rows)
+    sql = "SELECT value FROM {} JOIN LATERAL (SELECT pg_sleep(0.05)) p ON true WHERE n = :n"
+    queries = [Query(name, "shop", sql.format(name)) for name in SPEEDS]
+    truth = {(name, n): 0 for name in SPEEDS for n in range(1, ROWS + 1)}
+    said: dict[str, list[tuple[float, bool]]] = {name: [] for name in SPEEDS}
+    over = threading.Event()
+
+    def change() -> None:
+        rng = random.Random(7)
+        due = {each: time.monotonic() + rng.expovariate(1.0 / SPEEDS[each[0]]) for each in truth}
+        with psycopg.connect(url, autocommit=True) as connection:
+            while not over.is_set():
+                each = min(due, key=lambda one: due[one])
+                time.sleep(max(due[each] - time.monotonic(), 0.0))
+                name, n = each
+                connection.execute(f"UPDATE {name} SET value = value + 1 WHERE n = {n}".encode())
+                truth[each] += 1
+                due[each] = time.monotonic() + rng.expovariate(1.0 / SPEEDS[name])
+
+    def ask(cache: QueryCache, from_then_on: float) -> None:
+        rng = random.Random(8)
+        while not over.is_set():
+            each = rng.choice(list(truth))
+            before = truth[each]
+            answer = cache.get(each[0], n=each[1], fresh=0.0)  # what is kept, however old
+            if answer.kept and time.monotonic() > from_then_on:
+                said[each[0]].append((answer.fresh, before <= answer[0][0] <= truth[each]))
+            time.sleep(0.005)
+
+    async def scene() -> None:
+        with QueryCache(path, databases=[Database("shop", url)], queries=queries) as cache:
+            costs, learner = Costs("seconds"), Learner(typical_rate=0.01, spread=30.0)
+            async with running(path, budget=0.8 / costs.typical, costs=costs, learner=learner):
+                changes = asyncio.create_task(asyncio.to_thread(change))
+                asks = asyncio.create_task(asyncio.to_thread(ask, cache, time.monotonic() + 14.0))
+                await asyncio.sleep(32.0)
+                over.set()
+                await asyncio.gather(changes, asks)
+
+    asyncio.run(scene())
+    for name, answers in said.items():
+        stated = sum(fresh for fresh, _ in answers) / len(answers)
+        right = sum(is_right for _, is_right in answers) / len(answers)
+        print(f"{name}: {stated:.3f} said, {right:.3f} right")
+        assert stated == pytest.approx(right, abs=0.1), f"{name}: {stated:.3f} said, {right:.3f} right"
 
 
 RUNNER = """

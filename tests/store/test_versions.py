@@ -103,6 +103,8 @@ CREATE TABLE outbox (number INTEGER PRIMARY KEY AUTOINCREMENT, rule TEXT NOT NUL
 CREATE INDEX outbox_by_rule ON outbox (rule, state, number);
 """
 
+SHAPE = "ALTER TABLE pages ADD COLUMN shape REAL;"
+
 VERSIONS = {
     "1": (1, FIRST),
     "2, before pages had a depth": (2, FIRST + SECOND),
@@ -114,6 +116,7 @@ VERSIONS = {
     "7": (7, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT),
     "8": (8, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT + LISTS),
     "9": (9, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT + LISTS + TOLD),
+    "10": (10, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT + LISTS + TOLD + SHAPE),
 }
 
 PAGES = [Page(f"https://h{nth % 3}.example/{nth}", f"h{nth % 3}.example", added=float(nth)) for nth in range(8)]

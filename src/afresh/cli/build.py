@@ -44,6 +44,7 @@ from afresh.units import Budget, budget, show_budget
 
 SHORTEST = 0.5  # seconds between two looks at a file, or two runs of a query, for which nobody says otherwise
 FEW = 1000  # things that a new purse is taken to have
+SPREAD_OF_QUERIES = 30.0  # tables change by the second or by the year: a factor on either side of the typical rate
 MOST_SECONDS = 300.0  # that a look or a query may take, before its order is taken back
 MOST_BY_RULE = 200_000  # pages that a rule of somebody else's looks at for every crawl
 
@@ -92,7 +93,9 @@ def engines_for(
                 budget=crawls, lease=lease, sweep=config.crawl.sweep, counted=budget.unit == "calls"
             ),
             estimator=Learner(
-                typical_rate=typical, requests=Memory(config.crawl.request_memory, config.crawl.burst_memory)
+                typical_rate=typical,
+                requests=Memory(config.crawl.request_memory, config.crawl.burst_memory),
+                spread=None if purse == FILES else SPREAD_OF_QUERIES,
             ),
             retries=Retries(gone=config.crawl.gone_retry),
             # Files of a folder may change together; of queries, the tables that they read say that.

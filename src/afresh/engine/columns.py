@@ -6,6 +6,7 @@ looked at in turn. The functions here run in the interpreter and, called from co
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -204,6 +205,18 @@ def mark_ordered(pages: Records, heard: Records, slot: int) -> None:
     while at >= 0:
         heard[at]["ordered"] = heard[at]["count"]
         at = heard[at]["next"]
+
+
+def spare(columns: Columns, slot: int, later: Sequence[int]) -> None:
+    """Of what was marked as ordered, signals of these senders came later: they may not be about what was found."""
+    for sender in later:
+        at = int(columns.pages[slot]["heard"])
+        while at >= 0:
+            entry = columns.heard[at]
+            if entry["sender"] == sender and entry["ordered"] >= 1.0:
+                entry["ordered"] -= np.float32(1.0)
+                break
+            at = int(entry["next"])
 
 
 @register_jitable

@@ -5,7 +5,7 @@ do, and in which order.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ from afresh.engine.columns import (
     leave,
     mark_ordered,
     note_heard,
+    spare,
 )
 from afresh.estimate import Activity, Estimator, Senders, branches_of, kin_of
 from afresh.estimate.activity import TOLD_OF_A_CHANGE
@@ -177,6 +178,12 @@ class PlainHeart:
     def order(self, slot: int) -> None:
         """An order is given."""
         mark_ordered(self.columns.pages, self.columns.heard, slot)
+
+    def run_elsewhere(self, slot: int, later: Sequence[int]) -> None:
+        """What was heard may be about what somebody else has found, but for signals of these senders, which came
+        after that was begun."""
+        self.order(slot)
+        spare(self.columns, slot, later)
 
     def check(self, slot: int, started: float, now: float, *, learns: bool, changed: bool, found: bool) -> None:
         """A crawl has confirmed or replaced the copy: learn from it, and let its age start again."""

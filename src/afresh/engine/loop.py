@@ -7,6 +7,7 @@
 """
 
 import math
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
@@ -40,6 +41,7 @@ from afresh.types import (
 )
 
 RUN_DEBT_SECONDS = 10.0  # of the budget that others may have overspent, and refreshes make up for
+MOST_LATELY = 4096  # signals whose moments are remembered
 MOST_SENT_AWAY = 100  # pages whose paths have spent their budget, in one go
 
 
@@ -84,6 +86,7 @@ class Engine(Members):
         )
         self.purse = purse  # the name of the budget that it spends
         self.ran = 0.0  # what others have spent of it since the start, in its unit
+        self._lately: deque[tuple[int, int, int, float]] = deque(maxlen=MOST_LATELY)  # slot, sender, row, time
         self._now = -math.inf  # when it was last asked for an order
         self.calibration = Calibration()  # of what is said about copies, checked by every crawl
 
@@ -156,7 +159,9 @@ class Engine(Members):
         if isinstance(evidence, Signal):
             require_text(evidence.sender, "evidence.sender")
             sender = self.senders.number(evidence.sender)
-            self.heart.hear(slot, sender, self.senders.row(self._host(slot), sender), time)
+            row = self.senders.row(self._host(slot), sender)
+            self.heart.hear(slot, sender, row, time)
+            self._lately.append((slot, sender, row, time))
         else:
             self.estimator.requested(slot, number("count", evidence.count), time)
         return True
@@ -206,6 +211,7 @@ class Engine(Members):
         if signals:
             whose, senders, pairs, moments = (np.array(column) for column in zip(*signals, strict=True))
             self.heart.hear_many(whose, senders, pairs, moments, now)
+            self._lately.extend(signals[-MOST_LATELY:])
         if requests:
             whose, counts, moments = (np.array(column) for column in zip(*requests, strict=True))
             self.heart.ask_many(whose, counts, moments, now)
@@ -316,9 +322,12 @@ class Engine(Members):
         current = self.heart.current(slot)
         if slot in self._out or not verdict.outcome.refreshed or (current is not None and fetched.started <= current):
             return None
-        signals = self.heart.signals(slot)
-        if signals:
-            self.heart.order(slot)
+        # A costly query may have run for long, and its result takes a moment to come here: what was heard since it was
+        # begun is not about what it found.
+        later = [sender for whose, sender, _, time in self._lately if whose == slot and time >= fetched.started]
+        signals = max(self.heart.signals(slot) - len(later), 0)
+        if signals or later:
+            self.heart.run_elsewhere(slot, later)
         order = Order(slot, fetched.url, self._host(slot), now, signals=signals)
         return self._refreshed(order, fetched, verdict, now, 0.0)
 

@@ -26,7 +26,8 @@ SIXTEENTHS = 15  # the largest share, of sixteen
 # Groups that kinds take: group k is that of kind k, group 15 + k what an operator says of it, and one is for working.
 GUESSES = MAX_KINDS
 SCRATCH = 2 * MAX_KINDS + 1
-FIRST_OWN = SCRATCH + 1  # the first group that is one of pages
+FIRST_GUESS = SCRATCH + 1  # what is guessed of all things, before anything is seen of them
+FIRST_OWN = FIRST_GUESS + 1  # the first group that is one of pages
 
 POWERS = np.array([0.0, 0.35, 0.7, 1.0])
 LEVELS = 3  # groups with no members that are known, few, and many

@@ -78,11 +78,21 @@ class Learner:
         requests: Memory = MEMORY,
         crawl_memory: float = CRAWL_MEMORY,
         glances: int = 2,
+        spread: float | None = None,
     ) -> None:
+        """`spread`: the factor that the rates of two thirds of all things are within; None: one order of magnitude or
+        two.
+        """
         self.typical_rate = typical_rate = checked_rate(typical_rate)
         memory = number("memory", memory, least=MIN_MEMORY, infinite=True)
         self.table = new_table(
-            0, typical_rate=typical_rate, now=0.0, memory=memory, crawl_memory=crawl_memory, glances=glances
+            0,
+            typical_rate=typical_rate,
+            now=0.0,
+            memory=memory,
+            crawl_memory=crawl_memory,
+            glances=glances,
+            spread=None if spread is None else number("spread", spread, least=MIN_SPREAD, most=MAX_SPREAD),
         )
         self._groups: dict[str, int] = {}
         self._room = self.table.groups  # for more groups than there are

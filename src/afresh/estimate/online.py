@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from afresh.estimate import dates
 from afresh.estimate.kinds import (
     CONTROL_SIZE,
+    FIRST_GUESS,
     FIRST_OWN,
     GUESSES,
     JUDGED_CRAWLS,
     JUDGES,
-    SCRATCH,
     add_found,
     judge,
     prior_of,
@@ -38,8 +38,10 @@ from afresh.estimate.points import (
     guessed_rates,
     guessed_weights,
     rate_of,
+    spread_rates,
     weigh_pairs,
     weigh_rates,
+    weight_beside,
     weight_of,
 )
 from afresh.estimate.sums import FEW, SUMS, add_crawl, tell_of_signals
@@ -80,6 +82,7 @@ GROUP = np.dtype(
 MAX_COUNTED = 65535
 GUESS_SHAPE = 0.5  # of the first guess of α and of b: anything goes, over two orders of magnitude
 GUESS_WEIGHT = 0.5  # first guess of b: a signal halves the freshness, more or less
+WILD_WEIGHT = 1.0  # where the rate is a wild guess, as that of a query: its signals come from its own database
 GUESS_PAGES = 2.0  # how many pages' worth the first guess weighs
 PARENT_PAGES = 5.0  # and a parent's prior, in a group
 SPREAD = 2 / 3  # of what is found of a rate: it may as well be one of its neighbours
@@ -98,10 +101,12 @@ GUESSED_RATES, GUESSED_WEIGHTS = guessed_rates(GUESS_SHAPE), guessed_weights(GUE
 
 # Indices of `control`. The memory is in typical intervals; the block is that of the pages that the hand is in. The
 # usual time between two crawls of a page tells where the typical interval was guessed too short.
-HAND, MEMORY, GLANCES, TYPICAL_RATE, USED, BLOCK, CRAWL_FADE, USUAL = range(8)
-OF_KINDS = 8  # from there on what `kinds` keeps,
+HAND, MEMORY, GLANCES, TYPICAL_RATE, USED, BLOCK, CRAWL_FADE, USUAL, WIDE = range(9)
+OF_KINDS = 9  # from there on what `kinds` keeps,
 OF_DATES = OF_KINDS + CONTROL_SIZE  # and behind it what `dates` does
 _USUAL_FADE = 0.999  # a crawl
+# Where the typical rate is a wild guess, the usual time is soon that of the last crawls; but not far below the guess.
+_WIDE_STEP, _LEAST_USUAL = 0.1, 0.02
 
 
 class Table(NamedTuple):
@@ -122,18 +127,24 @@ def new_table(
     memory: float = DEFAULT_MEMORY,
     crawl_memory: float = CRAWL_MEMORY,
     glances: int = 2,
+    spread: float | None = None,
 ) -> Table:
     """Nothing is known yet; any guess of the typical change rate within an order of magnitude or two will do.
 
+    `spread`: two thirds of all rates are within this factor of it, where that guess is a wild one.
     What was seen long ago counts less: a page's evidence fades with `memory` typical intervals, and with every crawl.
     """
-    control = np.array([0.0, memory, glances, typical_rate, pages, 0.0, crawl_memory, 0.0])
+    usual, wide = (0.0, 0.0) if spread is None else (1.0 / typical_rate, 1.0)
+    control = np.array([0.0, memory, glances, typical_rate, pages, 0.0, crawl_memory, usual, wide])
     control = np.concatenate([control, np.zeros(CONTROL_SIZE + dates.CONTROL_SIZE)])
     groups = np.zeros(FIRST_OWN, GROUP)
     table = Table(np.zeros(pages, PAGE), groups, control, np.zeros(RATES + WEIGHTS.size), np.zeros(PAIRS))
     table.pages["since"] = now
     for number in range(FIRST_OWN):
         set_guess(groups[number])
+    if spread is not None:
+        groups["rates"] = spread_rates(spread, 1.0)
+        groups["weights"] = guessed_weights(GUESS_SHAPE, WILD_WEIGHT)
     start(control[OF_KINDS:OF_DATES])
     dates.start(control[OF_DATES:])
     return table
@@ -177,7 +188,16 @@ def posterior_of(table: Table, page: int, signals: float = 1.0) -> tuple[float, 
 @compiled
 def usual_interval(control: Floats) -> float:
     """Seconds between two crawls of a page, as a rule."""
-    return float(max(1.0 / control[TYPICAL_RATE], control[USUAL]))
+    guess = 1.0 / control[TYPICAL_RATE]
+    return float(max(guess if control[WIDE] == 0.0 else _LEAST_USUAL * guess, control[USUAL]))
+
+
+@compiled
+def _note_usual(control: Floats, elapsed: float) -> None:
+    if control[WIDE] == 0.0:
+        control[USUAL] += (1.0 - _USUAL_FADE) * (elapsed - control[USUAL])
+    else:  # the geometric mean: some things are looked at a thousand times as often as others
+        control[USUAL] *= (max(elapsed, 1e-3 / control[TYPICAL_RATE]) / control[USUAL]) ** _WIDE_STEP
 
 
 @compiled
@@ -218,8 +238,9 @@ def learn_crawl(table: Table, page: int, elapsed: float, signals: float, changed
     if record.kind != 0 and record.observations < JUDGED_CRAWLS and signals == 0.0 and page & JUDGES == 0:
         rate, gap = control[TYPICAL_RATE], (elapsed, not changed)
         judge(table.groups, control[OF_KINDS:], table.chance, record.sums, rate, record.group, record.kind, gap)
-    control[USUAL] += (1.0 - _USUAL_FADE) * (elapsed - control[USUAL])
-    left = control[CRAWL_FADE] * math.exp(-elapsed / (control[MEMORY] * usual_interval(control)))
+    _note_usual(control, elapsed)
+    longest = max(1.0 / control[TYPICAL_RATE], control[USUAL])  # what is seldom looked at is not forgotten in between
+    left = control[CRAWL_FADE] * math.exp(-elapsed / (control[MEMORY] * longest))
     for k in range(SUMS):
         record.sums[k] *= left
     alpha, b = 0.0, 0.0
@@ -255,8 +276,10 @@ def tell_last_change(table: Table, page: int, since: float, elapsed: float, trus
 @compiled
 def beliefs_of(table: Table, page: int, now: float) -> tuple[float, float, float, float]:
     """(change_rate, recall, false_rate, shape) of a page."""
-    signal_rate = signal_rate_of(table, page, now)
-    alpha, shape, b = posterior_of(table, page, signal_rate * usual_interval(table.control))
+    signal_rate, usual = signal_rate_of(table, page, now), usual_interval(table.control)
+    alpha, shape, b = posterior_of(table, page, signal_rate * usual)
+    if table.control[WIDE] != 0.0 and tell_of_signals(table.pages[page].sums):
+        b = weight_beside(table.pairs, table.chance, table.control[TYPICAL_RATE], usual, signal_rate * usual)
     false_rate = signal_rate * math.exp(-b)
     change_rate = alpha + signal_rate - false_rate
     return change_rate, (signal_rate - false_rate) / change_rate, false_rate, shape
@@ -289,7 +312,7 @@ def _blend(prior: Any, found: Any, count: float, parent: Any, worth: float, spre
 def settle_groups(table: Table) -> None:
     """After a whole turn: children's sums count for their parents too, then parents teach children."""
     groups = table.groups
-    for number in range(groups.size - 1, SCRATCH, -1):
+    for number in range(groups.size - 1, FIRST_GUESS, -1):
         group = groups[number]
         parent = groups[group.parent]
         for k in range(RATES):
@@ -300,12 +323,13 @@ def settle_groups(table: Table) -> None:
         parent.heard += group.heard
     for number in range(groups.size):
         group = groups[number]
-        if GUESSES < number <= SCRATCH:
+        if GUESSES < number <= FIRST_GUESS:
             continue
         group.members = group.found
         if number == 0:
-            _blend(group.rates, group.found_rates, group.found, GUESSED_RATES, GUESS_PAGES, SPREAD)
-            _blend(group.weights, group.found_weights, group.heard, GUESSED_WEIGHTS, GUESS_PAGES, WEIGHT_SPREAD)
+            first = groups[FIRST_GUESS]
+            _blend(group.rates, group.found_rates, group.found, first.rates, GUESS_PAGES, SPREAD)
+            _blend(group.weights, group.found_weights, group.heard, first.weights, GUESS_PAGES, WEIGHT_SPREAD)
         else:
             parent = groups[group.parent]
             _blend(group.rates, group.found_rates, group.found, parent.rates, PARENT_PAGES, SPREAD)

@@ -181,3 +181,21 @@ def weight_of(chance: Floats, signals: float) -> float:
     for j in range(WEIGHTS.size):
         kept += chance[RATES + j] * math.exp(-WEIGHTS[j] * together)
     return -math.log(max(kept, 1e-300)) / together
+
+
+@compiled
+def weight_beside(pairs: Floats, chance: Floats, typical_rate: float, elapsed: float, signals: float) -> float:
+    """The same where it is to be used beside a silent rate that is nearly unknown: of the weights that go with rates at
+    which a copy is still fresh after `elapsed`. `pairs` is as `weigh_pairs` leaves it.
+
+    Where a page changed each time, signals explain all if time does not. Apart, each would seem to explain little.
+    """
+    weights, fresh, kept = WEIGHTS.size, 0.0, 0.0
+    together = min(max(signals, 1.0), MAX_TOGETHER)
+    for k in range(RATES):
+        if chance[k] > 0.0:
+            still = math.exp(-_RATES[k] * typical_rate * elapsed)
+            for j in range(weights):
+                fresh += pairs[k * weights + j] * still
+                kept += pairs[k * weights + j] * still * math.exp(-WEIGHTS[j] * together)
+    return -math.log(min(max(kept, 1e-300) / max(fresh, 1e-300), 1.0)) / together

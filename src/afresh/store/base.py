@@ -119,7 +119,7 @@ class Record:
         if crawl:
             numbers += (crawl.time, crawl.elapsed, crawl.took, crawl.significance, crawl.fresh_probability)
         if beliefs:
-            numbers += (beliefs.request_rate, beliefs.change_rate, beliefs.recall, beliefs.false_rate)
+            numbers += (beliefs.request_rate, beliefs.change_rate, beliefs.recall, beliefs.false_rate, beliefs.shape)
         return numbers
 
 
@@ -134,7 +134,7 @@ class Heard:
 
     def __post_init__(self) -> None:
         known = self.beliefs
-        total = known.request_rate + known.change_rate + known.recall + known.false_rate
+        total = known.request_rate + known.change_rate + known.recall + known.false_rate + known.shape
         if total != total:
             raise ValueError(f"what was heard of {self.url} leads to a rate that is not a number")
 

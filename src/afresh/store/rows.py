@@ -1,6 +1,7 @@
 """The nouns as rows of the SQLite schema, and back; every SQL statement that names their columns."""
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -24,7 +25,7 @@ SET_WISHES = f"UPDATE pages SET ({WISHES}) = (?, ?, ?, ?, ?, ?, ?) WHERE url = ?
 STATE_COLUMNS = f"""number, url, host, added, depth, {WISHES},
   request_rate, change_rate, recall, false_rate, observations,
   etag, last_modified, fingerprint, fetched, checked, signals, crawls, changes, failures, learned, noise, urgent,
-  cost_same, cost_new"""
+  cost_same, cost_new, shape"""
 STATES_AFTER = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? ORDER BY number LIMIT ?"  # noqa: S608
 STATES_UNDER = f"SELECT {STATE_COLUMNS} FROM pages WHERE url >= ? AND url < ? ORDER BY url LIMIT ?"  # noqa: S608
 STATES_OF_HOST = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? AND host = ? ORDER BY number LIMIT ?"  # noqa: S608
@@ -41,11 +42,11 @@ STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE url = ?"  # noqa: S608
 FIND_PAGE = "SELECT number, written, fetched IS NOT NULL, body_bytes, stored_bytes FROM pages WHERE url = ?"
 SET_STATE = """UPDATE pages SET request_rate = ?, change_rate = ?, recall = ?, false_rate = ?, observations = ?,
   etag = ?, last_modified = ?, fingerprint = ?, checked = ?, signals = ?,
-  crawls = ?, changes = ?, failures = ?, learned = ?, noise = ?, urgent = ?, cost_same = ?, cost_new = ?,
+  crawls = ?, changes = ?, failures = ?, learned = ?, noise = ?, urgent = ?, cost_same = ?, cost_new = ?, shape = ?,
   written = ?, fetched = coalesce(?, fetched), body_bytes = ?, stored_bytes = ? WHERE number = ?"""
 
 SET_HEARD = """UPDATE pages SET request_rate = ?, change_rate = ?, recall = ?, false_rate = ?, observations = ?,
-  signals = ?, learned = ? WHERE url = ?"""
+  shape = ?, signals = ?, learned = ? WHERE url = ?"""
 
 SET_COPY = """INSERT OR REPLACE INTO copies
   (page, content_type, fetched, etag, last_modified, fingerprint, size, checksum, body, meta)
@@ -184,14 +185,19 @@ def state_row(state: PageState) -> Row:
         int(state.urgent),
         state.cost_same,
         state.cost_new,
+        _shape_row(known),
     )
+
+
+def _shape_row(known: Beliefs | None) -> float | None:
+    return None if known is None or known.shape == math.inf else known.shape
 
 
 def heard_row(heard: Heard) -> Row:
     """What `SET_HEARD` takes."""
     known = heard.beliefs
     believed = known.request_rate, known.change_rate, known.recall, known.false_rate, known.observations
-    return *believed, heard.signals, heard.learned, heard.url
+    return *believed, _shape_row(known), heard.signals, heard.learned, heard.url
 
 
 def state_from(row: Row) -> tuple[int, PageState]:
@@ -199,14 +205,14 @@ def state_from(row: Row) -> tuple[int, PageState]:
     number, url, host, added, depth, *wishes = row[:12]
     request_rate, change_rate, recall, false_rate, observations = row[12:17]
     *marks, fetched, checked, signals, crawls, changes, failures, learned, noise, urgent = row[17:29]
-    costs = row[29:31]
+    costs, shape = row[29:31], math.inf if row[31] is None else row[31]
     if any(cost is not None and not 0 <= cost < HIGHEST_RATE for cost in costs):
         raise ValueError("a cost that cannot be")
     beliefs = None
     if request_rate is not None:
-        beliefs = Beliefs(request_rate, change_rate, recall, false_rate, observations)
+        beliefs = Beliefs(request_rate, change_rate, recall, false_rate, observations, shape)
         rates = request_rate, change_rate, false_rate
-        if not (0 <= min(rates) <= max(rates) < HIGHEST_RATE and 0 <= recall <= 1):
+        if not (0 <= min(rates) <= max(rates) < HIGHEST_RATE and 0 <= recall <= 1 and shape > 0):
             raise ValueError("rates that cannot be")
     if url is None or host is None or min(signals, crawls, changes, failures) < 0:
         raise ValueError("a page that cannot be")

@@ -21,6 +21,7 @@ from afresh.sources.sql.definitions import Database, Definitions, Query, to_text
 from afresh.sources.sql.rows import Rows
 from afresh.sources.sql.shared import LOOK_EVERY, Shared
 from afresh.sources.sql.source import Sql
+from afresh.sources.sql.stated import stated
 from afresh.sources.sql.unseen import Unseen
 from afresh.store import PageState, Sqlite
 from afresh.store.messages import drain, of_definitions
@@ -29,8 +30,8 @@ from afresh.types import Answer, Beliefs, Fetched, Page, Spent
 from afresh.units import budget
 
 RECENT_BYTES = 64 << 20  # of results that were read lately and are in memory
-SIGNAL_TAKES = 2.0  # seconds until a signal is in the store: the runner looks, and writes, once a second
 LOOK_AGAIN = 1.0  # seconds, after which what the store knows of prices is looked at again
+UNKNOWN_SECONDS = 10.0  # that a result is kept of which nothing is known
 NAMED_BY_A_READER = 1  # the depth of a page that nobody added by name: it may be evicted
 NOTHING = Spent(calls=0.0)
 MIN_OBSERVATIONS = 3  # checked intervals, before a query counts as one that changes too fast to be kept
@@ -62,16 +63,6 @@ def seconds_gained(fresh: float, beliefs: Beliefs) -> float:
     """
     rate, fresh = beliefs.change_rate, max(fresh, 1e-9)
     return (1.0 - fresh + fresh * math.log(fresh)) / rate if rate > 0.0 else 0.0
-
-
-def unheard(beliefs: Beliefs, seconds: float) -> float:
-    """The probability that nothing has changed in this time of what would have sent a signal, had anybody listened.
-
-    >>> round(unheard(Beliefs(change_rate=0.1, recall=0.5), 10.0), 4)
-    0.6065
-    """
-    missed = beliefs.recall * beliefs.change_rate * seconds
-    return math.exp(-missed) if beliefs.shape == math.inf else (1.0 + missed / beliefs.shape) ** -beliefs.shape
 
 
 def runs_on_request(beliefs: Beliefs | None) -> bool:
@@ -210,36 +201,36 @@ class QueryCache:
     def _kept(self, key: str, least: float | None) -> tuple[Rows | None, PageState | None]:
         """The kept result, if it will do."""
         state, now = self._store.state(key), self._clock()
-        if (ours := self._unseen.newer(key, None if state is None else state.checked)) is not None:
-            age = max(now - ours[0], 0.0)
-            believed = 0.0 if state is None or state.beliefs is None else state.beliefs.freshness(age, 0)
-            told = believed * self._unheard(state, age)
-            run = told < least if least is not None else state is not None and self._rather_run(state, believed)
-            return (None if run else ours[1].at(age, told)), state
-        if state is None or state.checked is None or not state.validators.fingerprint:
+        ours = self._unseen.newer(key, None if state is None else state.checked)
+        if ours is not None:
+            made, signals = ours[0], 0  # the store has counted none of them yet
+        elif state is not None and state.checked is not None and state.validators.fingerprint:
+            made, signals = state.checked, state.signals
+        else:
             return None, state
-        age = max(now - state.checked, 0.0)
-        believed = 0.0 if state.beliefs is None else state.beliefs.freshness(age, state.signals)
-        told = believed * self._unheard(state, age)
-        if (told < least) if least is not None else self._rather_run(state, believed):
+        age = max(now - made, 0.0)
+        beliefs = None if state is None else state.beliefs
+        told = 0.0 if beliefs is None else stated(beliefs, age, signals, hears=self._hears())
+        if (told < least) if least is not None else self._rather_run(key, state, told, age):
             return None, state
-        rows = self._read(key, state)
+        rows = ours[1] if ours is not None else self._read(key, state) if state is not None else None
         return (None if rows is None else rows.at(age, told)), state
 
-    def _unheard(self, state: PageState | None, age: float) -> float:
-        """The probability that no change was missed while its signal could not be here: silence is no evidence then."""
+    def _hears(self) -> bool:
+        """Whether a runner is there, which listens to the database: silence is no evidence otherwise."""
         looked, hears = self._listened
         now = time.monotonic()
         if now - looked > LOOK_AGAIN:
             hears = ask(self._store.path, "wake", seconds=0.1) is not None
             self._listened = now, hears
-        beliefs = None if state is None else state.beliefs
-        return 1.0 if beliefs is None else unheard(beliefs, min(age, SIGNAL_TAKES) if hears else age)
+        return hears
 
-    def _rather_run(self, state: PageState, told: float) -> bool:
-        allowance = self._allowance(state.page.url)
-        if state.beliefs is None or not allowance.is_left:
+    def _rather_run(self, key: str, state: PageState | None, told: float, age: float) -> bool:
+        allowance = self._allowance(key)
+        if not allowance.is_left:
             return False
+        if state is None or state.beliefs is None:  # nobody learns, or nothing is learned yet
+            return age > UNKNOWN_SECONDS
         price = self._prices(state.page.host)
         seconds = state.cost_new if state.cost_new is not None else state.cost_same
         if allowance.budget.unit == "calls":
