@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from afresh.store import Sqlite
+from afresh.store.socket_file import ask
 from command_line import COMMAND
 from serving import Got, Heard, Origin, Reader, Told
 
@@ -104,6 +105,10 @@ async def _beside(folder: Path) -> None:
         assert [got["cache-status"] for got in answers if "; hit;" not in got["cache-status"]] == []
         assert answers[-1]["x-fresh-probability"] > "0.5"
         assert "/robots.txt" in [heard.target for heard in origin.heard]
+        # The runner is told how readers were answered, for its metrics.
+        async with asyncio.timeout(60):
+            while ask(folder / "afresh.db", "counts")["answers"].get("hit", 0) < ASKED - 1:  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.2)
         reader.close()
     with Sqlite(folder / "afresh.db") as store:
         often, once = store.state(origin.url + OFTEN), store.state(origin.url + ONCE)

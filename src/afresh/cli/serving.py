@@ -21,6 +21,7 @@ from afresh.serve.proxy.routes import Routes, Site
 from afresh.serve.proxy.server import Server
 from afresh.serve.proxy.service import Allowed, Service
 from afresh.serve.proxy.shelf import Shelf
+from afresh.serve.proxy.telling import Telling
 from afresh.serve.proxy.ways import digest
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Parts:
     shelf: Shelf | None
     log: AccessLog | None
     prefetching: "Prefetching | None" = None
+    telling: Telling | None = None
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Begin; where readers come to."""
@@ -48,6 +50,8 @@ class Parts:
             self.evidence.start()
         if self.prefetching is not None:
             self.prefetching.start()
+        if self.telling is not None:
+            self.telling.start()
         return where
 
     async def stop(self, grace: float) -> None:
@@ -57,6 +61,8 @@ class Parts:
             await self.prefetching.close()
         if self.evidence is not None:
             await self.evidence.close()
+        if self.telling is not None:
+            await self.telling.close()
         await self.policy.close()
         await self.origins.close()
         if self.shelf is not None:
@@ -90,7 +96,8 @@ def parts_for(config: Config, store: "Store | None", tokens: list[str]) -> Parts
     if proxy.access_log:
         path = None if proxy.access_log == "-" else Path(proxy.access_log).expanduser()
         log = AccessLog(path, proxy.access_log_format, proxy.trusted)
-    reports = Reports(*(each for each in (evidence, log) if each is not None))
+    telling = Telling(place_of(config)) if store is not None else None
+    reports = Reports(*(each for each in (evidence, log, telling) if each is not None))
     service = Service(
         routes_for(config),
         cache,
@@ -103,7 +110,7 @@ def parts_for(config: Config, store: "Store | None", tokens: list[str]) -> Parts
     if store is not None and fetches_ahead(config):
         prefetching = _prefetching(config, service)
         reports.tell(prefetching)
-    return Parts(Server(service, idle=proxy.idle), service, policy, origins, evidence, shelf, log, prefetching)
+    return Parts(Server(service, idle=proxy.idle), service, policy, origins, evidence, shelf, log, prefetching, telling)
 
 
 def with_effects(config: Config) -> Callable[[str], bool]:

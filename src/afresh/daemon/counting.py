@@ -6,6 +6,7 @@ from typing import Any
 
 from afresh.daemon.events import Event, Finished, Ordered, Released, Stored
 from afresh.engine import AnyEngine, Stated
+from afresh.errors import InputError
 from afresh.store import Store
 from afresh.store.figures import Figures, from_text, name_of, outdated, to_text
 from afresh.types import CHANGES, Outcome
@@ -16,6 +17,9 @@ ROWS_A_RUN = 20  # until they come once a minute
 BUCKETS = (0.005, 0.02, 0.1, 0.5, 2.0)  # seconds of a write; and longer
 FAILURES = frozenset({Outcome.FAILED, Outcome.BUSY, Outcome.REFUSED})
 MAX_REASONS = 100
+MAX_TELLERS = 16  # serving caches
+MAX_WAYS = 20  # of answering
+MAX_ANSWERS = 1e12  # between two tellings
 
 
 class Counting:
@@ -33,6 +37,8 @@ class Counting:
         self.ordered = self.released = self.stored = 0
         self.writes: Counter[float] = Counter()  # by the bucket that they fall into
         self.write_seconds = 0.0
+        self.answers: Counter[str] = Counter()  # that serving caches gave, by how
+        self._told: dict[str, dict[str, float]] = {}  # by serving caches, so far
         self._rows: list[Figures] = []  # of this hour
         self._last = self.began
         self._before: Counter[str] = Counter()
@@ -91,7 +97,23 @@ class Counting:
             "stored": self.stored,
             "writes": [[bound, self.writes[bound]] for bound in BUCKETS] + [[None, self.writes[float("inf")]]],
             "write_seconds": self.write_seconds,
+            "answers": dict(self.answers),
         }
+
+    def served(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """A serving cache (`who`) says how many answers it gave in each way since it began."""
+        who, said = str(arguments.get("who", ""))[:40], arguments.get("counts")
+        if not isinstance(said, dict) or len(said) > MAX_WAYS:
+            raise InputError("Answers are told in counts.", hint="By how they were given.")
+        counts = {str(how)[:20]: float(count) for how, count in said.items() if isinstance(count, int | float)}
+        before = self._told.pop(who, {})
+        self._told[who] = counts
+        for how, count in counts.items():
+            if (how in self.answers or len(self.answers) < MAX_WAYS) and 0 < count - before.get(how, 0.0) < MAX_ANSWERS:
+                self.answers[how] += int(count - before.get(how, 0.0))
+        while len(self._told) > MAX_TELLERS:
+            del self._told[next(iter(self._told))]
+        return {}
 
     def _add(self, now: float) -> None:
         stated, checked = self.stated(), self._checked

@@ -178,7 +178,7 @@ class Daemon:
             lent=turns.lately,
             ahead=turns.ahead,
         )
-        self.questions |= turns.questions() | {"counts": self._counts}
+        self.questions |= turns.questions() | {"counts": self._counts, "served": self._counting.served}
         self._answers = Answers(socket, self.questions) if socket is not None else None
         self._desk = Desk(
             engine=engine,

@@ -35,6 +35,7 @@ NAMES = {
     "afresh_signals_total": "Signals that were heard, by sender",
     "afresh_signal_precision_ratio": "Share of a sender's signals that meant a change",
     "afresh_notify_failures": "Messages of a rule that failed in a row; 0: it reaches whom it tells",
+    "afresh_answers_total": "Answers that serving caches gave readers, by how: hit, stale, checked, miss and others",
     "afresh_receiver_deliveries_total": "Deliveries that others sent, by what became of them",
 }
 MAX_SENDERS = 50  # with a time series of their own
@@ -105,6 +106,7 @@ def _counted(counts: Object) -> Iterable[Metric]:
     yield from _gauge("afresh_under_way", counts["under_way"])
     yield _counter("afresh_crawls_total", "outcome", counts["outcomes"])
     yield _counter("afresh_failures_total", "reason", counts["failures"])
+    yield _counter("afresh_answers_total", "how", counts["answers"])
     for name, key in (("afresh_decisions_total", "ordered"), ("afresh_put_off_total", "released")):
         yield CounterMetricFamily(name.removesuffix("_total"), NAMES[name], value=counts[key])
     name, total, buckets = "afresh_store_write_seconds", 0, []
