@@ -37,17 +37,24 @@ def test_three_pages_are_watched_and_told_of_in_one_command(tmp_path: Path) -> N
         words = ["--every", "1s", "--notify", there.url, "--console", "127.0.0.1:0"]
         process = start("watch", *web.urls(), *words)
         try:
+            assert process.stderr is not None
+            said = []
+            while not (said and said[-1].startswith("Console at ")):
+                said.append(process.stderr.readline())
+                assert said[-1], said
+            address = said[-1].split()[-1]
             has_changes: Callable[[], bool] = lambda: len(there.messages) >= 3  # noqa: E731
             until(has_changes, 100)
-            assert process.stderr is not None
-            said = [process.stderr.readline() for _ in range(2)]
-            address = next(line.split()[-1] for line in said if line.startswith("Console at "))
             with urllib.request.urlopen(f"{address}api/v1/changes?limit=5", timeout=20) as answer:
                 assert answer.status == 200
+            with urllib.request.urlopen(address, timeout=60) as answer:
+                overview = answer.read().decode()
         finally:
             process.terminate()
             printed, _ = process.communicate(timeout=60)
-    assert said[0] == "Watching 3 pages, each every 1 s.\n" or said[1].startswith("Watching 3 pages")
+    assert "Watching 3 pages, each every 1 s.\n" in said
+    assert "Who is told" in overview
+    assert "watch-screen" in overview
     assert printed.count("is new\n") == 3
     assert " changed" in printed
     assert max(map(len, printed.splitlines())) <= 80

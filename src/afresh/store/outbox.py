@@ -15,7 +15,7 @@ WAITING, GATHERED, DEAD = "waiting", "gathered", "dead"
 MAX_DEAD = 1_000  # messages of a rule that were given up and are kept; the oldest leave
 
 _SEEN = "SELECT name, position, delivered, failures, problem, since, last FROM notifiers"
-_COUNTS = "SELECT rule, state, count(*), min(due) FROM outbox GROUP BY rule, state"
+_COUNTS = "SELECT rule, state, count(*) FROM outbox GROUP BY rule, state"
 _BEGIN = """INSERT INTO notifiers (name, position) VALUES (?, (SELECT crawls FROM totals))
   ON CONFLICT (name) DO NOTHING"""
 _MOVE = "UPDATE notifiers SET position = ? WHERE name = ?"

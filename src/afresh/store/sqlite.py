@@ -316,7 +316,7 @@ class Sqlite:
                 execute(rows.TRIM_CRAWLS, (number, self.keep_crawls))
         fetched, body, stored = None, body_bytes, stored_bytes
         if copy and crawl and crawl.outcome in (Outcome.NEW, Outcome.CHANGED):
-            if keeps.count and had_copy:
+            if keeps.count and had_copy and (not keeps.bytes or stored_bytes <= keeps.bytes):
                 execute(rows.KEEP_VERSION, (number, nth, crawl.time))
             self._trim_versions(number, keeps, crawl.time)
             execute(rows.SET_VERSION, (nth, number))
