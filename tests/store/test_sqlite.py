@@ -4,6 +4,7 @@ import random
 import threading
 import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,29 @@ def test_a_damaged_version_is_named_and_the_copy_is_not_touched(tmp_path: Path) 
         copy = store.copy(url)
         assert copy is not None
         assert copy.body == b"two" * 99
+
+
+def test_who_reads_versions_beside_others_leaves_nobody_with_an_old_view(tmp_path: Path) -> None:
+    url = "https://e.org/"
+    with Sqlite(tmp_path / "s.db", keep_versions=KeepVersions(2)) as store:
+        store.add([Page(url, "e.org")])
+        for nth in (1, 2):
+            store.write([record(PageState(Page(url, "e.org")), Outcome.CHANGED, float(nth), b"x" * nth * 9_999)])
+        ended = threading.Event()
+
+        def look(work: Callable[[], object]) -> None:
+            while not ended.is_set():
+                work()
+
+        looks = [lambda: store.version(url, 1), lambda: store.version(url, 2), lambda: store.state(url)]
+        threads = [threading.Thread(target=look, args=(each,)) for each in (*looks, *looks)]
+        for thread in threads:
+            thread.start()
+        try:
+            for nth in range(100):
+                store.put({"n": str(nth)})
+                assert store.get("n") == str(nth)
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()

@@ -448,12 +448,18 @@ class Sqlite:
         """One version of a page by its number, whole; StoreError if it is not what was stored."""
         with self._read_lock, translated(self.path), moment(self._reader):
             execute = self._reader.execute
-            current = execute(rows.CURRENT_VERSION, (url,)).fetchone()
-            is_current = current is not None and current[0] == number
-            found = execute(rows.COPY_OF if is_current else rows.VERSION_OF, (url,) if is_current else (url, number))
-            row = found.fetchone()
-        if row is None:
+            current = execute(rows.CURRENT_VERSION, (url,)).fetchall()
+            is_current = bool(current) and current[0][0] == number
+            # To its end: a cursor that is let go of outside the lock may leave the connection with an old view.
+            found = cast(
+                list[rows.Row],
+                execute(
+                    rows.COPY_OF if is_current else rows.VERSION_OF, (url,) if is_current else (url, number)
+                ).fetchall(),
+            )
+        if not found:
             return None
+        row = found[0]
         try:
             body = unpack(Packed(*row[-3:]), zstandard.ZstdDecompressor())
         except (ValueError, TypeError) as error:
