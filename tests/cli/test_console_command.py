@@ -29,6 +29,9 @@ def test_it_says_where_it_is_and_ends_with_who_began_it(folder: Path) -> None:
     process = subprocess.Popen(words, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
+    (folder / "afresh.db").rename(folder / "other.db")
+    process.stdin.write(b'{"store": "other.db"}\n')
+    process.stdin.flush()
     address = json.loads(process.stdout.readline())["address"]
     with urllib.request.urlopen(f"http://{address}/api/v1/pages", timeout=30) as answer:
         assert json.load(answer)["pages"][0]["url"] == "https://example.org/"
@@ -62,7 +65,8 @@ def test_what_it_cannot_do_is_a_sentence(folder: Path, words: list[str], says: s
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         words = [word.replace("TAKEN", f"127.0.0.1:{taken.getsockname()[1]}") for word in words]
-        done = subprocess.run([*COMMAND, *words], cwd=folder, capture_output=True, text=True, timeout=60)
+        command = [*COMMAND, *words]
+        done = subprocess.run(command, cwd=folder, input="\n", capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     # Who began it reads what is wrong, and says it in its own name.

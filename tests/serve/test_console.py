@@ -175,6 +175,15 @@ def test_a_difference_shows_words_that_came_and_went(client: httpx.Client) -> No
         assert re.search(r"<ins>2\s*</ins>", text)
 
 
+def test_a_page_is_told_of_with_those_beside_it(client: httpx.Client) -> None:
+    page = client.get("/api/v1/page", params={"url": "https://a.example/00000", "history": 0}).json()
+    assert page["history"] == []
+    assert "due" in page
+    assert len(page["siblings"]) == 8
+    assert page["url"] not in {each["url"] for each in page["siblings"]}
+    assert all(each["url"].startswith("https://a.example/") for each in page["siblings"])
+
+
 def test_metrics_have_the_names_that_are_promised(client: httpx.Client) -> None:
     text = get(client, "/metrics").text
     told = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}

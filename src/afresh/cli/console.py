@@ -22,11 +22,13 @@ from afresh.cli.receiving import show_address
 from afresh.cli.terminal import errors, outlive_pipes, plain
 from afresh.config import Config, parse
 from afresh.errors import AfreshError, InputError
+from afresh.types import Address
 
 if TYPE_CHECKING:
     from afresh.serve.console.app import ConsoleApp
 
 DEFAULT = "127.0.0.1:8600"
+MAX_LINE = 1 << 16  # bytes
 START_SECONDS = 60.0
 LOWER = 5  # by how much the crawl goes before the console, where both want the processor
 LONGEST_REST = 60.0  # seconds until a console that ended is begun again
@@ -47,6 +49,9 @@ def console(
     Example: afresh console --listen 127.0.0.1:8600
     """
     from afresh.cli.opening import settings
+
+    if beside:
+        store = _told_store() or store
 
     def again() -> Config:
         return with_console(settings(config, store), listen)
@@ -125,6 +130,16 @@ async def _serve(config: Config, again: Callable[[], Config], *, beside: bool) -
         app.close()
 
 
+def _told_store() -> str | None:
+    """The store, as whoever started this process says on its standard input: its address may hold a password, which
+    must not stand among the words of a command."""
+    line = os.read(sys.stdin.fileno(), MAX_LINE).partition(b"\n")[0]
+    try:
+        return str(json.loads(line)["store"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
 async def _until_alone(stopped: asyncio.Event) -> None:
     """Wait until whoever started this process is gone: then nobody holds the other end of its standard input."""
     reader = asyncio.StreamReader()
@@ -140,8 +155,9 @@ class Beside:
     def __init__(self, config: Config, config_file: Path | None) -> None:
         listen = config.console.listen
         self.listen = "" if listen is None else show_address(listen)
-        self._words = ["--store", str(config.store.path)]
-        self._words += [] if config_file is None else ["--config", str(config_file)]
+        path = config.store.path
+        self._store = path.secret if isinstance(path, Address) else str(path)
+        self._words = [] if config_file is None else ["--config", str(config_file)]
         self._process: asyncio.subprocess.Process | None = None
         self._watching: asyncio.Task[None] | None = None
         self.address = ""
@@ -163,7 +179,9 @@ class Beside:
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for the runner, which then stops it
         )
+        assert self._process.stdin is not None  # noqa: S101
         assert self._process.stdout is not None  # noqa: S101
+        self._process.stdin.write(json.dumps({"store": self._store}).encode() + b"\n")
         try:
             async with asyncio.timeout(START_SECONDS):
                 said = json.loads(await self._process.stdout.readline() or "{}")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from afresh.detect.diff import Gap, Row
 
 MAX_HOSTS = 100_000
+SIBLINGS = 8
 CRAWLS_A_CHANGE = 20  # that are looked through for the latest changes, where no index leads to them
 Object = dict[str, Any]
 
@@ -85,7 +86,15 @@ class StoreFacts:
 
         if self.kept.state(url) is None:
             url = canonical_or_none(url) or ""  # as it may have been typed
-        return page_facts(self.kept, self._settings(), url, time.time(), history) if url else None
+        facts = page_facts(self.kept, self._settings(), url, time.time(), history) if url else None
+        return None if facts is None else facts | {"siblings": self._siblings(facts["url"])}
+
+    def _siblings(self, url: str) -> list[Object]:
+        """Pages beside one, whose changes tell of its own: the first of its folder."""
+        folder = url[: url.rindex("/") + 1]
+        beside = [state for state in self.kept.states_under(folder, SIBLINGS + 1) if state.page.url != url]
+        when = time.time()
+        return [self._row(state, when, None) for state in beside[:SIBLINGS]]
 
     def hosts(self) -> list[Object]:
         """Every host, the most troubled first."""

@@ -68,7 +68,7 @@ PAGE = Operation(
     "GET",
     "/page",
     "page",
-    "One page: copy, history, beliefs, value, when it is due and why, what counts as noise.",
+    "One page: copy, history, beliefs, value, when it is due and why, noise, who signalled, and pages beside it.",
     (_URL, Parameter("history", "How many of its latest crawls.", "integer", 50, 0, 1000)),
     answers=_object(url=_TEXT, why=_TEXT),
     may_miss=True,
