@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: setup check test bench demo docs clean help
+.PHONY: setup check test test-cluster bench demo docs clean help
 
 help:           ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/'
@@ -27,9 +27,12 @@ check: $(STAMP) ## lint, formatting and types
 
 # Tests with real servers and clocks can fail on a machine that is busy: what failed gets one more try, alone.
 test: $(STAMP)  ## all tests, on all cores
-	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS) || { [ $$? -eq 1 ] && \
+	@$(BIN)/python -m pytest -n auto --dist worksteal --ignore tests/cluster/live $(ARGS) || { [ $$? -eq 1 ] && \
 	echo "== once more, and alone: the tests that failed (above)" && \
-	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(ARGS); }
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none --ignore tests/cluster/live $(ARGS); }
+
+test-cluster: $(STAMP) ## clusters of processes and of Ray's actors under faults: two to three minutes
+	@$(BIN)/python -m pytest -p no:cacheprovider tests/cluster/live $(ARGS)
 
 bench: $(STAMP) ## the benchmarks: each prints ratios measured in one run
 	@for file in benchmarks/bench_*.py benchmarks/crawl.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import afresh
 from afresh.cli import app
 from afresh.errors import StoreError, StoreLocked
-from afresh.store import Entry, KeepVersions, Memory, PageState, Sqlite, Store
+from afresh.store import Entry, KeepVersions, Memory, PageState, Sqlite, Store, carry
 from afresh.store.postgres import Postgres, schema
 from afresh.testing import check_store
 from afresh.testing.store_model import StoreModel, page, record
@@ -112,7 +112,7 @@ def heard(process: subprocess.Popen[str]) -> list[list[str]]:
 
 def test_what_was_acknowledged_survives_kill_9_of_client_and_server() -> None:
     """The server comes back while the client waits: the client goes on, and no batch is written twice."""
-    server = Server("on")
+    server = Server()
     try:
         url = server.fresh("store")
         kept: dict[int, int] = {}
@@ -197,6 +197,22 @@ def test_every_step_of_the_schema_leads_to_the_newest(url: str) -> None:
         assert schema.version(connection) == len(scripts)
     with pytest.raises(StoreError, match="newer afresh"):
         Postgres(url)
+
+
+def test_both_kinds_of_store_have_the_columns_that_are_carried_over(url: str, tmp_path: Path) -> None:
+    """Who adds a column to one is told here to add it to the other, and to `carry`."""
+    unused = {"raw", "signature"}
+    with Sqlite(tmp_path / "s.db") as in_file, Postgres(url) as in_server, in_server.session() as connection:
+        reader = in_file.reader()
+        for table in carry.TABLES:
+            there = {row[1] for row in reader.execute(f"PRAGMA table_info({table.name})")} - unused
+            query = (
+                "SELECT column_name FROM information_schema.columns WHERE table_schema = 'afresh' AND table_name = %s"
+            )
+            here = {row[0] for row in connection.execute(query, (table.in_server or table.name,))}
+            assert set(table.columns) == there, f"a column of {table.name} in a file is not carried over"
+            assert set(table.columns) == here - set(carry.BEFORE.get(table.name, ())), f"columns of {table.name} differ"
+        reader.close()
 
 
 def test_passwords_are_not_shown(server: Server, caplog: pytest.LogCaptureFixture) -> None:

@@ -98,7 +98,7 @@ class Postgres:
                 stderr=log,
                 **self._user,
             )
-        for _ in range(400):
+        for _ in range(1_200):
             try:
                 psycopg.connect(self.url(), connect_timeout=2).close()
             except psycopg.OperationalError:

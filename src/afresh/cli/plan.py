@@ -58,6 +58,10 @@ def plan(
         float | None,
         typer.Option(help="Right answers (or fresh requests) that one more crawl must gain: which budget is that?"),
     ] = None,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="What a cluster needs on paper, for 10^6, 10^9 and 10^12 pages.")
+    ] = False,
+    every: Annotated[str, typer.Option(help="With --cluster: each page once in so long, on average.")] = "30d",
     plot: Annotated[Path | None, typer.Option(help="Draw the curve into this file (.png, .svg or .pdf).")] = None,
     config: ConfigFile = None,
     store: StoreFile = None,
@@ -73,6 +77,11 @@ def plan(
 
     Example: afresh plan --budget 5/s --reach 95% --plot plan.png
     """
+    if cluster:
+        from afresh.cli.sizes import show_sizes
+
+        show_sizes(every, json=json)
+        return
     if plot is not None:
         from afresh.lab.pictures import pyplot
 

@@ -139,6 +139,7 @@ def name_of(address: Address) -> str:
 
 def start(ray_address: str, address: Address, serve: Serve, *, workers_in: float = 120.0) -> None:
     """Have Ray run the coordinator, which starts the workers; returns when all of them have been heard of."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told that it runs
     try:
         ray.init(ray_address, namespace=NAMESPACE, ignore_reinit_error=True, log_to_driver=False)
     except (ConnectionError, ray.exceptions.RayError, RuntimeError) as error:

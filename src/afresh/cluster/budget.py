@@ -25,7 +25,7 @@ class Share:
     """What is known of one worker."""
 
     granted: float = 0.0  # what it may spend, as it was last told
-    spending: float = 0.0  # what it has last said that it goes by
+    spending: float = 0.0  # the most that it may go by: what it last said, or what it was told then
     price: float | None = None  # None: not known
     price_age: float = 0.0  # seconds since it was
     alive: bool = True  # its lease runs

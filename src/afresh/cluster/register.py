@@ -22,7 +22,9 @@ _TAKE = """INSERT INTO runners (part, token, holder, until, price)
   VALUES (%(part)s, 1, %(holder)s, clock_timestamp() + %(lease)s * interval '1 s', -1)
   ON CONFLICT (part) DO UPDATE SET token = runners.token + 1, holder = excluded.holder, until = excluded.until,
     spending = 0, budget = 0, price = -1 WHERE runners.until < clock_timestamp() RETURNING token"""
-_BEAT = f"""UPDATE runners SET until = clock_timestamp() + %(lease)s * interval '1 s', spending = %(spending)s,
+# What it is told with this beat it may go by from now on, though it has not said so yet.
+_BEAT = f"""UPDATE runners SET until = clock_timestamp() + %(lease)s * interval '1 s',
+  spending = greatest(%(spending)s, budget),
   price = %(price)s, said = %(said)s WHERE part = %(part)s AND token = %(token)s AND {_LEASED} RETURNING budget"""  # noqa: S608
 _GIVE_UP = "UPDATE runners SET until = '-infinity', budget = 0, spending = 0 WHERE part = %s AND token = %s"
 # Free slices, those that are held by a part whose lease is over, and what a former incarnation of this one held.
@@ -110,8 +112,15 @@ class Register:
             raise explain(self.address, error) from None
 
     def _rows(self, statement: str, values: Any = ()) -> list[tuple[Any, ...]]:
-        with self._transaction() as connection:
-            return connection.execute(statement.encode(), values).fetchall()
+        """The rows of one statement; asked again, once, where the connection had been lost since the last one."""
+        for last in (self._connection is None, True):
+            try:
+                with self._transaction() as connection:
+                    return connection.execute(statement.encode(), values).fetchall()
+            except StoreError:
+                if last or (self._connection is not None and not self._connection.closed):
+                    raise
+        return []
 
     # --- workers ---
 
@@ -231,6 +240,10 @@ class Register:
             counts = pages or 0, copies or 0, slices or 0
             made.append(Member(part, holder, alive, budget, spending, price, json.loads(said or "{}"), *counts, lag))
         return made
+
+    def slices_of(self, part: int) -> frozenset[int]:
+        """The slices that a worker holds."""
+        return frozenset(int(row[0]) for row in self._rows("SELECT slice FROM slices WHERE part = %s", (part,)))
 
     def in_transit(self) -> int:
         """Slices that are not yet with the worker that is to have them."""

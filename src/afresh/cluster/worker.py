@@ -24,6 +24,7 @@ _log = logging.getLogger("afresh.cluster")
 BEAT_SECONDS = 1.0
 SETTLE_BEATS = 2  # for which slices must have stopped to arrive, before they are taken
 RETRY_SECONDS = 0.5
+TELL_SECONDS = 10.0  # between two complaints
 GRACE_SECONDS = 3.0  # for fetches under way, where slices are handed over
 STUCK = 71  # the exit code of a process whose event loop did not stop asking in time
 FIRST_BUDGET = 0.1  # a second, at least: what the engine of a worker is made for that has none yet
@@ -70,13 +71,19 @@ class Worker:
         self.keep_crawls = keep_crawls
         self.register = Register(address)
         self._ended = threading.Event()
-        self._spending = 0.0
+        self._told = -TELL_SECONDS
         self._crawls = 0
         self._known: tuple[float, int] = (time.monotonic(), 0)
 
     def end(self) -> None:
         """End in order, from any thread."""
         self._ended.set()
+
+    def tell(self, message: str) -> None:
+        """Say what is wrong, not again at every try."""
+        if time.monotonic() - self._told > TELL_SECONDS:
+            self._told = time.monotonic()
+            _log.warning("%s", message)
 
     def run(self) -> None:
         """Work until the cluster is stopped, or has fewer workers than our number."""
@@ -87,7 +94,7 @@ class Worker:
                 if taken is not None and not self._serve(*taken):
                     return
             except StoreError as error:
-                _log.warning("Worker %d waits: %s", self.part, error.message)
+                self.tell(f"Worker {self.part} waits: {error.message}")
             time.sleep(RETRY_SECONDS)
 
     def _serve(self, token: int, until: float) -> bool:
@@ -197,7 +204,7 @@ class _Beats(threading.Thread):
                 self.gate.until = until - MARGIN_SECONDS
                 self._hear(budget, wanted)
             except AfreshError as error:
-                _log.warning("Worker %d could not renew its lease: %s", self.worker.part, error.message)
+                self.worker.tell(f"Worker {self.worker.part} could not renew its lease: {error.message}")
             if not self.gate.is_open:
                 self._lose()
                 return

@@ -23,7 +23,7 @@ CHUNK = 500
 PAGE_COLUMNS = (
     "number url host added depth importance importance_factor shortest longest hours paused popularity request_rate "
     "change_rate recall false_rate observations etag last_modified fingerprint fetched checked signals crawls changes "
-    "failures learned noise urgent cost_same cost_new version written body_bytes stored_bytes"
+    "failures learned noise urgent cost_same cost_new shape version written body_bytes stored_bytes"
 )
 COPY_COLUMNS = "page content_type fetched etag last_modified fingerprint size checksum meta body"
 CRAWL_COLUMNS = (
@@ -90,6 +90,11 @@ def carry_over(source: Sqlite | Postgres, target: Sqlite | Postgres, told: Told)
     """
     for store in (source, target):
         store.claim(brief=True)
+    if isinstance(source, Sqlite) and (waiting := _InFile(source).messages()):
+        raise InputError(
+            f"{waiting:,} messages to those who are told of changes are not delivered yet, and would be lost.",
+            hint="Run afresh run until they are, or send them again: afresh notify list.",
+        )
     totals = target.totals()
     if totals.pages or totals.inbox_entries or totals.crawls:
         place = target.address if isinstance(target, Postgres) else target.path
@@ -161,6 +166,12 @@ class _InFile:
               inbox_bytes = (SELECT coalesce(sum(length(body) + 100), 0) FROM inbox)""",
             (changes, removed),
         )
+
+    def messages(self) -> int:
+        """Messages that wait: a store in PostgreSQL has no place for them."""
+        with self.store.writing() as connection:
+            found: Any = connection.execute("SELECT count(*) FROM outbox WHERE state <> 'dead'").fetchone()
+        return int(found[0])
 
     def counts(self) -> tuple[int, int]:
         with self.store.writing() as connection:

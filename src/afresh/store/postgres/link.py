@@ -1,5 +1,6 @@
 """Connections to the server: a few that read, one that writes, and what is made of what goes wrong with them."""
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,6 +14,9 @@ from afresh.errors import StoreError, StoreLocked
 from afresh.store.postgres.schema import NAME
 from afresh.store.postgres.text import register
 from afresh.types import Address
+
+# What goes wrong is told by those who asked; the pool would say it at every try.
+logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 Connection = psycopg.Connection[Any]
 READERS = 4

@@ -47,9 +47,10 @@ FIND_PAGES = """SELECT asked.nth, number, written, fetched IS NOT NULL, body_byt
 SET_STATE = """UPDATE pages SET request_rate = %s, change_rate = %s, recall = %s, false_rate = %s, observations = %s,
   etag = %s, last_modified = %s, fingerprint = %s, checked = %s, signals = %s,
   crawls = %s, changes = %s, failures = %s, learned = %s, noise = %s, urgent = %s, cost_same = %s, cost_new = %s,
-  written = %s, fetched = coalesce(%s, fetched), body_bytes = %s, stored_bytes = %s WHERE slice = %s AND key = %s"""
+  shape = %s, written = %s, fetched = coalesce(%s, fetched), body_bytes = %s, stored_bytes = %s
+  WHERE slice = %s AND key = %s"""
 SET_HEARD = """UPDATE pages SET request_rate = %s, change_rate = %s, recall = %s, false_rate = %s, observations = %s,
-  signals = %s, learned = %s WHERE slice = %s AND key = %s"""
+  shape = %s, signals = %s, learned = %s WHERE slice = %s AND key = %s"""
 SET_COPY = """INSERT INTO copies
   (slice, page, content_type, fetched, etag, last_modified, fingerprint, size, checksum, body, meta)
   VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)

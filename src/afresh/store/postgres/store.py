@@ -474,9 +474,8 @@ class Postgres:
 
     def problems(self) -> Iterator[str]:
         """Everything that is wrong with the store: counts, and every copy."""
-        counted = self._read(sql.COUNTED)[0]
-        totals = self.totals()
-        kept = totals.pages, totals.copies, totals.crawls, totals.body_bytes, totals.stored_bytes
+        (counted,), (totals,) = self._link.read_together((sql.COUNTED, ()), (sql.TOTALS, {"slices": None}))
+        kept = *totals[:3], *totals[4:]
         if tuple(counted) != kept:
             yield f"the totals are {kept}, counted are {counted}"
         after = 0

@@ -1,0 +1,99 @@
+"""A cluster under faults, each with a bound on the time until all is as before; the web's own log is the witness."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+from crew import BUDGET, Crew, until
+
+from afresh.cluster.register import LEASE_SECONDS
+from afresh.store.postgres import Postgres
+from afresh.store.slices import slice_of
+
+WORKERS = 3
+
+
+@pytest.fixture(scope="module")
+def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
+    made = Crew(tmp_path_factory.mktemp("crew"), WORKERS)
+    try:
+        until(made.full_rate, 120, "the cluster at its full rate")
+        yield made
+    finally:
+        made.close()
+
+
+def test_a_worker_that_is_killed_is_replaced_when_its_lease_is_over(crew: Crew) -> None:
+    with Postgres(crew.url) as store:
+        before = {state.page.url: state.crawls for _, state in store.states()}
+    killed = crew.processes.process(0)
+    assert killed is not None
+    os.kill(killed, signal.SIGKILL)
+    until(lambda: not {m.part: m for m in crew.register.members()}[0].alive, LEASE_SECONDS + 3, "the end of its lease")
+    until(lambda: crew.alive() == WORKERS, 30, "a new worker")
+    until(lambda: crew.full_rate() and crew.register.in_transit() == 0, 60, "the full rate again")
+    until(lambda: crew.sums[-1] > 0.97 * BUDGET, 20, "all of the budget")
+    with Postgres(crew.url) as store:
+        after = {state.page.url: state.crawls for _, state in store.states()}
+        assert list(store.problems()) == []
+    assert all(after[url] >= crawls for url, crawls in before.items()), "an acknowledged crawl was lost"
+    crew.check()
+
+
+def test_a_worker_cut_off_from_the_database_stops_asking_before_its_lease_ends(crew: Crew) -> None:
+    part = WORKERS - 1
+    hosts = {url.split("/")[2] for url in crew.web.urls() if slice_of(url) in crew.register.slices_of(part)}
+    assert hosts
+    crew.wire.cut()
+    until(lambda: not {m.part: m for m in crew.register.members()}[part].alive, LEASE_SECONDS + 3, "its lease's end")
+    ended = time.time()
+    asked = [begin for host, _, begin, _ in crew.web.log if host in hosts]
+    assert max(asked) < ended - 1.0, "it asked until its lease was over"
+    time.sleep(2.0)
+    assert not [begin for host, _, begin, _ in crew.web.log if host in hosts and begin > ended], "it asked without one"
+    crew.wire.mend()
+    until(lambda: crew.alive() == WORKERS, 40, "the worker back")
+    until(crew.full_rate, 60, "the full rate again")
+    crew.check()
+
+
+def test_the_database_may_restart(crew: Crew) -> None:
+    crew.server.kill()
+    time.sleep(1.0)
+    crew.server.start()
+    until(lambda: crew.alive() == WORKERS, 40, "all workers")
+    until(crew.full_rate, 60, "the full rate again")
+    with Postgres(crew.url) as store:
+        assert list(store.problems()) == []
+    crew.check()
+
+
+def test_workers_go_on_without_a_coordinator_and_a_new_one_takes_over(crew: Crew) -> None:
+    crew.unwatch()
+    time.sleep(3.0)
+    assert crew.full_rate()
+    assert sum(m.budget for m in crew.register.members() if m.alive) > 0.9 * BUDGET
+    crew.watch()
+    crew.check()
+
+
+def test_hosts_move_when_the_number_of_workers_changes(crew: Crew) -> None:
+    """From 3 to 4 and back under load; what is asked for by two at once, or too soon, is seen in the log."""
+    pages = len(crew.web.urls())
+    moves = crew.register.scale(WORKERS + 1, budget=BUDGET)
+    assert moves < 1.25 * 4096 / (WORKERS + 1)
+    until(lambda: crew.register.in_transit() == 0, 60, "the hand-over")
+    until(crew.full_rate, 60, "the full rate")
+    crew.register.scale(WORKERS, budget=BUDGET)
+    until(lambda: crew.register.in_transit() == 0, 60, "the hand-over back")
+    until(crew.full_rate, 60, "the full rate")
+    with Postgres(crew.url) as store:
+        assert store.totals().pages == pages
+        assert list(store.problems()) == []
+    crew.check()
