@@ -75,6 +75,7 @@ def test_arrays_with_links_and_clicks_on_back(tmp_path: Path) -> None:
         ("strange.log", "what is this\n", "1 of 1 lines of .*: line 1 is neither"),
         ("late.log", 'x - - [10/Foo/2025:13:00:00 +0000] "GET /a HTTP/1.1" 200 5\n', "line 1 .* time"),
         ("bad.seq", "1 2\nand then\nagain\n", "2 of 3 lines .*: line 2 .* page numbers"),
+        ("binary.log", "\t\0\r\n" * 3, "3 of 3 lines .*: line 1 is neither"),
         ("endless.log", "x\n" * 5000 + log_line("1.1.1.1", 0, "/") * 9000, "1,001 of 1,001 lines"),
         ("bad.npz", "no archive", "cannot be read"),
         ("bad.xz", "no archive", "cannot be read"),

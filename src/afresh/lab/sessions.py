@@ -196,9 +196,8 @@ def _from_text(path: Path, *, numbered: bool) -> Sessions:
         elif visit is not None:
             bad.right += 1
             skipped += 1
-        elif line is not None and "\t" in line and not visits:
-            session, _, page = line.rstrip("\r\n").partition("\t")
-            rows.append((session, page.strip()))
+        elif line is not None and not visits and (row := _row(line)) is not None:
+            rows.append(row)
             bad.right += 1
         elif line is None or (line.strip() and not line.startswith("#")):
             bad.line(number, "is too long" if line is None else "is neither of a log nor session<TAB>page")
@@ -207,6 +206,13 @@ def _from_text(path: Path, *, numbered: bool) -> Sessions:
     bad.refuse_if_most()
     found = _from_visits(visits, skipped) if visits else _from_rows(rows)
     return replace(found, unread=bad.wrong, first_unread=bad.first)
+
+
+def _row(line: str) -> tuple[str, str] | None:
+    """Session and page of a line; None if it is not text with a tab between them."""
+    session, tab, page = line.rstrip("\r\n").partition("\t")
+    page = page.strip()
+    return (session, page) if tab and f"{session}{page}".isprintable() and "\ufffd" not in line else None
 
 
 class _Unread:
