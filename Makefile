@@ -32,7 +32,7 @@ test: $(STAMP)  ## all tests, on all cores
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none --ignore tests/cluster/live $(ARGS); }
 
 test-cluster: $(STAMP) ## clusters of processes and of Ray's actors under faults: two to three minutes
-	@$(BIN)/python -m pytest -p no:cacheprovider tests/cluster/live $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -p no:cacheprovider tests/cluster/live $(ARGS)
 
 bench: $(STAMP) ## the benchmarks: each prints ratios measured in one run
 	@for file in benchmarks/bench_*.py benchmarks/crawl.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

@@ -4,7 +4,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any
@@ -23,7 +23,7 @@ Serve = Callable[[int, str], None]  # (part, node): be a worker until the cluste
 ray: Any = library  # it is not typed
 NAMESPACE = "afresh"
 AGAIN_SECONDS = 5.0  # between two starts of one worker
-CALL_SECONDS = 5.0  # that an actor may take to answer
+CALL_SECONDS = 1.0  # that an actor may take to answer
 
 
 class _Seat:
@@ -54,15 +54,13 @@ class Actors:
     def __init__(self, name: str, serve: Serve, *, cpus: float = 0.5) -> None:
         self._name, self._serve, self._cpus = name, serve, cpus
         self._started: dict[int, float] = {}
+        self._last: dict[int, tuple[str, bool, int]] = {}  # what each has last answered
 
     def keep(self, parts: int, drained: frozenset[str]) -> None:
         """Start those that do not run, and move those that run on a drained node."""
         nodes = {_label(node): node["NodeID"] for node in ray.nodes() if node["Alive"]}
-        free = [label for label in nodes if not _is_in(label, drained)]
-        seats: dict[int, tuple[str, bool, int]] = {}
-        for part in range(parts):
-            if (found := self.about(part)) is not None:
-                seats[part] = found
+        free = [label for label in nodes if not _is_in(label, drained) and nodes[label] not in self._headless(nodes)]
+        seats = {part: found for part in range(parts) if (found := self.about(part)) is not None}
         for part in range(parts):
             node, works, _ = seats.get(part, ("", False, 0))
             if works and not (_is_in(node, drained) and free):
@@ -77,13 +75,24 @@ class Actors:
                 seats[part] = (chosen, True, 0)
                 self._start(part, nodes[chosen])
 
+    @staticmethod
+    def _headless(nodes: Mapping[str, str]) -> set[str]:
+        """Nodes without processors for workers."""
+        return {node["NodeID"] for node in ray.nodes() if not node["Resources"].get("CPU")} & set(nodes.values())
+
     def about(self, part: int) -> tuple[str, bool, int] | None:
-        """(node, whether it works, process) of a worker; None if there is no such actor now."""
+        """(node, whether it works, process) of a worker; None if there is no such actor, or it is gone for good.
+
+        One that does not answer starts, compiles, or is being started again by Ray: it is left alone.
+        """
         try:
             actor = ray.get_actor(self._actor(part), namespace=NAMESPACE)
             found: tuple[str, bool, int] = ray.get(actor.about.remote(), timeout=CALL_SECONDS)
+        except (ray.exceptions.GetTimeoutError, ray.exceptions.ActorUnavailableError):
+            return self._last.get(part, ("", True, 0))
         except (ValueError, ray.exceptions.RayError):
             return None
+        self._last[part] = found
         return found
 
     def close(self) -> None:
@@ -106,6 +115,7 @@ class Actors:
         ).remote(part, self._serve)
 
     def _end(self, part: int) -> None:
+        self._last.pop(part, None)
         with suppress(ValueError):
             ray.kill(ray.get_actor(self._actor(part), namespace=NAMESPACE), no_restart=True)
 

@@ -117,7 +117,9 @@ class Worker:
                 if not slices:
                     beats.changed.wait(BEAT_SECONDS)
                     continue
-                asyncio.run(self._crawl(token, gate, slices, beats))
+                # Ray would have it be uvloop's, whose timers the daemon cannot ask when they run out.
+                with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+                    runner.run(self._crawl(token, gate, slices, beats))
         finally:
             beats.stop()
 
