@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.frontier import Clock, fingerprints
+from afresh.frontier import Sieve, fingerprints
 from afresh.frontier.seen import Fingerprints
 from afresh.sources.web.known import Known
 from afresh.store.waiting import Waiting
@@ -82,7 +82,7 @@ def feed(folder: Path, hosts: int, urls: int, memory: int, first: int) -> None:
         known.keep(marks[known.look(marks)])
         waiting.queue_again(some, [url.split("/", 3)[2] for url in some], depths)
     print(json.dumps({"ready": len(known), "before_replay": known_after_start, "waiting": len(waiting)}), flush=True)
-    cache, secret, names = Clock(1 << 16), known.secret, [name(host) for host in range(hosts)]
+    cache, secret, names = Sieve(1 << 16), known.secret, [name(host) for host in range(hosts)]
     spent = {"fingerprint": 0.0, "look": 0.0, "keep": 0.0, "put": 0.0}
     links = new_links = 0
     nth, began, made = first, time.monotonic(), 0.0

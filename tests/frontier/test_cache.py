@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afresh.frontier import Clock
-from afresh.frontier.cache import RULES, Found, Lru, S3Fifo, Sieve, Static, fewest_misses, most_asked_for
+from afresh.frontier.cache import RULES, Clock, Found, Lru, S3Fifo, Sieve, Static, fewest_misses, most_asked_for
 
 Requests = st.lists(st.integers(0, 14), max_size=150)
 Sizes = st.integers(1, 9)

@@ -13,7 +13,7 @@ the host rests, longer if it was slow, much longer if it failed. `allowance` say
 from afresh.frontier.addresses import Addresses, AddressLimits
 from afresh.frontier.allowance import Allowance, allowance
 from afresh.frontier.base import Eliminator
-from afresh.frontier.cache import Clock, UrlCache
+from afresh.frontier.cache import Sieve, UrlCache
 from afresh.frontier.faults import host_failed, in_trouble, is_unreachable, retry_after
 from afresh.frontier.host_patterns import HostPatterns
 from afresh.frontier.lanes import Lane, Lanes, Rest
@@ -33,7 +33,6 @@ __all__ = [
     "Addresses",
     "Admission",
     "Allowance",
-    "Clock",
     "Eliminator",
     "HostPatterns",
     "Lane",
@@ -50,6 +49,7 @@ __all__ = [
     "RobotsState",
     "Scope",
     "Seen",
+    "Sieve",
     "SiteRule",
     "SiteRules",
     "Splitter",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from afresh.frontier.cache import Clock
+from afresh.frontier.cache import Sieve
 from afresh.frontier.links import links
 from afresh.frontier.seen import Seen
 
@@ -17,4 +17,4 @@ def compile_ahead() -> None:
     for first in range(0, 6_000, 600):
         seen.add_many(keys[first : first + 600])
     seen.add_many(keys[6_000:])
-    Clock(4).met_many(keys[:9])
+    Sieve(4).met_many(keys[:9])

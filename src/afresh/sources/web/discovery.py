@@ -7,12 +7,12 @@ import numpy as np
 
 from afresh.frontier import (
     Admission,
-    Clock,
     Eliminator,
     Links,
     Refusal,
     Scope,
     Seen,
+    Sieve,
     canonical_or_none,
     fingerprints,
     host_of,
@@ -55,7 +55,7 @@ class Discovery:
         self._seen: Eliminator = Seen() if backlog is None else backlog.known
         # Whoever writes links must not be able to choose addresses that collide.
         self._secret = token_bytes(16) if backlog is None else backlog.known.secret
-        self._cache = Clock(CACHE)
+        self._cache = Sieve(CACHE)  # the best of `afresh lab urlcache` at this size
         self._written = _Written(CACHE)
         self.known = 0 if backlog is None else backlog.begin(self._admission)
         self.refused: dict[str, int] = {}  # how many addresses each rule kept out
