@@ -46,6 +46,8 @@ class Model:
     def from_bytes(cls, kept: bytes) -> "Model":
         """The model that was kept so."""
         try:
+            if not kept.startswith(b"PK"):
+                raise ValueError("they are no .npz file")
             with np.load(BytesIO(kept), allow_pickle=False) as arrays:
                 if arrays["form"].tolist() != [FORM, len(KINDS)]:
                     raise ValueError("another form")
