@@ -71,13 +71,17 @@ class Listing:
     looked_at: int  # pages, the listed ones included
 
 
-# Statement, what stands before the first row, and what marks the place of a row.
-_DRIVERS: dict[str, tuple[str, list[Any], Callable[[int, PageState], list[Any]]]] = {
-    "added": (BY_NUMBER, [0], lambda number, _: [number]),
-    "checked": (BY_CHECKED, [-1e300, 0], lambda number, state: [state.checked, number]),
-    "failures": (BY_FAILURES, [1 << 62, 0], lambda number, state: [state.failures, number]),
-    "paused": (PAUSED, [0], lambda number, _: [number]),
-    "without": (WITHOUT_COPY, [0], lambda number, _: [number]),
+_COLUMNS = [each.strip() for each in rows.STATE_COLUMNS.split(",")]
+_NUMBER, _URL, _HOST = (_COLUMNS.index(name) for name in ("number", "url", "host"))
+_CHECKED, _FAILURES = (_COLUMNS.index(name) for name in ("checked", "failures"))
+
+# Statement, what stands before the first row, and the columns that mark the place of a row.
+_DRIVERS: dict[str, tuple[str, list[Any], tuple[int, ...]]] = {
+    "added": (BY_NUMBER, [0], (_NUMBER,)),
+    "checked": (BY_CHECKED, [-1e300, 0], (_CHECKED, _NUMBER)),
+    "failures": (BY_FAILURES, [1 << 62, 0], (_FAILURES, _NUMBER)),
+    "paused": (PAUSED, [0], (_NUMBER,)),
+    "without": (WITHOUT_COPY, [0], (_NUMBER,)),
 }
 _BY_STATE = {"failing": "failures", "paused": "paused", "without": "without"}
 _HAS: dict[str, Callable[[PageState], bool]] = {
@@ -96,10 +100,13 @@ def list_pages(read: Read, wanted: Wanted) -> Listing:
     found: list[PageState] = []
     looked_at = 0
     walk = _along_urls(read, wanted, place) if driver == "url" else _along(read, driver, place)
-    for mark, state in walk:
+    for mark, row in walk:
         looked_at += 1
-        if has(state) and (not wanted.host or state.page.host == wanted.host) and text in state.page.url:
-            found.append(state)
+        # Most rows are left out by their address: no object is made of them.
+        if text in row[_URL] and (not wanted.host or row[_HOST] == wanted.host):
+            state = rows.state_from(row)[1]
+            if has(state):
+                found.append(state)
         if len(found) == wanted.limit or looked_at == MAX_LOOKED_AT:
             return Listing(found, _cursor(driver, mark), looked_at)
     return Listing(found, "", looked_at)
@@ -118,23 +125,23 @@ def list_by_number(store: Store, wanted: Wanted) -> Listing:
     return Listing(found, "", looked_at)
 
 
-def _along(read: Read, driver: str, place: list[Any] | None) -> Iterator[tuple[list[Any], PageState]]:
-    statement, first, mark = _DRIVERS[driver]
+def _along(read: Read, driver: str, place: list[Any] | None) -> Iterator[tuple[list[Any], rows.Row]]:
+    statement, first, marks = _DRIVERS[driver]
     place = first if place is None else place
-    while part := [rows.state_from(row) for row in read(statement, (*place, CHUNK))]:
-        for number, state in part:
-            place = mark(number, state)
-            yield place, state
+    while part := read(statement, (*place, CHUNK)):
+        for row in part:
+            place = [row[column] for column in marks]
+            yield place, row
 
 
-def _along_urls(read: Read, wanted: Wanted, place: list[Any] | None) -> Iterator[tuple[list[Any], PageState]]:
+def _along_urls(read: Read, wanted: Wanted, place: list[Any] | None) -> Iterator[tuple[list[Any], rows.Row]]:
     first = "" if place is None else f"{place[0]}\0"  # the very next address that there could be
     for low, high in _ranges(wanted):
         first = max(first, low)
         while part := read(BY_URL, (first, high, CHUNK)):
-            for _, state in map(rows.state_from, part):
-                first = f"{state.page.url}\0"
-                yield [state.page.url], state
+            for row in part:
+                first = f"{row[_URL]}\0"
+                yield [row[_URL]], row
 
 
 def _ranges(wanted: Wanted) -> list[tuple[str, str]]:

@@ -21,6 +21,7 @@ SECONDS = 20.0  # until an answer is given up
 MAX_KEPT = 32  # answers that took long
 REST_TIMES = 20.0  # an answer that took long is kept so many times as long as that: 5 % of a core at most
 FRESH_SECONDS = 1.0
+RECKONED = "That is still being reckoned."
 OLD_SECONDS = 120.0  # an older answer is not given any more
 
 
@@ -118,8 +119,13 @@ class Reading:
         finally:
             self._waiting -= 1
 
-    async def ask_long(self, name: str, question: Callable[[Facts], Told], *, wait: bool = True) -> Told | None:
-        """The answer to a question that may take long, of a moment ago; without `wait`, None if there is none yet."""
+    async def ask_long(
+        self, name: str, question: Callable[[Facts], Told], *, wait: bool = True, seconds: float = SECONDS
+    ) -> Told | None:
+        """The answer to a question that may take long, of a moment ago; Refused if it does not come in so many seconds.
+
+        Without `wait`, None if there is none yet.
+        """
         kept = self._kept.setdefault(name, _Kept())
         self._kept.move_to_end(name)
         while len(self._kept) > MAX_KEPT:
@@ -133,10 +139,10 @@ class Reading:
         if not wait:
             return None
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(seconds):
                 return cast(Told, await asyncio.shield(cast(asyncio.Task[Told], kept.task)))
         except TimeoutError:
-            raise Refused(503, "That is still being reckoned.", "Ask again later.", Retry_After="10") from None
+            raise Refused(503, RECKONED, "Ask again in a moment.", Retry_After="5") from None
 
     async def _renew(self, kept: _Kept, question: Callable[[Facts], Told]) -> Told:
         began = time.monotonic()

@@ -16,7 +16,7 @@ from afresh.errors import AfreshError
 from afresh.serve.console import offers, pictures
 from afresh.serve.console.api import as_refused, problem
 from afresh.serve.console.door import Door
-from afresh.serve.console.facts import Object, Reading
+from afresh.serve.console.facts import RECKONED, Object, Reading
 from afresh.serve.console.feed import Feed, atom, matching
 from afresh.serve.console.operations import ROOT, Operation, Parameter
 from afresh.serve.console.wording import FILTERS
@@ -27,6 +27,8 @@ from afresh.store.listing import Wanted
 
 MAX_FORM = 64 << 10  # bytes
 MAX_FIELDS = 20
+PATIENCE = 4.0  # seconds that a page waits for what takes long; then it says so, and comes again by itself
+AGAIN = "3"  # seconds
 SHOWN = 50  # changes
 MORE_BUDGET = 1.2  # what is reckoned besides the budget there is
 SPANS = {"1h": 1.0, "6h": 6.0, "24h": 24.0, "7d": 168.0}
@@ -119,14 +121,19 @@ class Site:
         if path.startswith((ROOT, "/metrics")) or "text/html" not in request.headers.get("accept", ""):
             return problem(refused)
         facts = {"status": refused.status, "message": str(refused), "hint": refused.hint}
+        is_late = str(refused) == RECKONED and request.method == "GET"
+        if is_late:
+            facts["hint"] = "The collection is large, or the console has just begun. This page loads itself again."
         response = self._shown(request, "refused.html", facts, refused.status)
         response.headers.update(refused.headers)
+        if is_late:
+            response.headers["Refresh"] = AGAIN
         return response
 
     async def overview(self, request: Request) -> tuple[str, Object]:
         """How the collection is, and how it went."""
         span = OVERVIEW.read(request)["span"]
-        collection = await self.reading.ask_long("collection", lambda facts: facts.collection()) or {}
+        collection = await self.reading.ask_long("collection", lambda facts: facts.collection(), seconds=PATIENCE) or {}
         end = time.time()
         begin = end - SPANS[span] * 3600.0
         figures = await self.reading.ask(lambda facts: facts.figures(begin))
@@ -186,14 +193,18 @@ class Site:
             return versions, None, False
         name = f"difference {numbers} {versions[0]['number']} {url}"  # that between two versions stays as it is
         try:
-            return versions, await self.reading.ask_long(name, lambda facts: facts.difference(url, *numbers)), False
+            return (
+                versions,
+                await self.reading.ask_long(name, lambda facts: facts.difference(url, *numbers), seconds=PATIENCE),
+                False,
+            )
         except Refused:  # the first one in a process has to load what is compiled
             return versions, None, True
 
     async def hosts(self, request: Request) -> tuple[str, Object]:
         """Hosts, the most troubled first."""
         said = offers.HOSTS.read(request)
-        every = await self.reading.ask_long("hosts", lambda facts: facts.hosts()) or []
+        every = await self.reading.ask_long("hosts", lambda facts: facts.hosts(), seconds=PATIENCE) or []
         found = [each for each in every if said["name"] in each["host"]]
         part = found[said["skip"] : said["skip"] + said["limit"]]
         return "hosts.html", {"hosts": part, "total": len(found), "asked": said}
@@ -201,7 +212,7 @@ class Site:
     async def signals(self, request: Request) -> tuple[str, Object]:
         """Who sends signals, and what they are worth."""
         NOTHING.read(request)
-        found = await self.reading.ask_long("senders", lambda facts: facts.senders()) or {}
+        found = await self.reading.ask_long("senders", lambda facts: facts.senders(), seconds=PATIENCE) or {}
         return "signals.html", {"senders": found["senders"][:200], "grades": found["grades"][:200]}
 
     async def changes(self, request: Request) -> tuple[str, Object]:
@@ -230,7 +241,12 @@ class Site:
         """What budgets buy, and what goals cost."""
         said = offers.PLAN.read(request)
         budgets, goals = sorted(said["budget"]), sorted(said["reach"]) or [0.5, 0.8, 0.9, 0.95, 0.99]
-        found = await self.reading.ask_long(f"plan {budgets} {goals}", lambda facts: facts.plan(budgets, goals)) or {}
+        found = (
+            await self.reading.ask_long(
+                f"plan {budgets} {goals}", lambda facts: facts.plan(budgets, goals), seconds=PATIENCE
+            )
+            or {}
+        )
         rows = [(math.log(row["budget"]), row["freshness"]) for row in found.get("budgets", []) if row["budget"] > 0]
         curve = None
         if len(rows) > 2:
