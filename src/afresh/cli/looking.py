@@ -2,12 +2,10 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields
-from functools import partial
+from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from afresh.cli.receiving import show_address
 from afresh.config import Config
 from afresh.errors import InputError
 from afresh.store import LastingStore, PageState, Sqlite
@@ -182,6 +180,8 @@ class StoreFacts:
 
     def settings(self) -> list[Object]:
         """All settings as they are in force."""
+        from afresh.cli.settings_shown import settings_in
+
         return settings_in(self._settings())
 
     def figures(self, since: float) -> list[Figures]:
@@ -214,58 +214,6 @@ def _row_or_gap(row: "Row | Gap") -> Object:
     from afresh.detect.diff import Gap
 
     return {"kind": "gap", "rows": row.rows} if isinstance(row, Gap) else as_row(row)
-
-
-def settings_in(config: Config) -> list[Object]:
-    """Every setting with its table, value, default and help; tables that may appear often, in turn."""
-    found: list[Object] = []
-    for table in fields(config):
-        value = getattr(config, table.name)
-        several = isinstance(value, tuple)
-        for nth, part in enumerate(value if several else (value,)):
-            name = f"[[{table.name}]] {nth + 1}" if several else f"[{table.name}]"
-            found += map(partial(_setting, name, part), fields(part))
-    return found
-
-
-def _setting(table: str, part: Any, each: Any) -> Object:
-    value, said = getattr(part, each.name), each.metadata
-    if (table.partition(" ")[0], each.name) == ("[[notify]]", "to"):  # the path of a webhook may be a secret
-        from afresh.notify.channels.opening import shown
-
-        value = shown(value)
-    changed = value != each.metadata["read"](said["written"])
-    return {
-        "table": table,
-        "name": each.name,
-        "value": _shown(value) if changed else _written(said["written"]),
-        "default": _written(said["written"]),
-        "changed": changed,
-        "help": said["help"],
-    }
-
-
-def _written(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _shown(value: Any) -> str:
-    """A value for people; what may hold a password shows only where it leads."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], int):
-        return show_address(value)
-    if isinstance(value, tuple | frozenset) and all(isinstance(each, str | int) for each in value):
-        return ", ".join(map(str, value))
-    text = str(value)
-    scheme, separator, rest = text.partition("://")
-    if separator:
-        place, query, _ = rest.partition("?")
-        user, at, host = place.rpartition("@")
-        return f"{scheme}://{'…' if user else ''}{at}{host}{'?…' if query else ''}"[:300]
-    return text[:300]
 
 
 def require_web(url: str) -> tuple[str, str]:

@@ -1,11 +1,10 @@
 """The pages for a browser: facts into templates. They work without any script."""
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
@@ -15,18 +14,17 @@ from xxhash import xxh3_64_hexdigest
 from afresh.errors import AfreshError
 from afresh.serve.console import offers, pictures
 from afresh.serve.console.api import as_refused, problem
+from afresh.serve.console.charts import charts_of, curve_of
 from afresh.serve.console.door import Door
 from afresh.serve.console.facts import RECKONED, Object, Reading
 from afresh.serve.console.feed import Feed, atom, matching
+from afresh.serve.console.forms import form_of, shown_after, wanted_in
 from afresh.serve.console.operations import ROOT, Operation, Parameter
 from afresh.serve.console.wording import FILTERS
 from afresh.serve.receive.application import Handler
-from afresh.serve.receive.bodies import Refused, body_of
-from afresh.store.figures import Figures
+from afresh.serve.receive.bodies import Refused
 from afresh.store.listing import Wanted
 
-MAX_FORM = 64 << 10  # bytes
-MAX_FIELDS = 20
 PATIENCE = 4.0  # seconds that a page waits for what takes long; then it says so, and comes again by itself
 AGAIN = "3"  # seconds
 SHOWN = 50  # changes
@@ -247,11 +245,7 @@ class Site:
             )
             or {}
         )
-        rows = [(math.log(row["budget"]), row["freshness"]) for row in found.get("budgets", []) if row["budget"] > 0]
-        curve = None
-        if len(rows) > 2:
-            curve = pictures.lines([("main", rows)], begin=rows[0][0], end=rows[-1][0], top=1.0)
-        return "plan.html", {"plan": found, "asked": said, "curve": curve}
+        return "plan.html", {"plan": found, "asked": said, "curve": curve_of(found.get("budgets", []))}
 
     async def atom(self, request: Request) -> Response:
         """The latest changes for feed readers."""
@@ -302,20 +296,13 @@ class Site:
             raise Refused(404, "There is nothing here.")
         said = await form_of(request)
         self.door.require_own_form(request, said.get("form_key", ""))
-        wanted: Object = {name: said[name] for name in ("importance", "shortest", "longest", "hours") if said.get(name)}
-        wanted |= {"host": said["host"]} if said.get("host") else {"urls": said.get("urls", "").split()[:500]}
-        if not wanted.get("host") and not wanted["urls"]:
-            raise Refused(422, "There is no address.", "Write it like https://example.com/")
+        wanted = wanted_in(said)
         try:
             await self.reading.ask(lambda facts: facts.wish(wish, wanted))
         except AfreshError as error:
             refused = as_refused(error)
             raise Refused(422 if refused.status == 400 else refused.status, error.message, error.hint) from None
-        if "host" in wanted:
-            return _to(f"/hosts?{urlencode({'name': wanted['host']})}")
-        if wish == "remove" or len(wanted["urls"]) > 1:
-            return _to(f"/pages?said={wish}")
-        return _to(f"/page?{urlencode({'url': wanted['urls'][0], 'said': wish})}")
+        return _to(shown_after(wish, wanted))
 
 
 def _defaults(operation: Operation) -> Object:
@@ -324,74 +311,3 @@ def _defaults(operation: Operation) -> Object:
 
 def _to(where: str, headers: Mapping[str, str] | None = None) -> Response:
     return Response(status_code=303, headers={"Location": where, **(headers or {})})
-
-
-async def form_of(request: Request) -> dict[str, str]:
-    """The fields of a form, each once; Refused if it is none."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/x-www-form-urlencoded":
-        raise Refused(415, "This is no form.")
-    body = await body_of(request, MAX_FORM)
-    try:
-        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS))
-    except ValueError:
-        raise Refused(400, "This form cannot be read.") from None
-
-
-def charts_of(figures: list[Figures], begin: float, end: float) -> Object:
-    """The pictures of the overview, and what stands beside their axes."""
-    if figures:
-        begin = max(begin, min(figures[0].time - figures[0].seconds, end - 60.0))
-    fresh = [(row.time, row.freshness) for row in figures if row.freshness is not None]
-    checked = [row for row in figures if row.found is not None and row.said is not None]
-    found = _smooth([(row.time, row.found or 0.0, row.crawls) for row in checked])
-    said = _smooth([(row.time, row.said or 0.0, row.crawls) for row in checked])
-    rates = [
-        (
-            row.time - row.seconds,
-            row.time,
-            [
-                (row.crawls - row.changes - row.failures) / row.seconds,
-                row.changes / row.seconds,
-                row.failures / row.seconds,
-            ],
-        )
-        for row in figures
-        if row.seconds > 0
-    ]
-    top = pictures.nice_top(max((sum(parts) for _, _, parts in rates), default=0.0))
-    priced = [(row.time, row.price) for row in figures if row.price > 0]  # it is not known at first
-    price_top = pictures.nice_top(max((price for _, price in priced), default=0.0))
-    budgets = [(row.time, row.budget) for row in figures]
-    return {
-        "figures": len(figures),
-        "axis": [begin + (end - begin) * part for part in (0.0, 0.5, 1.0)],
-        "fresh_chart": pictures.lines([("main", fresh)], begin=begin, end=end, top=1.0),
-        "checked_chart": pictures.lines([("said", said), ("found", found)], begin=begin, end=end, top=1.0),
-        "crawl_chart": pictures.bars(_binned(rates), begin=begin, end=end, top=top),
-        "crawl_top": top,
-        "price_chart": pictures.lines([("main", priced)], begin=begin, end=end, top=price_top),
-        "price_top": price_top,
-        "budget_from": min((budget for _, budget in budgets), default=None),
-        "budget_to": max((budget for _, budget in budgets), default=None),
-    }
-
-
-def _smooth(points: list[tuple[float, float, int]]) -> list[tuple[float, float]]:
-    """Shares that rest on few crawls jump: each counts with those before it, which fade."""
-    made, amount, total = [], 0.0, 0.0
-    for at, share, weight in points:
-        amount, total = 0.8 * amount + weight * share, 0.8 * total + weight
-        made.append((at, amount / total if total else share))
-    return made
-
-
-def _binned(rates: list[tuple[float, float, list[float]]], most: int = 150) -> list[tuple[float, float, list[float]]]:
-    """As many bars as can be seen."""
-    step = -(-len(rates) // most) or 1
-    made = []
-    for at in range(0, len(rates), step):
-        part = rates[at : at + step]
-        means = [sum(parts[nth] for _, _, parts in part) / len(part) for nth in range(3)]
-        made.append((part[0][0], part[-1][1], means))
-    return made
