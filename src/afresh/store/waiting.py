@@ -34,7 +34,6 @@ PART_BYTES = 256 << 20
 MAX_LOG_BYTES = 256 << 20
 MAX_CHUNK = 1_000  # addresses: what is read at once
 OVERHEAD = 80  # bytes of memory for an address besides its text
-MAX_HOSTS = 4_000_000
 _CHUNK = struct.Struct("<qIII")  # where the next one of the queue is, addresses, bytes, CRC-32
 _RECORD = struct.Struct("<III")  # addresses, bytes, CRC-32
 _HEADER = struct.Struct("<12sIQI")
@@ -116,10 +115,6 @@ class Waiting:
     def number(self, host: str) -> int:
         """The number of a host; −1 if none of it was ever put."""
         return self._numbers.get(host, -1)
-
-    def room_for(self, host: str) -> bool:
-        """Whether there is room for a host in the table of hosts."""
-        return host in self._numbers or len(self.names) < MAX_HOSTS
 
     def note(self, marks: NDArray[np.uint64], urls: Sequence[str], depths: Sequence[int]) -> None:
         """Write addresses down that need not wait: after a kill they come out all the same."""

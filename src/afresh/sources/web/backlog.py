@@ -26,6 +26,8 @@ from afresh.types import Page
 
 MAX_ENTERING = 500  # pages in one go: others want a turn
 FEW_HOSTS = 100_000  # of so many it is reckoned anew each time which come next
+HOST_BYTES = 512  # of memory for which there may be one host
+LEAST_HOSTS = 10_000
 FADING = 0.999  # of what first crawls were worth, with each of them
 
 
@@ -38,6 +40,7 @@ class Backlog:
     def __init__(self, folder: Path, *, memory: int, max_known: int | None = None, name: str = "") -> None:
         """`name` tells the folder's crawl from others: a folder of another one is begun anew."""
         self.max_known = max_known
+        self._most_hosts = max(memory // HOST_BYTES, LEAST_HOSTS)
         self.space = 0  # pages that may go straight on
         self.share = LEAST_EACH  # of them, that may be of one host
         self.admits: Callable[[Page], bool] = lambda page: True  # whether a page that waited is still wanted
@@ -87,10 +90,12 @@ class Backlog:
     def __len__(self) -> int:
         return len(self.waiting)
 
-    def full(self, more: int, host: str) -> bool:
-        """Whether nothing of this host may become known, besides so many that are about to."""
-        bound = self.max_known is not None and len(self.known) + more >= self.max_known
-        return bound or not self.waiting.room_for(host)
+    def full(self, more: int, host: str) -> str:
+        """Why nothing of this host may become known, besides so many that are about to; "" if it may."""
+        if self.max_known is not None and len(self.known) + more >= self.max_known:
+            return "max_known"
+        known = len(self.waiting.names) < self._most_hosts or self.waiting.number(host) >= 0
+        return "" if known else "memory"
 
     def take_in(self, pages: Sequence[Page], marks: NDArray[np.uint64]) -> list[Page]:
         """Write pages down that were just found; those that go straight on."""

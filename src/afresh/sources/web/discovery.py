@@ -144,8 +144,8 @@ class Discovery:
         marks: list[int] = []
         refused: list[int] = []
         for url, mark in self._unseen(unmet):
-            if self.backlog is not None and self.backlog.full(len(pages), host_of(url)):
-                self._admits(Refusal("max_known"))
+            if self.backlog is not None and (why := self.backlog.full(len(pages), host_of(url))):
+                self._admits(Refusal(why))
             elif self.most_pages is not None and self.known >= self.most_pages:
                 self._admits(Refusal("max_pages"))
                 refused.append(mark)
