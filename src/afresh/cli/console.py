@@ -191,7 +191,8 @@ class Beside:
             return str(said["address"])
         await self._end()
         raise InputError(
-            str(said.get("error", "The console did not start.")), hint=str(said.get("hint", "See afresh console."))
+            str(said.get("error", "The console did not start.")),
+            hint=str(said.get("hint", "See afresh console.")).replace("--listen", "--console"),
         )
 
     async def _watch(self) -> None:

@@ -44,7 +44,7 @@ def watch(
     Example: afresh watch https://example.com/ --every 10m --notify mailto:me@example.com
     """
     from afresh.cli.notifying import rules_for
-    from afresh.cli.opening import open_store, settings
+    from afresh.cli.opening import may_be_there, open_store, settings
     from afresh.cli.run import Progress, keep_fresh, open_log
 
     pause = with_unit(every)
@@ -57,6 +57,8 @@ def watch(
 
     read = again()
     rules_for(read)  # says what is wrong with a target before anything is kept
+    if not urls and not may_be_there(read):
+        raise InputError("There is nothing to watch yet.", hint="Name pages: afresh watch https://example.com/")
     logging_to = open_log(log, log_format, as_json_lines=False)
     with open_store(read, create=bool(urls)) as kept:
         if urls:
