@@ -1,5 +1,6 @@
 """`afresh console` as a process: where it is, what it refuses, and that it never outlives the runner that began it."""
 
+import asyncio
 import json
 import re
 import signal
@@ -7,10 +8,13 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from afresh.cli.console import Beside
+from afresh.config import load
 from afresh.store import Sqlite
 from afresh.types import Page
 
@@ -41,6 +45,36 @@ def test_it_says_where_it_is_and_ends_with_who_began_it(folder: Path) -> None:
     assert process.stderr is not None
     assert process.stderr.read() == b""
     process.stderr.close()
+
+
+def test_beside_a_runner_it_begins_again_where_it_was(folder: Path) -> None:
+    async def answers(address: str) -> bool:
+        try:
+            await asyncio.to_thread(urllib.request.urlopen, f"http://{address}/static/console.css", timeout=10)
+        except OSError:
+            return False
+        return True
+
+    async def go() -> None:
+        config = load()
+        store = replace(config.store, path=folder / "afresh.db")
+        console = replace(config.console, listen=("127.0.0.1", 0))
+        beside = Beside(replace(config, store=store, console=console), None)
+        address = await beside.start()
+        try:
+            assert await answers(address)
+            assert beside.process is not None
+            beside.process.kill()
+            async with asyncio.timeout(60):
+                while await answers(address):  # noqa: ASYNC110 - another process
+                    await asyncio.sleep(0.05)
+                while not await answers(address):  # noqa: ASYNC110
+                    await asyncio.sleep(0.1)
+        finally:
+            await beside.stop()
+        assert not await answers(address)
+
+    asyncio.run(go())
 
 
 def test_alone_it_reads_until_it_is_stopped(folder: Path) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -158,7 +159,7 @@ class Beside:
         path = config.store.path
         self._store = path.secret if isinstance(path, Address) else str(path)
         self._words = [] if config_file is None else ["--config", str(config_file)]
-        self._process: asyncio.subprocess.Process | None = None
+        self.process: asyncio.subprocess.Process | None = None
         self._watching: asyncio.Task[None] | None = None
         self.address = ""
 
@@ -170,7 +171,7 @@ class Beside:
 
     async def _begin(self) -> str:
         words: Sequence[str] = ["console", "--beside", "--listen", self.address or self.listen, *self._words]
-        self._process = await asyncio.create_subprocess_exec(
+        self.process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "afresh",
@@ -179,12 +180,12 @@ class Beside:
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for the runner, which then stops it
         )
-        assert self._process.stdin is not None  # noqa: S101
-        assert self._process.stdout is not None  # noqa: S101
-        self._process.stdin.write(json.dumps({"store": self._store}).encode() + b"\n")
+        assert self.process.stdin is not None  # noqa: S101
+        assert self.process.stdout is not None  # noqa: S101
+        self.process.stdin.write(json.dumps({"store": self._store}).encode() + b"\n")
         try:
             async with asyncio.timeout(START_SECONDS):
-                said = json.loads(await self._process.stdout.readline() or "{}")
+                said = json.loads(await self.process.stdout.readline() or "{}")
         except (TimeoutError, ValueError):
             said = {}
         if "address" in said:
@@ -196,19 +197,22 @@ class Beside:
         )
 
     async def _watch(self) -> None:
-        rest = 1.0
-        while self._process is not None:
-            await self._process.wait()
+        rest, began = 1.0, time.monotonic()
+        while True:
+            if self.process is not None:
+                await self.process.wait()
+            if time.monotonic() - began > LONGEST_REST:
+                rest = 1.0
             errors.print(f"The console ended by itself; it begins again in {rest:g} s.")
             await asyncio.sleep(rest)
-            rest = min(2 * rest, LONGEST_REST)
+            rest, began = min(2 * rest, LONGEST_REST), time.monotonic()
             with suppress(AfreshError, OSError):
                 await self._begin()
 
     def hang_up(self) -> None:
         """Let it read the settings again."""
-        if self._process is not None and self._process.returncode is None:
-            self._process.send_signal(signal.SIGHUP)
+        if self.process is not None and self.process.returncode is None:
+            self.process.send_signal(signal.SIGHUP)
 
     async def stop(self) -> None:
         """End it."""
@@ -218,7 +222,7 @@ class Beside:
         await self._end()
 
     async def _end(self) -> None:
-        process, self._process = self._process, None
+        process, self.process = self.process, None
         if process is None or process.returncode is not None:
             return
         with suppress(ProcessLookupError):
