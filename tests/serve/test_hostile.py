@@ -301,6 +301,7 @@ async def _reasons() -> None:
         assert again["date"].endswith("GMT")  # the origin gave none
         got = await proxy.ask("/reset")
         assert (got.status, got["cache-status"]) == (504, "afresh; fwd=uri-miss; detail=reset")
+        assert (await proxy.ask("/reset", method="POST"))["cache-status"] == "afresh; fwd=method; detail=reset"
         assert b"stored" not in await proxy.raw(b"GET /cut HTTP/1.1\r\nHost: a.example\r\n\r\n")
         got = await proxy.ask("/absent", {"Cache-Control": "only-if-cached"})
         assert (got.status, got["cache-status"]) == (504, "afresh; detail=no_copy")

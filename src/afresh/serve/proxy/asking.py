@@ -322,8 +322,8 @@ class Asking:
             status, sentence = 503, "Too many wait for this origin already."
         else:
             status, sentence = _CANNOT.get(why, 502), _FAILED.get(why, f"The origin could not be asked: {why}.")
-        asked = f"fwd={self._why(filling, entry)}; " if filling.asked else ""
-        filling.failure = Refusal(status, sentence, f"{asked}detail={why}")
+        asked = filling.note or f"fwd={self._why(filling, entry)}"
+        filling.failure = Refusal(status, sentence, f"{asked}; detail={why}")
 
     @staticmethod
     def _stand_in(filling: Filling, entry: Entry, note: str) -> None:
@@ -343,6 +343,7 @@ class Asking:
     ) -> None:
         """Hand a request on whole, for its reader alone."""
         exchange: Exchange | None = None
+        filling.note = "fwd=method" if request.method not in ("GET", "HEAD") else "fwd=bypass"
         self.running.add(filling)
         try:
             where = Target(filling.url)
@@ -367,7 +368,6 @@ class Asking:
             filling.lines = _outward(end_to_end(answer.headers.lines, besides=frozenset({b"content-length"})), site)
             length = filling.fields.get("content-length", "")
             filling.length = int(length) if length.isdecimal() and len(length) < 19 else None
-            filling.note = "fwd=method" if request.method not in ("GET", "HEAD") else "fwd=bypass"
             filling.tell()
             await self._pump(filling, exchange)
             filling.finish()
