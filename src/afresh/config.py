@@ -409,6 +409,13 @@ def _changes(value: Any) -> tuple[str, ...]:
     return tuple(map(str, value))
 
 
+def _keys(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) and ":" in each for each in value):
+        hint = 'Write ["https://example.com/shop/*"], or file:///srv/* or sql:shop/*.'
+        raise ConfigError(f"{value!r:.80} is not a list of addresses.", hint=hint)
+    return tuple(value)
+
+
 def _quiet(value: Any) -> Hours:
     read = hours(value)
     if read.always:
@@ -813,7 +820,7 @@ class NotifySettings:
         "", _secret, "What a webhook's messages are signed with: $NAME in the environment, or @FILE. Empty: unsigned."
     )
     hosts: tuple[str, ...] = _setting([], _hosts, "Only these hosts, or domains: *.example.net. Empty: all.")
-    pages: tuple[str, ...] = _setting([], _patterns, "Only these addresses, with * for anything. Empty: all.")
+    pages: tuple[str, ...] = _setting([], _keys, "Only these addresses, with * for anything. Empty: all.")
     on: tuple[str, ...] = _setting(["changed", "gone"], _changes, "Of what: new (a first copy), changed, gone.")
     appear: tuple[str, ...] = _setting([], _phrases, "Only if one of these words has come,")
     disappear: tuple[str, ...] = _setting([], _phrases, "or one of these is gone. Both empty: whatever the words are.")

@@ -42,6 +42,7 @@ def test_a_run_tells_a_webhook_of_changes_and_shows_no_secret(tmp_path: Path) ->
         assert failed.stdout.endswith("did not arrive: HTTP 500\n")
         said = afresh("status").stdout + afresh("notify", "list", "all").stdout + (tmp_path / "run.log").read_text()
         assert "messages delivered" in said
+        assert "is in the settings" in afresh("notify", "forget", "all").stderr
     kept = b"".join(file.read_bytes() for file in tmp_path.iterdir() if file.name.startswith("afresh.db"))
     assert SECRET.encode() not in kept
     assert SECRET not in said + ran.stderr + tested.stdout + failed.stdout + failed.stderr

@@ -141,6 +141,10 @@ def test_what_a_receiver_refuses_is_given_up_and_may_be_sent_again(tmp_path: Pat
             courier.wake()
             until(lambda: len(there.messages) == 2)
             assert there.messages[1]["id"] == dead.id
+        changed(kept, "https://e.org/a", "<p>z", 3.0)
+        Gatherer(kept, rules, counts=lambda host: NO_RULES, clock=time.time).step()
+        assert Outbox(kept).forget("picky") == 1
+        assert not Outbox(kept).all()
 
 
 def test_a_digest_goes_at_its_hour_and_quiet_hours_keep_messages_back(tmp_path: Path) -> None:
@@ -202,10 +206,10 @@ from afresh.notify import Rule
 with opened(sys.argv[1]) as kept, telling(kept, [Rule("all", sys.argv[2])]) as courier:
     print("up", flush=True)
     for nth in range(10**9):
-        changed(kept, f"https://e.org/{nth % 7}", f"<p>text {nth}", time.time())
+        changed(kept, f"https://e.org/{nth % 97}", f"<p>text {nth}", time.time())
         print(kept.totals().crawls, flush=True)
         courier.wake()
-        time.sleep(0.005)
+        time.sleep(0.02)
 """
 
 

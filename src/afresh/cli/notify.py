@@ -113,6 +113,31 @@ def retry(name: RuleName = None, config: ConfigFile = None, store: StoreFile = N
     typer.echo(as_json({"messages": count}) if json else f"{show_count(count, 'message')} to be sent again.")
 
 
+@commands.command("forget", short_help="Drop what is left of a rule that is no more.")
+def forget(
+    name: Annotated[str, typer.Argument(help="A rule that is not in the settings any more.")],
+    config: ConfigFile = None,
+    store: StoreFile = None,
+    json: Json = False,
+) -> None:
+    """Drop the messages of a rule that is not in the settings any more, and what is known of it.
+
+    Example: afresh notify forget prices
+    """
+    from afresh.cli.opening import in_file, open_store, settings
+    from afresh.store.outbox import Outbox
+
+    read = settings(config, store)
+    if any(each.name == name for each in read.notify):
+        raise InputError(f"The rule {name} is in the settings.", hint="Take its table [[notify]] out first.")
+    with open_store(read, create=False) as kept:
+        outbox = Outbox(in_file(kept, "Messages need"))
+        if all(each.name != name for each in outbox.all()):
+            _no_rule(name)
+        count = outbox.forget(name)
+    typer.echo(as_json({"messages": count}) if json else f"{name} is forgotten, with {show_count(count, 'message')}.")
+
+
 def _no_rule(name: str | None) -> None:
     if name is None:
         raise InputError("Nobody is to be told of anything.", hint="Write a table [[notify]]: see docs/notify.md.")

@@ -88,7 +88,9 @@ class Gatherer:
         known = new is not None and (old is not None or crawl.outcome is Outcome.NEW)
         rows = diff(old or [], new) if known and new is not None else None
         item = item_of(crawl, host, number, before=before, after=after, rows=rows)
-        was, now = (None if blocks is None else "\n".join(blocks) for blocks in (old, new))
+        was, now = (
+            None if blocks is None else "\n".join(" ".join(each.split()) for each in blocks) for blocks in (old, new)
+        )
         if crawl.outcome is Outcome.NEW:
             was = ""
         return item, was, "" if crawl.outcome is Outcome.GONE else now

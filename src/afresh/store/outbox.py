@@ -29,6 +29,8 @@ _FAILED = "UPDATE notifiers SET failures = failures + 1, problem = ?, since = co
 _PUT_OFF = "UPDATE outbox SET tries = tries + 1, due = ?, problem = ?, state = ? WHERE number = ?"
 _TRIM_DEAD = """DELETE FROM outbox WHERE rule = ?1 AND state = 'dead' AND number <=
   (SELECT number FROM outbox WHERE rule = ?1 AND state = 'dead' ORDER BY number DESC LIMIT 1 OFFSET ?2)"""
+_FORGET_MESSAGES = "DELETE FROM outbox WHERE rule = ?"
+_FORGET = "DELETE FROM notifiers WHERE name = ?"
 _REVIVE = "UPDATE outbox SET state = 'waiting', tries = 0, due = ? WHERE rule = ? AND state = 'dead'"
 
 
@@ -125,6 +127,14 @@ class Outbox:
             connection.execute(_PUT_OFF, (now if due is None else due, text(problem), state, message.number))
             connection.execute(_FAILED, (text(problem), now, message.rule))
             connection.execute(_TRIM_DEAD, (message.rule, MAX_DEAD))
+
+    def forget(self, rule: str) -> int:
+        """A rule is no more; how many of its messages were still there."""
+        with self.store.writing() as connection, transaction(connection):
+            connection.execute(_FORGET_MESSAGES, (rule,))
+            count = int(connection.changes())
+            connection.execute(_FORGET, (rule,))
+        return count
 
     def revive(self, rule: str, now: float) -> int:
         """Messages that were given up are tried again; how many."""
