@@ -7,7 +7,7 @@ STAMP := $(VENV)/.ready
 .PHONY: setup check test test-cluster bench demo docs clean help
 
 help:           ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/'
 
 setup: $(STAMP) ## create .venv with everything that tests and demo need
 

@@ -24,9 +24,12 @@ from afresh.cli.crew import ADDRESS
 from afresh.cluster.coordinator import Coordinator
 from afresh.cluster.processes import Processes
 from afresh.cluster.register import Register
+from afresh.store import PageState
 from afresh.store.postgres import Postgres
-from afresh.types import Address, Page
+from afresh.testing.store_model import record
+from afresh.types import Address, Outcome, Page
 from postgres import Postgres as Server
+from postgres import children
 
 TICKS = os.sysconf("SC_CLK_TCK")
 SETTINGS = '[fetch]\nallow_private = true\n[politeness]\nfactor = 0\nshortest_gap = "0s"\nrobots = false\n'
@@ -48,6 +51,31 @@ def written(url: str) -> tuple[int, int, int]:
               WHERE datname = current_database()"""
         ).fetchone()
     return int(log[0]), int(rows[0]), int(rows[1])
+
+
+def cpu_of_server(server: Server) -> float:
+    """CPU seconds of the database so far, with all its sessions."""
+    assert server._server is not None
+    pid = server._server.pid
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    ended = (int(fields[13]) + int(fields[14])) / TICKS
+    return cpu(pid) + ended + sum(map(cpu, children(pid)))
+
+
+def stored(server: Server, seconds: float) -> tuple[float, float]:
+    """(crawls a second that one session writes in batches of 256 with bodies of 6 KB, CPU of the database for each)."""
+    url, body = server.fresh("stored"), os.urandom(6_000)
+    pages = [Page(f"https://h{nth % 500}.example/{nth}", f"h{nth % 500}.example", 0.0) for nth in range(20_000)]
+    with Postgres(url) as store:
+        store.add(pages)
+        began, used, count = time.monotonic(), cpu_of_server(server), 0
+        while time.monotonic() - began < seconds:
+            some = [pages[(count + nth) % len(pages)] for nth in range(256)]
+            moment = float(count)
+            store.write([record(PageState(page), Outcome.CHANGED, moment, body) for page in some])
+            count += len(some)
+        took = time.monotonic() - began
+    return count / took, (cpu_of_server(server) - used) / count
 
 
 def measure(server: Server, web: logged_web.LoggedWeb, workers: int, budget: float, seconds: float) -> dict[str, float]:
@@ -78,13 +106,14 @@ def measure(server: Server, web: logged_web.LoggedWeb, workers: int, budget: flo
             time.sleep(0.5)
         time.sleep(20.0)  # first crawls, and prices that agree
         pids = [pid for part in range(workers) if (pid := processes.process(part))]
-        before = sum(map(cpu, pids)), len(web.log), written(url), time.thread_time(), time.monotonic()
+        before = sum(map(cpu, pids)), len(web.log), written(url), cpu_of_server(server), time.monotonic()
         own = time.process_time()
         time.sleep(seconds)
         took = time.monotonic() - before[4]
         crawls = len(web.log) - before[1]
         log, rows, commits = (after - start for after, start in zip(written(url), before[2], strict=True))
         used = sum(map(cpu, pids)) - before[0]
+        of_server = cpu_of_server(server) - before[3]
         members = register.members()
     finally:
         if coordinator is not None:
@@ -94,6 +123,7 @@ def measure(server: Server, web: logged_web.LoggedWeb, workers: int, budget: flo
     return {
         "rate": crawls / took,
         "crawls per CPU-second": crawls / used,
+        "ms of the database's CPU a crawl": 1e3 * of_server / crawls,
         "bytes logged a crawl": log / crawls,
         "rows written a crawl": rows / crawls,
         "transactions a second": commits / took,
@@ -134,6 +164,8 @@ def main() -> None:
     try:
         share = coordinator_share(server, 3.0)
         print(f"coordinator of 8 workers: {100 * share:.2f} % of a core")
+        rate, seconds = stored(server, 5.0)
+        print(f"one session writes {rate:,.0f} crawls a second; the database's CPU: {1e3 * seconds:.2f} ms each")
         found = {count: measure(server, web, count, options.budget, options.seconds) for count in (1, options.workers)}
     finally:
         web.close()

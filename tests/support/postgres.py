@@ -40,7 +40,8 @@ def programs() -> Path:
     return Path(found.origin).parent / "pginstall18" / "bin"
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
     text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     return [int(each) for each in text.split()]
 
@@ -117,7 +118,7 @@ class Postgres:
     def kill(self) -> None:
         """Kill it with all its children at one moment, as a power cut does."""
         if self._server is not None:
-            group = [self._server.pid, *_children(self._server.pid)]
+            group = [self._server.pid, *children(self._server.pid)]
             for pid in group:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

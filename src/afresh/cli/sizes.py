@@ -39,7 +39,7 @@ def show_sizes(every: str, *, json: bool) -> None:
             ("databases", f"{each.databases:,}"),
             ("cost a month", f"${each.cost:,.0f}"),
             ("for 10^6 pages", f"${each.cost / each.pages * 1e6:,.2f}"),
-            ("saturates first", each.saturates),
+            ("one database by", each.saturates),
         ]
 
     console.print(f"Each page once in {show_duration(duration(every))} on average.")

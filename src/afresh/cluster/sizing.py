@@ -13,10 +13,10 @@ GIB = float(1 << 30)
 class UnitCosts:
     """What one page and one crawl take. The measured ones are from benchmarks/bench_cluster.py and docs/scale.md."""
 
-    crawl_seconds: float = 3.0e-3  # CPU of a worker, with network, comparing and learning
-    database_seconds: float = 2.0e-3  # CPU of PostgreSQL, for each crawl
-    logged_bytes: float = 5_000.0  # of write-ahead log for each crawl, besides new bodies
-    rows: float = 4.0  # written for each crawl
+    crawl_seconds: float = 2.5e-3  # CPU of a worker, with network, comparing and learning
+    database_seconds: float = 0.9e-3  # CPU of PostgreSQL, for each crawl
+    logged_bytes: float = 2_000.0  # of write-ahead log for each crawl, besides new bodies
+    rows: float = 5.3  # written for each crawl
     page_bytes: float = 280.0  # of memory in a worker, at ten million pages
     worker_bytes: float = 0.35 * GIB  # of memory in a worker, before the first page
     row_bytes: float = 1_500.0  # on disk for each page: state, indexes and a few crawls
@@ -61,16 +61,16 @@ class Size:
     def loads(self) -> Sequence[tuple[str, float]]:
         """What all workers share, one database with its disk, in shares of what one can do. Workers can be many."""
         return (
-            ("database writes", self.crawls / MEASURED.database_crawls),
-            ("database size", (self.state + self.bodies) / MEASURED.database_bytes),
-            ("database log", self.logged / MEASURED.log_bytes),
+            ("its writes", self.crawls / MEASURED.database_crawls),
+            ("its size", (self.state + self.bodies) / MEASURED.database_bytes),
+            ("its log", self.logged / MEASURED.log_bytes),
         )
 
     @property
     def saturates(self) -> str:
         """What comes to its limit first, or would."""
         name, load = max(self.loads, key=lambda each: each[1])
-        return f"{name}: {100 * load:,.0f}%"
+        return f"{name} {100 * load:,.0f}%"
 
 
 def size(pages: float, every: float = 30 * DAY, unit: UnitCosts = MEASURED) -> Size:
