@@ -109,6 +109,8 @@ def test_files_and_queries_from_beginning_to_end(afresh: Run, tmp_path: Path) ->
             "files": 100.0,
             "sql:shop": pytest.approx(0.5),
         }
+        assert any(each["spent"] > 0.0 for each in status["purses"])
+        assert "spent in the last minute" in " ".join(afresh("status").stdout.split())
         shown = afresh("show", "sql:shop/newest").stdout
         assert "cost" in shown
         os.kill(runner.pid, signal.SIGKILL)

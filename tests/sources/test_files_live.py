@@ -11,11 +11,13 @@ from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+import apsw
 import pytest
 
 from afresh.daemon import Daemon
 from afresh.engine import Engine
 from afresh.engine.ahead import compile_ahead
+from afresh.errors import StoreError
 from afresh.estimate import Learner
 from afresh.schedule import Scheduler
 from afresh.sources.files import Files, key_of
@@ -81,6 +83,31 @@ def test_a_tree_is_found_and_followed(tmp_path: Path) -> None:
             assert body(store, tree / "x.txt") == b"one"  # the last copy stays
             assert not [page.url for page in daemon.engine.pages() if "/up" in page.url]
             assert daemon.pages == 7
+
+    asyncio.run(scene())
+    store.close()
+
+
+def test_what_is_well_again_is_found_by_its_folder(tmp_path: Path) -> None:
+    """A file that was deleted, or was a fifo for a moment, is not left alone for half a minute or an hour."""
+    tree, store = tmp_path / "tree", Sqlite(tmp_path / "afresh.db")
+    tree.mkdir()
+    for name in ("one.txt", "two.txt"):
+        (tree / name).write_text("before")
+
+    async def scene() -> None:
+        async with running(store, tree):
+            await until(lambda: body(store, tree / "one.txt") and body(store, tree / "two.txt"))
+            for name in ("one.txt", "two.txt"):
+                (tree / name).unlink()
+            os.mkfifo(tree / "two.txt")
+            await until(lambda: last(store, tree / "one.txt") == (Outcome.GONE, "no_such_file"))
+            await until(lambda: last(store, tree / "two.txt") == (Outcome.REFUSED, "special_file"))
+            (tree / "two.txt").unlink()
+            for name in ("one.txt", "two.txt"):
+                (tree / name).write_text("after")
+            for name in ("one.txt", "two.txt"):
+                await until(lambda name=name: body(store, tree / name) == b"after", 15.0)  # type: ignore[misc]
 
     asyncio.run(scene())
     store.close()
@@ -179,3 +206,29 @@ def test_a_store_that_is_full_takes_no_more_and_says_so(tmp_path: Path) -> None:
 
     asyncio.run(scene())
     store.close()
+
+
+def test_a_full_disk_stops_the_runner_with_one_sentence_and_nothing_is_lost(small: Path, tmp_path: Path) -> None:
+    tree, path = tmp_path / "tree", small / "afresh.db"
+    tree.mkdir()
+    for nth in range(60):
+        (tree / f"{nth:02d}.bin").write_bytes(os.urandom(100_000))
+
+    async def scene(seconds: float) -> None:
+        with Sqlite(path) as store:
+            async with running(store, tree):
+                await until(lambda: store.totals().copies == 61, seconds)
+
+    with pytest.raises(StoreError, match="The disk is full"):
+        asyncio.run(scene(60.0))
+    with Sqlite(path) as store:
+        before = store.totals().copies
+        assert 1 <= before < 40
+    assert apsw.Connection(str(path)).pragma("integrity_check") == "ok"
+    subprocess.run(["mount", "-o", "remount,size=40m", str(small)], check=True)
+    asyncio.run(scene(60.0))
+    with Sqlite(path) as store:
+        for file in tree.iterdir():
+            copy = store.copy(key_of(str(file)) or "")
+            assert copy is not None
+            assert copy.body == file.read_bytes()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -214,3 +215,24 @@ def test_what_a_refresh_gains_is_the_integral_of_what_it_is_more_likely_to_be_fr
     summed = math.fsum(beliefs.freshness(each, 0) - fresh for each in ages) * until / steps
     assert seconds_gained(fresh, beliefs) == pytest.approx(summed, rel=1e-3, abs=1e-9 / rate)
     assert seconds_gained(0.0, replace(beliefs, shape=0.1)) <= 1.0 / rate
+
+
+def test_an_application_has_its_answers_though_the_disk_is_full(small: Path, tmp_path: Path) -> None:
+    shop = apsw.Connection(str(tmp_path / "shop.db"))
+    shop.execute("CREATE TABLE sales (n INTEGER)")
+    shop.execute("INSERT INTO sales VALUES (1), (2)")
+    query = Query("sold", "shop", "SELECT n FROM sales WHERE n >= :least")
+    database = Database("shop", f"sqlite:{tmp_path / 'shop.db'}")
+    with QueryCache(small / "afresh.db", databases=[database], queries=[query]) as cache:
+        assert cache.get("sold", least=1).dicts() == [{"n": 1}, {"n": 2}]
+        filler = (small / "filler").open("wb", buffering=0)
+        with suppress(OSError):  # until there is no space left
+            while True:
+                filler.write(bytes(10_000))
+        filler.close()
+        for least in (1, 2, 3):
+            assert len(cache.get("sold", least=least, fresh=1.0)) == 3 - least
+    (small / "filler").unlink()
+    with QueryCache(small / "afresh.db") as cache:
+        assert cache.get("sold", least=1, fresh=0.0).dicts() == [{"n": 1}, {"n": 2}]
+        assert len(cache.get("sold", least=2)) == 1

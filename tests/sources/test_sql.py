@@ -296,3 +296,22 @@ def test_a_job_that_comes_as_a_thread_goes_is_carried_out(tmp_path: Path, monkey
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert pool._threads == 0
+
+
+def test_what_a_database_says_of_a_failure_is_kept_until_the_query_fares_well(tmp_path: Path) -> None:
+    connection, kept = sqlite_at(tmp_path / "shop.db"), dict[str, str]()
+
+    def take(source: Sql) -> None:
+        for name, text in source.take().items():
+            kept.pop(name, None) if text is None else kept.update({name: text})
+
+    definitions = source_of(f"sqlite:{tmp_path / 'shop.db'}", of_tills="SELECT * FROM tills").definitions
+    source = Sql(definitions, recall=kept.get)
+    assert got(source, "sql:shop/of_tills").reason == "undefined"
+    take(source)
+    assert kept == {"sql failed sql:shop/of_tills": "no such table: tills"}
+    source = Sql(definitions, recall=kept.get)  # after a restart
+    connection.execute("CREATE TABLE tills (n INTEGER)")
+    assert got(source, "sql:shop/of_tills").answer is Answer.NEW
+    take(source)
+    assert not [name for name in kept if name.startswith("sql failed ")]

@@ -87,6 +87,7 @@ def _facts(
         "budget": budget,
         "budget_unit": config.crawl.budget.unit,
         "purses": [each for each in said.get("purses") or [] if each["purse"] != "crawl"],
+        "spent": next((each.get("spent") for each in said.get("purses") or [] if each["purse"] == "crawl"), None),
         "ahead": said.get("ahead"),
         "budget_by": said.get("budget_by", ""),
         "next_budget": (following := _budget_at(config, when)),

@@ -129,7 +129,7 @@ def _write_jsonl(kept: Store, path: Path, current: bool) -> dict[str, int]:
                 "url": copy.url,
                 "fetched": copy.fetched,
                 "checked": copy.checked,
-                "gone": gone,
+                "gone": None if gone is None else gone.facts(),
                 "content_type": copy.content_type,
                 "etag": copy.validators.etag,
                 "last_modified": copy.validators.last_modified,

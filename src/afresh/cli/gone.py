@@ -1,7 +1,7 @@
 """Pages that are gone: since when, and what said so."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from afresh.store import PageState, Store
 from afresh.types import Crawl, Outcome
@@ -11,10 +11,15 @@ LOOKED_AT = 1_000  # crawls of its history, at most
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A page that is not there any more: what its server answered, and since when that is known."""
+    """A page that is not there any more: what its source answered, and since when that is known."""
 
     status: int
     since: float
+    reason: str = ""  # of a source without status codes
+
+    def facts(self) -> dict[str, object]:
+        """For JSON."""
+        return {"status": self.status, "since": self.since} | ({"reason": self.reason} if self.reason else {})
 
 
 def gone_in(crawls: Iterable[Crawl]) -> Gone | None:
@@ -25,7 +30,8 @@ def gone_in(crawls: Iterable[Crawl]) -> Gone | None:
     found = None
     for crawl in crawls:
         if crawl.outcome is Outcome.GONE:
-            found = Gone(found.status if found else crawl.status, crawl.time)
+            first = found or Gone(crawl.status, crawl.time, "" if crawl.status else crawl.reason)
+            found = replace(first, since=crawl.time)
         elif crawl.outcome not in (Outcome.FAILED, Outcome.BUSY, Outcome.REFUSED):
             break
     return found

@@ -80,8 +80,10 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
         "crawls": state.crawls,
         "changes": state.changes,
         "failures": state.failures,
-        "gone": None if gone is None else asdict(gone),
-        "failing": None if last is None else {"outcome": last.outcome, "reason": last.reason, "time": last.time},
+        "gone": None if gone is None else gone.facts(),
+        "failing": None
+        if last is None
+        else {"outcome": last.outcome, "reason": last.reason, "time": last.time, "said": failure_said(kept, url)},
         "kinds": (said or {}).get("kinds") or _kinds(state, config),
         "foretold": foretold_in(state.learned) if said is None else said.get("foretold"),
         "said": said_by(kept, state.page.host, copy),
@@ -146,6 +148,13 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
         facts["due"] = facts["host_ready"] or when
     facts["why"] = why(facts, when)
     return facts
+
+
+def failure_said(kept: Store, url: str) -> str:
+    """What a database said last of a query that fails; "" if nothing is known."""
+    from afresh.sources.sql.source import FAILED_VALUE
+
+    return (kept.get(FAILED_VALUE + url) or "") if url.startswith("sql:") else ""
 
 
 def price_of(url: str) -> str:

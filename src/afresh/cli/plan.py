@@ -128,6 +128,8 @@ def reckoned(known: "Known", budgets: list[float], goals: list[float]) -> "tuple
     asked = plan_for(sorted(budgets) or _worth_a_row(curve.budgets.tolist(), known), **known.arrays)
     most = max(budgets) if budgets else known.budget
     facts: dict[str, Any] = {
+        "purse": "crawl",  # files and queries have budgets of their own, which are not planned
+        "others": known.others,
         "pages": known.count,
         "left_out": known.left_out,
         "as_of": known.as_of,
@@ -188,6 +190,7 @@ class Known:
     # Where answers to searches count: what share of them would be wrong, if all copies were stale.
     at_stake: float | None = None
     searches: float = 0.0  # a second
+    others: int = 0  # files and results of queries, which other budgets pay
     rules: str = ""  # which wishes of the operator a plan leaves out; "": there are none
 
     @property
@@ -228,13 +231,20 @@ def known_pages(kept: Store, read: Config, *, quality: bool = False) -> Known:
     pages, waiting = kept.totals().pages, kept.totals().inbox_entries
     beliefs = _beliefs_now(kept, read) if pages <= MANY else _beliefs_kept(kept)
     # Files and queries have budgets of their own: this is about that of the crawl.
+    everything = len(beliefs)
     beliefs = {url: each for url, each in beliefs.items() if not url.startswith(("file:", "sql:"))}
+    others = everything - len(beliefs)
     found = [(each.request_rate, each.change_rate, each.recall, each.false_rate) for each in beliefs.values()]
     numbers: dict[str, int] = {}
     host = [numbers.setdefault(host_of(url), len(numbers)) for url in beliefs]
     most = host_rates(kept, read, list(numbers), polite)
     searched = weights_kept(kept.get) if quality else None
     if not found:
+        if others:
+            raise InputError(
+                f"There are no pages to plan for: all {show_count(others, 'thing')} here have budgets of their own.",
+                hint="A plan is about [crawl] budget; afresh status shows what the others spend.",
+            )
         raise InputError(
             "Nothing is known of any page yet.", hint="Let `afresh run` crawl first, or give --rates FILE."
         )
@@ -242,7 +252,7 @@ def known_pages(kept: Store, read: Config, *, quality: bool = False) -> Known:
     arrays: dict[str, Any] = dict(zip(COLUMNS, columns, strict=False))
     if most and max(most) < float("inf"):
         arrays |= {"host": np.array(host, dtype=np.int64), "host_budget": np.array(most)}
-    left_out = pages - len(beliefs)
+    left_out = pages - everything
     at_stake = None
     if quality:
         if searched is None:
@@ -263,6 +273,7 @@ def known_pages(kept: Store, read: Config, *, quality: bool = False) -> Known:
         _as_of(pages, waiting),
         at_stake,
         searched[2] if quality and searched is not None else 0.0,
+        others,
         _rules_left_out(read),
     )
 
@@ -441,6 +452,9 @@ def _print(facts: dict[str, Any]) -> None:
     for row in facts["goals"]:
         costs.add_row(_percent(row[name]), row["why"] if row["budget"] is None else show_rate(row["budget"]))
     console.print(buys, costs, sep="\n")
+    if facts["others"]:
+        others = show_count(facts["others"], "file or result of a query", "files and results of queries")
+        console.print(labelled("", f"Planned is [crawl] budget alone: {others} of other budgets are left out.", 0))
     if "at_stake" in facts:
         stake, answers = f"{100 * facts['at_stake']:.3g} %", show_rate(facts["searches"])
         console.print(f"There are {answers} answers. If all copies were outdated, {stake} of them would be wrong.")

@@ -246,12 +246,16 @@ def listed(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
         console.print("There are no queries yet: afresh query add NAME --database URL --sql …")
     for each in facts:
         console.print(plain(f"{each['query']} of {each['database']}", 78))
+        if each["database"] not in known.databases:
+            lacks = f"There is no database {plain(str(each['database']), 60)}: write a [[database]] with that name."
+            errors.print(labelled("    ", lacks, 4))
         console.print(labelled("", str(each["said"]), 4))
     for base in databases:
         console.print(f"database {plain(str(base['database']), 40)}: budget {base['budget']}")
 
 
 def _facts(kept: LastingStore, query: "Query", unit: str) -> dict[str, object]:
+    from afresh.cli.page_facts import failure_said
     from afresh.sources.sql.cache import runs_on_request
     from afresh.sources.sql.definitions import SCHEME
 
@@ -260,6 +264,8 @@ def _facts(kept: LastingStore, query: "Query", unit: str) -> dict[str, object]:
     held = [state for state in states if state.checked is not None]
     costs = [cost for state in held if (cost := state.cost_new or state.cost_same) is not None]
     rates = [state.beliefs for state in held if state.beliefs is not None]
+    failing = [state for state in states if state.failures]
+    said_of_it = next((text for state in failing if (text := failure_said(kept, state.page.url))), "")
     asked = [state for state in held if runs_on_request(state.beliefs)]
     parts = [show_count(len(held), "result")]
     if costs:
@@ -271,6 +277,9 @@ def _facts(kept: LastingStore, query: "Query", unit: str) -> dict[str, object]:
         parts.append(
             f"{show_count(len(asked), 'result changes', 'results change')} faster than asked for: run on request"
         )
+    if failing:
+        what = f": {plain(said_of_it, 300)}" if said_of_it else ""
+        parts.append(f"{show_count(len(failing), 'result')} cannot be had{what}")
     return {
         "query": query.name,
         "database": query.database,
@@ -278,6 +287,8 @@ def _facts(kept: LastingStore, query: "Query", unit: str) -> dict[str, object]:
         "settled": query.settled,
         "results": len(held),
         "on_request": len(asked),
+        "failing": len(failing),
+        "failure": said_of_it,
         "cost": sum(costs) / len(costs) if costs else None,
         "unit": unit,
         "said": ", ".join(parts),

@@ -127,6 +127,8 @@ def _budget_lines(facts: dict[str, Any], *, known: bool) -> Iterator[str]:
     sweep = f", {100 * facts['sweep']:.3g} % of it for the copies left alone longest" if sweeps else ""
     if facts["running"]:
         yield f"budget       {show_budget(facts['budget'], facts['budget_unit'])}{sweep}"
+        if facts["spent"] is not None:
+            yield f"{INDENT}{show_budget(facts['spent'], facts['budget_unit'])} spent in the last minute"
         if by := facts["budget_by"]:
             yield f"{INDENT}set by {by}: the budget and hours of the settings do not hold"
         yield from _seldom(facts["budget"], facts["budget_unit"])
@@ -148,8 +150,10 @@ def purse_lines(facts: dict[str, Any]) -> Iterator[str]:
     """The budgets of files and databases, each with what it pays for."""
     for each in facts["purses"]:
         fresh = f", {100 * each['freshness']:.1f} % fresh" if each["freshness"] is not None else ""
-        of = f"{show_budget(each['budget'], each['unit'])} for {show_count(each['pages'], 'item')}{fresh}"
-        yield labelled(plain(each["purse"].removeprefix("sql:"), 12), f"{of}, price {each['price']:.4g}", 13)
+        of = f"{show_budget(each['budget'], each['unit'])} for {show_count(each['pages'], 'item')}"
+        spent = f", {show_budget(each['spent'], each['unit'])} spent in the last minute" if "spent" in each else ""
+        said = f"{of}{spent}{fresh}, price {each['price']:.4g}"
+        yield labelled(plain(each["purse"].removeprefix("sql:"), 12), said, 13)
 
 
 def _receiver_lines(receiver: dict[str, Any] | None) -> Iterator[str]:

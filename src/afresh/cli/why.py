@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from afresh.cli.reasons import words
-from afresh.cli.terminal import moment
+from afresh.cli.terminal import moment, plain
 from afresh.cli.wishes import held
 from afresh.types import Outcome
 from afresh.units import show_count, show_duration, show_rate
@@ -20,9 +20,7 @@ def why(facts: dict[str, Any], when: float) -> str:
     if facts["refresh"]:
         return f"A refresh was asked for, which goes ahead of all others; {facts['refresh']}."
     if facts["gone"]:
-        times = "once" if facts["failures"] == 1 else f"{facts['failures']:,} times in a row"
-        later = f", and is asked again {moment(facts['put_off'])}" if facts.get("put_off", 0.0) > when else ""
-        return f"Its server says that it is gone: {times}{later}."
+        return _gone(facts, when)
     if trouble and facts["copy"] is None:
         return f"It was never fetched: {trouble}."
     if facts["copy"] is None or facts["beliefs"] is None:
@@ -196,15 +194,25 @@ def rest_of(facts: dict[str, Any], when: float) -> list[str]:
     return parts
 
 
+def _gone(facts: dict[str, Any], when: float) -> str:
+    times = "once" if facts["failures"] == 1 else f"{facts['failures']:,} times in a row"
+    later = f", and is asked again {moment(facts['put_off'])}" if facts.get("put_off", 0.0) > when else ""
+    if facts["gone"].get("reason"):
+        return f"It is gone ({words(facts['gone'].get('reason'))}): found so {times}{later}."
+    return f"Its server says that it is gone: {times}{later}."
+
+
 def trouble_of(facts: dict[str, Any]) -> str:
     """What is wrong with a page or its host, as a part of a sentence; "" if nothing is."""
     failures, failing, host = facts["failures"], facts["failing"], facts["host"]
     parts = []
     if facts["gone"]:
-        parts.append(f"gone ({facts['gone']['status']} since {moment(facts['gone']['since'])})")
+        what = words(facts["gone"].get("reason")) if facts["gone"].get("reason") else facts["gone"]["status"]
+        parts.append(f"gone ({what} since {moment(facts['gone']['since'])})")
     if failing and failing["outcome"] != Outcome.GONE:
         many = "last attempt" if failures == 1 else f"last {failures:,} attempts"
-        parts.append(f"its {many} failed ({words(failing['reason'])})")
+        said = f": {plain(failing['said'], 300)}" if failing.get("said") else ""
+        parts.append(f"its {many} failed ({words(failing['reason'])}{said})")
     if host and host["in_trouble"]:
         times = f" ({host['failures']:,} in a row)" if host["failures"] > 1 else ""
         parts.append(f"its host fails: {words(host['reason'])} since {moment(host['since'])}{times}")

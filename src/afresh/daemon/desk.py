@@ -99,6 +99,10 @@ class Desk:
         if key in self._engine and self._engine.current(key) is None:
             self._promised(self._engine, key, lifetime)
 
+    def looks_again(self, key: str) -> None:
+        """What is put off, because it failed, is tried again."""
+        self._engine.looks_again(key, self.clock())
+
     def keeps(self, key: str) -> bool:
         """Whether a copy of this is to be kept."""
         return key in self._engine

@@ -534,7 +534,12 @@ class Daemon:
         if source is None or not self._keeper.room.for_new_pages:
             return
         for piece in in_pieces(fetched.leads, len):
-            led = [key for key in self.sources.led(page.url, piece) if key not in self.engine]
+            led = []
+            for key in self.sources.led(page.url, piece):
+                if key not in self.engine:
+                    led.append(key)
+                else:  # it may have been gone, or no plain file
+                    self.engine.looks_again(key, self.clock())
             pages = (Page(key, source.lane(key), fetched.started, depth=page.depth + 1) for key in led)
             self._keeper.welcome([each for each in pages if each.host not in self._never])
             await asyncio.sleep(0)

@@ -66,6 +66,7 @@ class Overview:
                 "unit": "calls" if part.costs is None else part.costs.unit,
                 "budget": part.budget,
                 "price": part.price,
+                "spent": part.spending.rate(self.clock()),
                 "pages": len(part),
                 "freshness": None if (stated := self._by_purse.get(part.purse)) is None else stated.share,
             }

@@ -19,6 +19,7 @@ TYPICAL = {"calls": 1.0, "seconds": 0.02, "bytes": 20_000.0, "money": 0.001}
 CHEAPEST = 0.05  # of the typical cost: asking costs something, whatever comes of it
 NEWEST = 0.25  # what the last refresh counts for in the average of its page
 OF_ALL = 0.02  # and in that of all pages
+SPENT_SECONDS, SPENT_STEP = 60.0, 0.1  # over which it is said what was spent, and what is spent at one moment
 
 Floats = NDArray[np.float64]
 
@@ -101,3 +102,36 @@ class Costs:
             after = np.full((max(slot + 1, 64, len(self._pages) * 5 // 4), 3), math.nan)
             after[: len(self._pages)] = self._pages
             self._pages = after
+
+
+class Spending:
+    """What was spent of a budget lately: a rate, over a minute or so.
+
+    >>> spending = Spending()
+    >>> for second in range(600):
+    ...     spending.note(0.2, float(second))
+    >>> round(spending.rate(600.0), 2)
+    0.2
+    """
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._last = self._sum = 0.0
+
+    def note(self, cost: float, now: float) -> None:
+        """So much was spent now."""
+        if self._since is None:
+            self._since = self._last = now
+        if now < self._last + SPENT_STEP:
+            self._sum += cost
+            return
+        self._sum = self._sum * math.exp((self._last - now) / SPENT_SECONDS) + cost
+        self._last = now
+
+    def rate(self, now: float) -> float:
+        """What was spent a second."""
+        if self._since is None:
+            return 0.0
+        left = self._sum * math.exp(min(self._last - now, 0.0) / SPENT_SECONDS)
+        watched = max(now - self._since, 1.0)
+        return left / (SPENT_SECONDS * -math.expm1(-watched / SPENT_SECONDS))

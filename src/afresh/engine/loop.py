@@ -17,7 +17,7 @@ import numpy as np
 from afresh.checks import MAX_MOMENT, later, moment, number, require, require_kinds, require_text
 from afresh.engine.arguments import check_crawl
 from afresh.engine.columns import GONE, MOST_FAILURES, OUTDATED
-from afresh.engine.costs import Costs
+from afresh.engine.costs import Costs, Spending
 from afresh.engine.hearts import CompiledHeart
 from afresh.engine.members import Integers, Members
 from afresh.engine.names import Names
@@ -85,6 +85,7 @@ class Engine(Members):
             shortest=shortest,
         )
         self.purse = purse  # the name of the budget that it spends
+        self.spending = Spending()  # of it, by whom ever, lately
         self.ran = 0.0  # what others have spent of it since the start, in its unit
         self._lately: deque[tuple[int, int, int, float]] = deque(maxlen=MOST_LATELY)  # slot, sender, row, time
         self._now = -math.inf  # when it was last asked for an order
@@ -134,6 +135,12 @@ class Engine(Members):
         slot, now = self._slot(url), moment("now", now)
         self._wanted.add(slot)
         self.scheduler.crawl_now(slot, now)
+
+    def looks_again(self, url: str, now: float) -> None:
+        """A page that failed by itself may be well again: it is not put off any longer."""
+        slot, now = self.names.slot(url), moment("now", now)
+        if slot >= 0 and slot not in self._out and int(self.heart.columns.pages[slot]["failures"]):
+            self.scheduler.put_off(slot, now, now)
 
     def observe(self, evidence: Signal | Request, now: float | None = None) -> bool:
         """Take in a hint or a request, which may have come late if `now` is given; False if the page is not ours."""
@@ -264,6 +271,8 @@ class Engine(Members):
         if not self._ends(order, lane):
             return _record(order, fetched, verdict)
         slot = order.slot
+        if self.costs is None:
+            self.spending.note(fetched.cost.calls, now)
         reckon = self.costs is not None and self._spent(slot, fetched, verdict, now, ordered=True)
         if self.by_costs is not None:
             self.by_costs.saw(slot, verdict.cost, fetched.started, probe=order.probe)
@@ -291,6 +300,8 @@ class Engine(Members):
             scheduler.settle(cost / costs.typical - before, now)
         else:
             self._ran(cost, now)
+            return self._reprice(slot, before)
+        self.spending.note(cost, now)
         return self._reprice(slot, before)
 
     def charge(self, url: str, spent: Spent, now: float) -> None:
@@ -299,6 +310,7 @@ class Engine(Members):
 
     def _ran(self, cost: float, now: float) -> None:
         self.ran += cost
+        self.spending.note(cost, now)
         if isinstance(self.scheduler, KnowsPrices):
             typical = 1.0 if self.costs is None else self.costs.typical
             self.scheduler.settle(cost / typical, now, RUN_DEBT_SECONDS)

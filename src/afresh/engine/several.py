@@ -198,6 +198,10 @@ class Engines:
         """As `Engine.tell`."""
         self.part_of(page.url).tell(page, now)
 
+    def looks_again(self, url: str, now: float) -> None:
+        """A page that failed by itself may be well again."""
+        self.part_of(url).looks_again(url, now)
+
     def crawl_now(self, url: str, now: float) -> None:
         """As `Engine.crawl_now`."""
         self.part_of(url).crawl_now(url, now)

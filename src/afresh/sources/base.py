@@ -134,6 +134,9 @@ class Runner(Protocol):
     def found(self, pages: Sequence[Page]) -> None:
         """Here are further things to keep copies of."""
 
+    def looks_again(self, key: str) -> None:
+        """A thing that failed by itself may be well again: it is put off no longer."""
+
     def keeps(self, key: str) -> bool:
         """Whether a copy of this is to be kept."""
 

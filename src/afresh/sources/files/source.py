@@ -194,6 +194,7 @@ class Files:
         for key in keys:
             if key is not None:
                 runner.hint(key, SENDER)
+                runner.looks_again(key)
 
     async def close(self) -> None:
         """End all threads; those that hang end when they come back."""

@@ -22,6 +22,8 @@ PLAN_EVERY = 3600.0  # seconds, after which the tables that a query reads are le
 MAX_SAID = 300  # characters of what a database says of a failure
 MAX_PLANS = 50_000  # keys whose tables are remembered; the longest unused go first
 KEEP_EVERY = 5.0  # seconds between two times that the tables of queries are kept
+FAILED_VALUE = "sql failed "  # before a key: under this a store keeps what its database said last of its failure
+MAX_FAILED = 1000  # of these
 TABLES_VALUE = "sql tables "  # before a database's name: under this a store keeps them
 TIMEOUTS_OF_LANE = 3  # in a row: then it is the database that is slow, and not one query
 
@@ -46,6 +48,9 @@ class Sql:
         self._tables: OrderedDict[str, tuple[float, frozenset[str]]] = OrderedDict()
         self._timeouts: dict[str, int] = {}  # in a row, by database
         self._complaints: OrderedDict[str, str] = OrderedDict()
+        self._well: set[str] = set()  # keys of which nothing is kept that their database said of a failure,
+        self._failed: set[str] = set()  # those of which it is,
+        self._failures: dict[str, str | None] = {}  # and what is to be kept of them, or to be forgotten
 
     def key(self, text: str) -> str | None:
         """The canonical form of `sql:DATABASE/QUERY?parameters`."""
@@ -98,6 +103,7 @@ class Sql:
         """A key is not kept any more."""
         self._tables.pop(key, None)
         self._complaints.pop(key, None)
+        self._fares_well(key)
 
     # --- with a runner ---
 
@@ -156,9 +162,10 @@ class Sql:
 
     def take(self) -> dict[str, str | None]:
         """Which tables queries read, to be kept: without that, nothing could be heard of them after a restart."""
-        now = time.monotonic()
+        now, failures = time.monotonic(), self._failures
+        self._failures = {}
         if not self._learned or now < self._keep_next:
-            return {}
+            return failures
         self._learned, self._keep_next = False, now + KEEP_EVERY
         by_database: dict[str, dict[str, list[str]]] = {}
         for key, (_, tables) in self._tables.items():
@@ -166,7 +173,7 @@ class Sql:
         values = {TABLES_VALUE + name: json.dumps(tables) for name, tables in by_database.items()}
         changed = {name: text for name, text in values.items() if self._kept_tables.get(name) != text}
         self._kept_tables = values
-        return dict(changed)
+        return failures | changed
 
     def _recall_tables(self, database: str) -> None:
         text = self._recall(TABLES_VALUE + database)
@@ -263,6 +270,7 @@ class Sql:
         """The result as what is kept."""
         self._timeouts.pop(database.name, None)
         self._complaints.pop(key, None)
+        self._fares_well(key)
         if ran.found is None:
             spent = Spent(ran.seconds, 0)
             return Fetched(key, ran.started, ran.seconds, answer=Answer.SAME, blame=Blame.KEY, spent=spent)
@@ -284,6 +292,17 @@ class Sql:
             meta=self._meta(key, ran),
         )
 
+    def _fares_well(self, key: str) -> None:
+        """What a database said of a failure holds no longer; it may have been said before a restart."""
+        if key in self._well:
+            return
+        if len(self._well) >= MAX_PLANS:
+            self._well.clear()
+        self._well.add(key)
+        if key in self._failed or self._recall(FAILED_VALUE + key) is not None:
+            self._failed.discard(key)
+            self._failures[FAILED_VALUE + key] = None
+
     def _meta(self, key: str, ran: Ran) -> dict[str, str]:
         found = ran.found
         if found is None:
@@ -302,6 +321,10 @@ class Sql:
             self._complaints[key] = error.reason
             if len(self._complaints) > MAX_PLANS:
                 self._complaints.popitem(last=False)
+            if blame is Blame.KEY and error.message and (key in self._failed or len(self._failed) < MAX_FAILED):
+                self._well.discard(key)
+                self._failed.add(key)
+                self._failures[FAILED_VALUE + key] = " ".join(error.message.split())[:MAX_SAID]
             _log.warning("%s failed: %s%s.", key[:200], error.reason, f" ({error.message})" if error.message else "")
         # A query whose fault it is not is not put off by itself: its lane rests.
         answer = Answer.BUSY if blame is Blame.LANE else Answer.FAILED
