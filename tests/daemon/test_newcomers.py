@@ -260,6 +260,13 @@ def test_pages_that_wait_are_kept_once_and_taken_in_once() -> None:
     crawling.keeper.store.add([Page(f"http://{host}/", host) for host in MANY])
     assert asyncio.run(crawling.keeper.take_in()) == 1000
     assert asyncio.run(crawling.keeper.take_in()) == 0
+    held = [crawling.engine.explain(f"http://{host}/", crawling.now).held_by for host in MANY]
+    assert held.count("first turn") == len(crawling.keeper.newcomers) > 900
+    assert "paused" not in held, "nobody has paused them"
+    waits = f"http://{MANY[held.index('first turn')]}/"
+    crawling.engine.pause(waits)
+    assert crawling.engine.explain(waits, crawling.now).held_by == "paused"
+    crawling.engine.resume(waits, crawling.now)
     crawling.run(60.0)
     waiting = len(crawling.keeper.newcomers)
     assert len(crawling.engine) == 15 * 20 + 1000

@@ -110,7 +110,8 @@ def _facts(kept: Store, state: PageState, crawls: list[Crawl], when: float, conf
         "due": stated.due,
         "held_by": stated.held_by,
         "first_crawls": first_crawls,
-        "waiting": waiting if state.checked is not None else 0,  # for a first crawl, with half of the orders
+        # For a first crawl, with half of the orders.
+        "waiting": waiting if state.checked is not None or stated.held_by == "first turn" else 0,
         "by": "store" if said is None else "runner",
         "ahead": stated.ahead,  # crawls of its host that go before it
         "host_turn": stated.turn or None,  # seconds from one of them to the next

@@ -83,6 +83,8 @@ def _due(facts: dict[str, Any], when: float) -> str:
             return "not while it is paused"
         return f"not before its hours, from {moment(hours(facts['wishes']['hours']).opens(when))} on"
     if not facts["refresh"]:
+        if facts["held_by"] == "first turn":
+            return "in its turn for a first crawl"
         if (put_off := facts.get("put_off", 0.0)) > when and not put_off + 1 < facts["due"] < math.inf:
             return f"not before {moment(put_off)}"
         if facts["by"] == "store" and facts["politeness"]:

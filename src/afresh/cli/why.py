@@ -24,8 +24,7 @@ def why(facts: dict[str, Any], when: float) -> str:
     if trouble and facts["copy"] is None:
         return f"It was never fetched: {trouble}."
     if facts["copy"] is None or facts["beliefs"] is None:
-        waits = [*([queue_of(facts)] if facts["ahead"] else []), *rest_of(facts, when)]
-        return f"It was never crawled; it waits for its first turn{': ' if waits else ''}{'; '.join(waits)}."
+        return _for_first_turn(facts, when)
     if facts.get("learned_rate") and not trouble and not facts.get("put_off", 0.0) > when:
         return _by_costs(facts, when)
     reason = _reason(facts, when)
@@ -41,6 +40,16 @@ def why(facts: dict[str, Any], when: float) -> str:
     if facts.get("put_off", 0.0) > when:
         return f"It is put off until {moment(facts['put_off'])}: {reason}."
     return _by_value(facts, when, reason)
+
+
+def _for_first_turn(facts: dict[str, Any], when: float) -> str:
+    """What a page without a copy waits for."""
+    waits = [*([queue_of(facts)] if facts["ahead"] else []), *rest_of(facts, when)]
+    others = ""
+    if facts["held_by"] == "first turn":
+        many = show_count(facts["waiting"], "page does", "pages do")
+        others = f" as {many}, for which half of the orders are kept"
+    return f"It was never crawled; it waits for its first turn{others}{': ' if waits else ''}{'; '.join(waits)}."
 
 
 def _by_costs(facts: dict[str, Any], when: float) -> str:

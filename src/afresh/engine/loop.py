@@ -422,6 +422,8 @@ class Engine(Members):
         why, until = self.scheduler.explain(slot, now, self._lanes.turn(host)), self.purses.moment(slot)
         if until is not None and until > now and slot not in self._wanted:
             return replace(why, due=max(why.due, until), held_by="path budget")
+        if why.held_by == "paused" and self.is_waiting(slot) and not self.is_held(slot):
+            return replace(why, held_by="first turn")  # out of play, but nobody has paused it
         return why
 
     def comes_again(self, crawl: Crawl) -> bool:

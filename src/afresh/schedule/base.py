@@ -48,7 +48,7 @@ class Explanation:
     price: float  # what a crawl has to gain to be chosen
     due: float  # when it is crawled, or its value reaches the price; infinity: not by itself, or nobody can tell
     # "" or what keeps it back: "leased", "paused", "put off", "host busy", "host resting", "host budget",
-    # "path budget", "host at its cap", "below the price".
+    # "path budget", "host at its cap", "below the price"; or, of a page that waits for a first crawl, "first turn".
     held_by: str
     first_crawls: int = 0  # pages without a copy that go before this one, as far as anybody counts them
     ahead: int = 0  # crawls of its host that go before it
