@@ -4,6 +4,9 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
+from afresh.errors import ConfigError
 from afresh.frontier import Scope, Traps, host_of
 from afresh.frontier.choosing import LEAST_EACH
 from afresh.sources.web import Discovery
@@ -142,6 +145,8 @@ def test_beyond_max_known_nothing_leaves_a_trace(tmp_path: Path) -> None:
     assert discovery.refused == {"max_known": 20}
     assert len(backlog.known) == 10
     backlog.close()
+    with pytest.raises(ConfigError, match="too little memory"):
+        Backlog(tmp_path / "none", memory=1_000)
 
 
 def test_a_live_crawl_finds_all_through_a_small_door(tmp_path: Path) -> None:

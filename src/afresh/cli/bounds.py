@@ -82,12 +82,14 @@ class Bounds:
                 found += discovery.read(state.page, seen)
         store.add(found)
 
-    def backlog(self, store: Store, path: Path, memory: int) -> Backlog:
-        """What of this crawl is known and waits, in a folder beside the store."""
-        name = store.get(FOLDER_NAME)
-        if name is None:
-            store.put({FOLDER_NAME: (name := Backlog.new_name())})
-        return Backlog(path.with_name(path.name + ".found"), memory=memory, max_known=self.max_known, name=name)
+    def backlog(self, store: Store, path: Path, memory: int) -> tuple[Backlog, bool]:
+        """What of this crawl is known and waits, in a folder beside the store; and whether that is lost."""
+        before = store.get(FOLDER_NAME)
+        name = Backlog.new_name() if before is None else before
+        if before is None:
+            store.put({FOLDER_NAME: name})
+        backlog = Backlog(path.with_name(path.name + ".found"), memory=memory, max_known=self.max_known, name=name)
+        return backlog, before is not None and backlog.begun_anew
 
     def discovery(
         self, never: Iterable[str], trace: UrlTrace | None = None, backlog: Backlog | None = None

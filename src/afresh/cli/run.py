@@ -158,9 +158,10 @@ def crawl(
         if not pages and (max_known or max_kept):
             bounds = replace(bounds, max_known=max_known or bounds.max_known, max_kept=max_kept or bounds.max_kept)
             bounds.keep(kept)
-        with _traced(trace) as links, closing(bounds.backlog(kept, kept.path, room)) as backlog:
+        backlog, lost = bounds.backlog(kept, kept.path, room)
+        with _traced(trace) as links, closing(backlog):
             discovery = bounds.discovery(never, links, backlog)
-            if before is not None and before.scope != bounds.scope:
+            if before is not None and (lost or before.scope != bounds.scope):
                 bounds.read_again(kept, discovery)
             progress = Progress(read, as_json_lines=json, budget_by="" if budget is None else "--budget")
             progress.found = discovery.counts

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.errors import StoreError
+from afresh.errors import ConfigError, StoreError
 from afresh.frontier import Admission, choosing, host_of
 from afresh.frontier.choosing import LEAST_EACH
 from afresh.sources.web.known import LEAST_MEMORY, Known
@@ -26,6 +26,7 @@ from afresh.types import Page
 
 MAX_ENTERING = 500  # pages in one go: others want a turn
 FEW_HOSTS = 100_000  # of so many it is reckoned anew each time which come next
+MIN_MEMORY = 2 * LEAST_MEMORY
 HOST_BYTES = 512  # of memory for which there may be one host
 LEAST_HOSTS = 10_000
 FADING = 0.999  # of what first crawls were worth, with each of them
@@ -39,6 +40,8 @@ class Backlog:
 
     def __init__(self, folder: Path, *, memory: int, max_known: int | None = None, name: str = "") -> None:
         """`name` tells the folder's crawl from others: a folder of another one is begun anew."""
+        if memory < MIN_MEMORY:
+            raise ConfigError(f"{memory:,} bytes are too little memory for a crawl.", hint="Allow at least 8MiB.")
         self.max_known = max_known
         self._most_hosts = max(memory // HOST_BYTES, LEAST_HOSTS)
         self.space = 0  # pages that may go straight on
@@ -47,11 +50,12 @@ class Backlog:
         with translated(folder):
             folder.mkdir(exist_ok=True, mode=0o700)
             mark = folder / "crawl"
-            if not mark.exists() or mark.read_text() != name:
+            self.begun_anew = not mark.exists() or mark.read_text() != name
+            if self.begun_anew:
                 for each in ("known", "waiting"):
                     rmtree(folder / each, ignore_errors=True)
                 mark.write_text(name)
-        self.known = Known(folder / "known", memory=max(memory * 5 // 8, LEAST_MEMORY))
+        self.known = Known(folder / "known", memory=memory * 5 // 8)
         try:
             self.waiting = Waiting(folder / "waiting", memory=memory // 4)
         except BaseException:
