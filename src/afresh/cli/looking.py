@@ -80,12 +80,15 @@ class StoreFacts:
     def page(self, url: str, history: int) -> Object | None:
         """One page; None if it is not kept."""
         from afresh.cli.page_facts import page_facts
+
+        facts = page_facts(self.kept, self._settings(), self._key(url), time.time(), history)
+        return None if facts is None else facts | {"siblings": self._siblings(facts["url"])}
+
+    def _key(self, url: str) -> str:
+        """The address of a page as it is kept; it may have been typed otherwise."""
         from afresh.frontier import canonical_or_none
 
-        if self.kept.state(url) is None:
-            url = canonical_or_none(url) or ""  # as it may have been typed
-        facts = page_facts(self.kept, self._settings(), url, time.time(), history) if url else None
-        return None if facts is None else facts | {"siblings": self._siblings(facts["url"])}
+        return url if self.kept.state(url) is not None else canonical_or_none(url) or url
 
     def _siblings(self, url: str) -> list[Object]:
         """Pages beside one, whose changes tell of its own: the first of its folder."""
@@ -133,7 +136,7 @@ class StoreFacts:
 
     def versions(self, url: str) -> list[Object]:
         """The versions of a page that are kept, the newest first."""
-        return [asdict(each) for each in self.kept.versions(url)]
+        return [asdict(each) for each in self.kept.versions(self._key(url))]
 
     def difference(self, url: str, since: int | None, until: int | None) -> Object | None:
         """What changed between two versions, or at the last change; None if these are not kept."""
@@ -143,7 +146,8 @@ class StoreFacts:
         from afresh.detect.diff import counted, inline
         from afresh.detect.texts import compared
 
-        kept, found = self.kept, self.kept.versions(url)
+        kept, url = self.kept, self._key(url)
+        found = kept.versions(url)
         state = kept.state(url)
         if state is None or len(found) < 2:
             return None
