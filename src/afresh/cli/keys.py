@@ -49,7 +49,8 @@ def kept_key(text: str, kept: "Store") -> str:
 
     text = text.strip()
     path = is_path(text) or (canonical_or_none(text) is None and Path(text).exists())
-    if path and not text.startswith("file:"):
+    maybe = path or (canonical_or_none(text) is None and not text.startswith(SQL))  # it may be there no more
+    if maybe and not text.startswith("file:"):
         literal = os.fsencode(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 - follows no link
         for folder in (False, True):
             key = file_key_of(literal, folder=folder)

@@ -54,6 +54,7 @@ _WORDS = {
     "tls_unknown_issuer": "certificate of unknown issuer",
     "tls_wrong_name": "certificate of another name",
     "too_large": "too large (fetch.max_body)",
+    "too_many_rows": "too many rows ([[database]] max_rows)",
     "too_many_redirects": "too many redirects",
     "truncated": "cut short",
     "undefined": "names something that is not there",
