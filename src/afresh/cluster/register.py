@@ -1,11 +1,14 @@
 """The cluster's truth, in PostgreSQL: leases, who holds which slices, budgets. Its clock is the server's alone."""
 
 import json
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import psycopg
 
 from afresh.cluster.budget import Share, allot
 from afresh.cluster.ownership import owners
@@ -89,6 +92,7 @@ class Register:
         self.address = Address(address) if isinstance(address, str) else address
         self._link = Link(self.address, patience=patience)
         self._connection: Connection | None = None
+        self._lock = threading.Lock()
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -98,18 +102,20 @@ class Register:
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        try:
-            if self._connection is None or self._connection.closed or self._connection.broken:
-                self._connection = self._link.connect()
-                self._connection.execute("SET statement_timeout = '5s'; SET lock_timeout = '5s'")
-            with self._connection.transaction():
-                yield self._connection
-        except StoreError:
-            raise
-        except Exception as error:
-            if is_lost(error) and self._connection is not None:
-                self._connection.close()
-            raise explain(self.address, error) from None
+        """One at a time: a worker's beats and its hand-overs share the connection."""
+        with self._lock:
+            try:
+                if self._connection is None or self._connection.closed or self._connection.broken:
+                    self._connection = self._link.connect()
+                    self._connection.execute("SET statement_timeout = '5s'; SET lock_timeout = '5s'")
+                with self._connection.transaction():
+                    yield self._connection
+            except StoreError:
+                raise
+            except psycopg.Error as error:
+                if is_lost(error) and self._connection is not None:
+                    self._connection.close()
+                raise explain(self.address, error) from None
 
     def _rows(self, statement: str, values: Any = ()) -> list[tuple[Any, ...]]:
         """The rows of one statement; asked again, once, where the connection had been lost since the last one."""

@@ -1,5 +1,6 @@
 """A cluster under faults, each with a bound on the time until all is as before; the web's own log is the witness."""
 
+import json
 import os
 import signal
 import sys
@@ -13,8 +14,11 @@ sys.path.append(str(Path(__file__).parent))
 from crew import BUDGET, Crew, until
 
 from afresh.cluster.register import LEASE_SECONDS
+from afresh.store import Entry
+from afresh.store.messages import of_signals
 from afresh.store.postgres import Postgres
 from afresh.store.slices import slice_of
+from afresh.types import Signal
 
 WORKERS = 3
 
@@ -27,6 +31,20 @@ def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
         yield made
     finally:
         made.close()
+
+
+def test_what_is_sent_from_anywhere_takes_effect_at_the_owner_once(crew: Crew) -> None:
+    urls = crew.web.urls()[::13]
+    before = len(crew.web.log)
+    with Postgres(crew.url) as anywhere:
+        anywhere.post([Entry("refresh", json.dumps(urls), time.time(), key="once")])
+        anywhere.post(of_signals([Signal(url, time.time(), "cms") for url in urls], time.time()))
+        until(lambda: anywhere.totals().inbox_entries == 0, 20, "an empty inbox")
+        until(
+            lambda: not any((state := anywhere.state(url)) is None or state.urgent for url in urls), 20, "crawls of all"
+        )
+    asked = {f"http://{host}{path}" for host, path, _, _ in crew.web.log[before:]}
+    assert set(urls) <= asked
 
 
 def test_a_worker_that_is_killed_is_replaced_when_its_lease_is_over(crew: Crew) -> None:
