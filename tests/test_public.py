@@ -45,8 +45,11 @@ def test_every_setting_stands_in_the_template() -> None:
     kind = "# [[kind]]" + tables.split("# [[kind]]")[1].split("\n\n")[0]
     serve = "# [[serve]]" + tables.split("# [[serve]]")[1].split("\n\n")[0]
     base = "# [[database]]" + tables.split("# [[database]]")[1].split("\n\n")[0]
-    query = "# [[query]]" + tables.split("# [[query]]")[1]
-    several = config.parse(re.sub(r"^# ", "", f"{site}\n{kind}\n{serve}\n{base}\n{query}", flags=re.MULTILINE))
+    query = "# [[query]]" + tables.split("# [[query]]")[1].split("\n\n")[0]
+    notify = "# [[notify]]" + tables.split("# [[notify]]")[1].split("\n\n")[0]
+    tables = f"{site}\n{kind}\n{serve}\n{base}\n{query}\n{notify}"
+    several = config.parse(re.sub(r"^# ", "", tables, flags=re.MULTILINE))
+    assert several.notify[0].pages == ("https://example.com/shop/*",)
     assert several.query[0].database == several.database[0].name == "shop"
     assert (several.site[0].host, several.kind[0].name) == ("example.com", "product")
     assert several.serve[0].host == "www.example.com"
