@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from afresh.cli.options import ConfigFile, StoreFile
-from afresh.cli.receiving import show_address
-from afresh.cli.terminal import errors, outlive_pipes, plain
+from afresh.cli.terminal import errors, outlive_pipes, plain, show_address
 from afresh.config import Config, parse
 from afresh.errors import AfreshError, InputError
 from afresh.types import Address
@@ -39,7 +38,7 @@ def console(
     listen: Annotated[
         str | None, typer.Option(help=f"Address and port; default {DEFAULT}, or the settings'.", show_default=False)
     ] = None,
-    beside: Annotated[bool, typer.Option("--beside", hidden=True)] = False,
+    beside: Annotated[bool, typer.Option("--beside", hidden=True, help="End when whoever began this ends.")] = False,
     config: ConfigFile = None,
     store: StoreFile = None,
 ) -> None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from afresh.cli.terminal import show_address
 from afresh.config import Config
 from afresh.daemon.desk import Hinted
 from afresh.frontier import HostPatterns
@@ -126,13 +127,3 @@ def receiver_for(config: Config, daemon: "Daemon") -> Receiver | None:
     made = Receiver(Listener(application(routes, tally), *receive.listen), inlet, indexnow, tally)
     daemon.questions["receiver"] = lambda _: made.summary()
     return made
-
-
-def show_address(where: tuple[str, int]) -> str:
-    """An address and port as in a URL.
-
-    >>> show_address(("::1", 80))
-    '[::1]:80'
-    """
-    host, port = where
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

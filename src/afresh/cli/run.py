@@ -18,7 +18,7 @@ from afresh.cli.options import ConfigFile, LogFormat, LogTarget, Receive, StoreF
 from afresh.cli.options import Console as ConsoleAt
 from afresh.cli.output import Output
 from afresh.cli.reasons import counted
-from afresh.cli.terminal import as_json, console, errors, labelled, outlive_pipes, output_failed, plain
+from afresh.cli.terminal import as_json, console, errors, labelled, outlive_pipes, output_failed, plain, show_address
 from afresh.config import Config, parse
 from afresh.errors import AfreshError, ConfigError, InputError
 from afresh.store.base import EVERYTHING
@@ -270,7 +270,7 @@ def _keep_fresh(
     from afresh.cli.hangup import Hangup
     from afresh.cli.log import STANDARD_OUTPUT, write_to
     from afresh.cli.notifying import courier_for, telling
-    from afresh.cli.receiving import receiver_for, show_address
+    from afresh.cli.receiving import receiver_for
     from afresh.daemon import Daemon, SteadyClock
     from afresh.frontier import HostPatterns
     from afresh.sources import Sources

@@ -4,7 +4,7 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
-from afresh.cli.receiving import show_address
+from afresh.cli.terminal import show_address
 from afresh.config import Config
 
 Object = dict[str, Any]

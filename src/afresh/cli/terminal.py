@@ -158,3 +158,13 @@ def flush() -> None:
     """Write what is still in the buffer of standard output; an error now would be lost later."""
     if sys.stdout is not None and not sys.stdout.closed:
         sys.stdout.flush()
+
+
+def show_address(where: tuple[str, int]) -> str:
+    """An address and port as in a URL.
+
+    >>> show_address(("::1", 80))
+    '[::1]:80'
+    """
+    host, port = where
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
