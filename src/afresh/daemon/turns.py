@@ -16,7 +16,7 @@ from afresh.errors import InputError
 from afresh.sources import Sources
 
 MAX_WANTED = 32  # things that are asked for at once
-LONGEST_WAIT = 1.0  # seconds for a lane to be free
+LONGEST_WAIT = 1.0  # seconds for lanes to be free
 # What a serving cache tells: how many, and bytes; "answers" are those that readers got, "at_once" without waiting.
 TOLD = ("fetched", "fetched_bytes", "used", "used_bytes", "wasted_bytes", "bytes_per_second", "answers", "at_once")
 MAX_TELLERS = 16
@@ -63,9 +63,13 @@ class Turns:
         """
         scheduler, lanes = self._engine.scheduler, self._engine.lanes
         price = 0.0 if getattr(scheduler, "spare", False) else scheduler.price  # spare: hosts take less than the budget
+        end, not_now = self._clock() + LONGEST_WAIT, set[str]()  # lanes that we have waited for in vain
         for key, worth in _wanted(arguments):
             name = self._lane(key)
-            if name is None or worth <= max(price, lanes.price(name)) or not await self._is_free(name):
+            if name is None or name in not_now or worth <= max(price, lanes.price(name)):
+                continue
+            if not await self._is_free(name, end):
+                not_now.add(name)
                 continue
             lanes.lane(name).visited = True  # nobody else takes it while we ask
             after = await self._after(name, key)
@@ -104,9 +108,9 @@ class Turns:
             return None
         return str(name)
 
-    async def _is_free(self, name: str) -> bool:
-        """Whether nobody is in a lane before long, and it is ready by then."""
-        end, lane = self._clock() + LONGEST_WAIT, self._engine.lanes.lane(name)
+    async def _is_free(self, name: str, end: float) -> bool:
+        """Whether nobody is in a lane at a moment soon to come, and it is ready by then."""
+        lane = self._engine.lanes.lane(name)
         if self._is_ours(name):
             return False
         while not lane.is_free:  # soon over: not worth a queue
