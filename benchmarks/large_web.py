@@ -117,6 +117,8 @@ def crawl(options: argparse.Namespace, kept: int | None) -> dict[tuple[int, int]
     command += [word for host in range(options.hosts) for word in ("--scope", name(host, port))]
     command += ["--max-kept", str(kept)] if kept else []
     pages = options.hosts * (1 + HUBS + LEAVES)
+    for nth in range(options.kills):
+        command = killed(folder, command, 0.4 * nth)
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     began = time.monotonic()
     copies, known, deadline = 0, 0.0, began + options.longest
@@ -160,7 +162,8 @@ def crawl(options: argparse.Namespace, kept: int | None) -> dict[tuple[int, int]
         in_store = {state.page.url for _, state in store.states()}
     twice = sum(count > 1 for count in waits.values()) + len(in_store & set(waits))
     print(f"{'bounded' if kept else 'unbounded'}: {totals.pages:,} pages kept, {totals.copies:,} copies")
-    print(f"  known {known:,} of {pages:,}; waiting {waiting:,}; in both or twice {twice}")
+    held_or_waits = len(in_store | set(waits))
+    print(f"  known {known:,} of {pages:,}; waiting {waiting:,}; in both or twice {twice}; somewhere {held_or_waits:,}")
     took = (done_at or time.monotonic()) - began
     rate = len(asked) / (asked[-1][2] - asked[0][2])
     print(f"  {totals.crawls:,} crawls; all found and full after {took:.0f} s; {rate:.0f} requests/s")
@@ -175,6 +178,25 @@ def crawl(options: argparse.Namespace, kept: int | None) -> dict[tuple[int, int]
     return current
 
 
+def killed(folder: Path, command: list[str], later: float) -> list[str]:
+    """Begin a crawl and kill it some time after it has begun to fetch; the command that goes on with it."""
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def crawls() -> int:
+        if not (folder / "afresh.db").exists():
+            return 0
+        with Sqlite(folder / "afresh.db", create=False) as store:
+            return store.totals().crawls
+
+    before, deadline = crawls(), time.monotonic() + 120.0
+    while crawls() < before + 120 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(later)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    return command[: command.index("crawl") + 1]
+
+
 def main() -> None:
     """Crawl twice."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -184,6 +206,7 @@ def main() -> None:
     options.add_argument("--period", type=float, default=300.0)
     options.add_argument("--then", type=float, default=60.0, help="seconds that it goes on once all that fits is there")
     options.add_argument("--longest", type=float, default=900.0, help="seconds at most")
+    options.add_argument("--kills", type=int, default=0, help="how often each crawl is killed (-9) at first")
     options.add_argument("--bounded-only", action="store_true")
     chosen = options.parse_args()
     inside = crawl(chosen, chosen.kept)
