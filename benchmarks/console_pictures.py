@@ -40,8 +40,8 @@ def main(base: str, folder: Path, token: str) -> None:
         browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         for scheme in ("light", "dark"):
             for size, (width, height) in SIZES.items():
-                shape = {"width": width, "height": height}
-                page = browser.new_context(viewport=shape, color_scheme=scheme).new_page()
+                context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+                page = context.new_page()
                 page.goto(f"{base}/sign-in")
                 page.fill("main input[name=token]", token)
                 page.click("main button")
