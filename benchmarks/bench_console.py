@@ -20,6 +20,9 @@ import urllib.request
 from collections import Counter
 from pathlib import Path
 
+from afresh.store import Sqlite
+from afresh.store.socket_file import ask as ask_runner
+
 CLIENTS, REQUESTS = 100, 50.0
 AFRESH = [sys.executable, "-m", "afresh"]
 PATHS = ["collection", "pages?limit=50", "page", "changes?limit=100", "hosts", "figures?hours=1", "senders"]
@@ -73,24 +76,22 @@ async def load(base: str, seconds: float, url: str) -> None:
     print(json.dumps({"seen": seen, "median": statistics.median(took), "slowest": max(took), "asked": len(asked)}))
 
 
-def crawls(base: str) -> int:
-    """Crawls so far, as the runner counts them."""
-    with urllib.request.urlopen(f"{base}/metrics", timeout=60) as answer:
-        lines = answer.read().decode().splitlines()
-    return sum(int(float(line.split()[-1])) for line in lines if line.startswith("afresh_crawls_total{"))
+def crawls(store: Path) -> int:
+    """Crawls so far, as the runner counts them; asked of the runner itself, as metrics may be seconds old."""
+    return int(sum(ask_runner(store, "counts")["outcomes"].values()))
 
 
-def copies(base: str) -> int:
+def copies(store: Path) -> int:
     """How many pages have a copy."""
-    with urllib.request.urlopen(f"{base}/api/v1/collection", timeout=60) as answer:
-        return int(json.load(answer)["copies"])
+    with Sqlite(store, create=False) as kept:
+        return kept.totals().copies
 
 
-def rate(base: str, seconds: float) -> float:
+def rate(store: Path, seconds: float) -> float:
     """Crawls a second, over a while."""
-    before, began = crawls(base), time.monotonic()
+    before, began = crawls(store), time.monotonic()
     time.sleep(seconds)
-    return (crawls(base) - before) / (time.monotonic() - began)
+    return (crawls(store) - before) / (time.monotonic() - began)
 
 
 def cpu_of(pid: int) -> float:
@@ -127,7 +128,7 @@ def main() -> None:
                 runner = subprocess.Popen(words, cwd=folder, stdout=log, stderr=log)
             while not (found := re.search(r"Console at (http://\S+)/", (folder / "log").read_text())):
                 time.sleep(0.2)
-            measure(found[1], runner.pid, (folder / "urls").read_text().split()[0], said)
+            measure(found[1], folder / "afresh.db", runner.pid, said)
         finally:
             for process in (runner, web):
                 if process is not None:
@@ -135,28 +136,34 @@ def main() -> None:
                     process.wait(30)
 
 
-def measure(base: str, pid: int, url: str, said: argparse.Namespace) -> None:
+def measure(base: str, store: Path, pid: int, said: argparse.Namespace) -> None:
     """The rates with load and without it, in turn."""
-    while rate(base, 5.0) < 1 or copies(base) < 0.95 * said.pages:
+    while ask_runner(store, "counts") is None:  # the console is there before the runner listens
+        time.sleep(0.2)
+    while rate(store, 3.0) < 1 or copies(store) < 0.95 * said.pages:
         pass  # the first round brings copies: it is no steady state
+    url = (store.parent / "urls").read_text().split()[0]
     quiet, loaded, cpu = list[float](), list[float](), {"quiet": 0.0, "loaded": 0.0}
     for _ in range(said.rounds):
         used = cpu_of(pid)
-        quiet.append(rate(base, said.seconds))
+        quiet.append(rate(store, said.seconds))
         cpu["quiet"] += cpu_of(pid) - used
-        command = [sys.executable, __file__, "--load", base, str(said.seconds + 2), url]
+        # Clients are elsewhere as a rule: here they give way to who is measured.
+        command = ["nice", "-n", "19", sys.executable, __file__, "--load", base, str(said.seconds + 2), url]
         other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         time.sleep(1)
         used = cpu_of(pid)
-        loaded.append(rate(base, said.seconds))
+        loaded.append(rate(store, said.seconds))
         cpu["loaded"] += cpu_of(pid) - used
-        print("  load:", other.communicate()[0].strip())
+        print(f"  {quiet[-1]:.1f}/s, with load {loaded[-1]:.1f}/s:", other.communicate()[0].strip(), flush=True)
     ratios = [with_load / without for with_load, without in zip(loaded, quiet, strict=True)]
     without, with_it = ([round(each, 1) for each in rates] for rates in (quiet, loaded))
     print(f"crawls a second without load {without}, with it {with_it}")
     print(f"ratio of the rates {sum(loaded) / sum(quiet):.3f} (single rounds {[round(each, 3) for each in ratios]})")
     each = {name: cpu[name] / sum(rates) / said.seconds for name, rates in (("quiet", quiet), ("loaded", loaded))}
     print(f"the runner's own processor time a crawl, with load against without: {each['loaded'] / each['quiet']:.2f}")
+    share = (each["loaded"] - each["quiet"]) * sum(loaded) / len(loaded)
+    print(f"what the load costs the runner itself: {100 * share:.1f} % of a core")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DEFAULT = "127.0.0.1:8600"
 MAX_LINE = 1 << 16  # bytes
 START_SECONDS = 60.0
-LOWER = 5  # by how much the crawl goes before the console, where both want the processor
+LOWER = 10  # by how much the crawl goes before the console, where both want the processor
 LONGEST_REST = 60.0  # seconds until a console that ended is begun again
 
 
