@@ -1,6 +1,7 @@
 """The store in PostgreSQL: the same promises as in a file, and what only a server can do to it.
 
-A server of our own is started, or AFRESH_POSTGRES names one in which databases may be created.
+A server of our own is started, since it is killed as well. The battery runs on the one that AFRESH_POSTGRES names, too,
+by its URL: a database `afresh_test_battery` is made in it.
 """
 
 import os
@@ -25,6 +26,7 @@ from afresh.store.postgres import Postgres, schema
 from afresh.testing import check_store
 from afresh.testing.store_model import StoreModel, page, record
 from afresh.types import Address, Outcome
+from postgres import Named
 from postgres import Postgres as Server
 
 SOURCE = str(Path(afresh.__file__).parent.parent)
@@ -50,8 +52,13 @@ def url(server: Server) -> str:
     return server.fresh("store")
 
 
-def test_passes_the_battery(server: Server) -> None:
+@pytest.mark.parametrize("whose", ["ours", "named"])
+def test_passes_the_battery(request: pytest.FixtureRequest, whose: str) -> None:
     """Each store of the battery is the same database, emptied."""
+    named = os.environ.get("AFRESH_POSTGRES", "")
+    if whose == "named" and not named:
+        pytest.skip("AFRESH_POSTGRES names no server")
+    server: Server = Named(named) if whose == "named" else request.getfixturevalue("server")
     url = server.fresh("battery")
     Postgres(url).close()
 

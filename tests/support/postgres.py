@@ -15,6 +15,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 from psycopg import sql
@@ -143,3 +144,27 @@ class Postgres:
         """Stop it and remove its folder."""
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Named(Postgres):
+    """One that runs already, by its URL; databases with names of ours are made in it, and it is never stopped."""
+
+    def __init__(self, url: str) -> None:
+        self.given = urlsplit(url)
+
+    def url(self, database: str = "") -> str:
+        """How to reach one of its databases; without a name, the one that was given."""
+        path = f"/afresh_test_{database}" if database else self.given.path
+        return urlunsplit(self.given._replace(path=path))
+
+    def fresh(self, name: str, *statements: str) -> str:
+        """A new database of this name, behind a prefix of ours."""
+        database = sql.Identifier(f"afresh_test_{name}")
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(database))
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(database))
+        self.run(name, *statements)
+        return self.url(name)
+
+    def close(self) -> None:
+        """Leave it running."""

@@ -1,4 +1,4 @@
-"""What a collection needs, on paper: from unit costs that were measured, and prices that anyone may replace."""
+"""What a collection needs, on paper: from unit costs, some of them measured, and prices that anyone may replace."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,11 @@ GIB = float(1 << 30)
 
 @dataclass(frozen=True, slots=True)
 class UnitCosts:
-    """What one page and one crawl take. The measured ones are from benchmarks/bench_cluster.py and docs/scale.md."""
+    """What one page and one crawl take.
+
+    The first five were measured, by benchmarks/bench_cluster.py and for docs/scale.md. What a database holds and takes,
+    sizes on disk and of bodies, and all prices are assumptions.
+    """
 
     crawl_seconds: float = 2.5e-3  # CPU of a worker, with network, comparing and learning
     database_seconds: float = 0.9e-3  # CPU of PostgreSQL, for each crawl
