@@ -161,7 +161,7 @@ def test_a_row_is_mean_and_standard_error() -> None:
 
 def test_all_published_figures_are_there() -> None:
     papers, mirror = (f"fig{number}" for number in range(1, 15)), (f"mirror-{name}" for name in MIRROR)
-    assert list(EXPERIMENTS) == [*papers, "errors", *LEARNING, *mirror]
+    assert list(EXPERIMENTS) == [*papers, "errors", "shards", "shards-1000", *LEARNING, *mirror]
     assert experiment("fig4").sizes == (100, 200, 500, 750, 1000, 10000)
 
 
