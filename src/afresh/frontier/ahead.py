@@ -15,6 +15,8 @@ def compile_ahead() -> None:
     seen = Seen(large=4_000, bulk=1_000)
     keys = np.arange(1, 9_001, dtype=np.uint64) * _SPREAD
     for first in range(0, 6_000, 600):
+        seen.look(keys[:1])
         seen.add_many(keys[first : first + 600])
+    seen.look(keys[:1])
     seen.add_many(keys[6_000:])
     Sieve(4).met_many(keys[:9])
