@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from afresh.frontier import Sieve, fingerprints
+from afresh.frontier import Sieve, fingerprints, host_of
 from afresh.frontier.seen import Fingerprints
 from afresh.sources.web.known import Known
 from afresh.store.waiting import Waiting
@@ -78,9 +78,8 @@ def feed(folder: Path, hosts: int, urls: int, memory: int, first: int) -> None:
         stream.batch(nth)
     known, waiting = Known(folder / "known", memory=memory * 5 // 8), Waiting(folder / "waiting", memory=memory // 4)
     known_after_start = len(known)
-    for marks, some, depths in waiting.replay():
+    for marks, _ in waiting.replay(host_of):
         known.keep(marks[known.look(marks)])
-        waiting.queue_again(some, [url.split("/", 3)[2] for url in some], depths)
     print(json.dumps({"ready": len(known), "before_replay": known_after_start, "waiting": len(waiting)}), flush=True)
     cache, secret, names = Sieve(1 << 16), known.secret, [name(host) for host in range(hosts)]
     spent = {"fingerprint": 0.0, "look": 0.0, "keep": 0.0, "put": 0.0}

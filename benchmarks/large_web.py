@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
+from afresh.cli.bounds import Bounds
 from afresh.frontier import Scope
 from afresh.sources.web import Discovery
-from afresh.sources.web.backlog import Backlog
 from afresh.store import Sqlite
 from afresh.store.messages import FOUND_SO_FAR
 
@@ -138,7 +138,6 @@ def crawl(options: argparse.Namespace, kept: int | None) -> dict[tuple[int, int]
     process.wait()
     current: dict[tuple[int, int], bool] = {}
     with Sqlite(folder / "afresh.db", create=False) as store:
-        known_name = store.get("found") or ""
         totals = store.totals()
         for _, state in store.states():
             copy = store.copy(state.page.url)
@@ -148,12 +147,15 @@ def crawl(options: argparse.Namespace, kept: int | None) -> dict[tuple[int, int]
                 page = int(state.page.url.rpartition("/")[2] or 0)
                 text = f"version {version(host, page, stopped, options.period)} ".encode()
                 current[host, page] = text in copy.body
-    backlog = Backlog(folder / "afresh.db.found", memory=256 << 20, name=known_name)
-    Discovery(Scope(), backlog=backlog)
-    known, waiting = len(backlog.known), len(backlog)
-    waits = Counter(
-        url for number in range(len(backlog.waiting.names)) for url, _ in backlog.waiting.take(number, 1 << 30)
-    )
+    with Sqlite(folder / "afresh.db", create=False) as store:
+        bounds = Bounds.stored(store)
+        assert bounds is not None
+        backlog, _ = bounds.backlog(store, folder / "afresh.db", 256 << 20)
+        Discovery(Scope(), backlog=backlog)
+        known, waiting = len(backlog.known), len(backlog)
+        waits = Counter(
+            url for number in range(len(backlog.waiting.names)) for url, _ in backlog.waiting.take(number, 1 << 30)
+        )
     ours.send("stop")
     ours.recv()
     server.join()

@@ -1,6 +1,7 @@
 """What is found and cannot come in at once: nothing is lost, nothing comes twice, and no host crowds out the others."""
 
 import asyncio
+import random
 from collections import Counter
 from pathlib import Path
 
@@ -94,6 +95,68 @@ def test_a_kill_at_any_place_loses_nothing_that_was_found(tmp_path: Path) -> Non
     assert set(seen) == everything
     assert discovery.known >= len(everything)
     assert not backlog.known.look(backlog.known.look([1]).astype("u8")[:0]).any()
+    backlog.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_after_a_kill_each_page_is_kept_or_waits_and_none_does_both(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    kept: dict[str, Page] = {}  # what the store has
+    removals: list[str] = []
+    everything = set[str]()
+
+    def start() -> tuple[Discovery, Backlog]:
+        backlog = Backlog(
+            tmp_path / "found",
+            memory=MEMORY,
+            name="one",
+            numbers=lambda urls: [int(url in kept) for url in urls],
+            remove=lambda urls: removals.extend(set(urls).difference(removals)),
+        )
+        return Discovery(Scope(traps=Traps(pages_per_host=10_000)), backlog=backlog), backlog
+
+    def removed() -> None:
+        for url in removals:
+            kept.pop(url, None)
+        removals.clear()
+
+    for nth in range(25):
+        discovery, backlog = start()
+        removed()  # what was wished before is heard before anything comes in
+        backlog.share = 1 << 30
+        out: list[Page] = []
+        for turn in range(rng.randrange(5)):
+            if rng.random() < 0.5:
+                removed()
+            backlog.space = rng.randrange(40)
+            new = [f"http://h{number % 5}.example/{nth}-{turn}-{number}" for number in range(30)]
+            everything |= set(new)
+            out += [Page(url, host_of(url), depth=1) for url in read(discovery, START, new)]
+            if not backlog.leaving & set(kept):  # as the runner does
+                out += backlog.enter(2.0, 0.0)
+            if rng.random() < 0.5:
+                kept |= {page.url: page for page in out}
+                backlog.settle(len(out))
+                out = []
+            if rng.random() < 0.3:
+                backlog.waiting.save()
+            leave = rng.sample(sorted(kept.keys() - set(removals)), min(len(kept) - len(removals), 5))
+            backlog.put_back([kept[url] for url in leave])
+            if rng.random() < 0.2:
+                break  # killed before it could say so
+            removals += leave
+        if rng.random() < 0.5:  # durable, and killed before that was said
+            kept |= {page.url: page for page in out}
+        # What a kill leaves: files as they are.
+        backlog.waiting._let_go()
+        backlog.known._let_go()
+    _, backlog = start()
+    removed()
+    backlog.share = 1 << 30
+    waits = [page.url for page in drain(backlog)]
+    assert len(waits) == len(set(waits))
+    assert set(waits) | set(kept) == everything
+    assert not set(waits) & set(kept)
     backlog.close()
 
 

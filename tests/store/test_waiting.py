@@ -31,18 +31,18 @@ def put(waiting: Waiting, pages: list[tuple[str, str, int]]) -> None:
     waiting.put(np.arange(len(pages), dtype=np.uint64), urls, hosts, depths)
 
 
-def put_again(waiting: Waiting) -> int:
-    count = 0
-    for _, urls, depths in waiting.replay():
-        count += len(urls)
-        waiting.queue_again(urls, [url.split("/")[2] for url in urls], depths)
-    return count
+def replayed(waiting: Waiting) -> int:
+    return sum(len(urls) for _, urls in waiting.replay(lambda url: url.split("/")[2]))
+
+
+def left_in(waiting: Waiting) -> list[str]:
+    return [url for number in range(len(waiting.names)) for url, _ in waiting.take(number, 1 << 30)]
 
 
 def take_all(folder: Path) -> set[str]:
     waiting = Waiting(folder)
-    put_again(waiting)
-    return {url for number in range(len(waiting.names)) for url, _ in waiting.take(number, 1 << 30)}
+    replayed(waiting)
+    return set(left_in(waiting))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -72,34 +72,75 @@ def test_it_does_what_plain_queues_do(tmp_path: Path, seed: int, monkeypatch: py
         if rng.random() < 0.1:
             waiting.close()
             waiting = Waiting(tmp_path / "w", memory=20_000)
-            assert put_again(waiting) == 0
+            assert replayed(waiting) == 0
         assert len(waiting) == sum(map(len, plain.values())) == waiting.counts.sum()
     assert waiting.nbytes > 0
     waiting.close()
 
 
-def test_a_kill_loses_nothing_and_brings_back_only_what_was_taken_lately(
+def test_a_kill_changes_nothing_and_names_what_was_out_since_the_last_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PART_BYTES", 60_000)
     rng, made = random.Random(3), 0
-    everything, out = set[str](), set[str]()
+    everything, out, lately, back = set[str](), set[str](), set[str](), set[str]()
     waiting = Waiting(tmp_path / "w", memory=30_000)
-    for _ in range(40):
+    for nth in range(60):
         for _ in range(rng.randrange(6)):
+            generation = waiting._generation
             pages = some(rng, made, rng.randrange(1, 40))
             made += len(pages)
             everything |= {url for url, _, _ in pages}
-            put(waiting, pages)
+            if rng.random() < 0.2:
+                urls, _, depths = zip(*pages, strict=True)
+                waiting.note(np.arange(1, len(pages) + 1, dtype=np.uint64), urls, depths)
+                taken = set(urls)
+            else:
+                put(waiting, pages)
+                taken = set()
+            if waiting._generation != generation:
+                lately, back = set(), set()
             for number in range(len(waiting.names)):
-                out |= {url for url, _ in waiting.take(number, rng.randrange(9))}
+                taken |= {url for url, _ in waiting.take(number, rng.randrange(9))}
+            out, lately, back = out | taken, lately | taken, back - taken
+            again = rng.sample(sorted(out), min(len(out), rng.randrange(4)))
+            if again:
+                generation = waiting._generation
+                hosts = [url.split("/")[2] for url in again]
+                waiting.put(np.zeros(len(again), np.uint64), again, hosts, [3] * len(again))
+                if waiting._generation != generation:
+                    lately, back = set(), set()
+                out, lately, back = out.difference(again), lately.difference(again), back.union(again)
         if rng.random() < 0.3:
             waiting.save()
+            lately, back = set(), set()
+        counts = waiting.counts.tolist()
         waiting._let_go()  # what a kill leaves: files as they are
+        if nth % 3 == 0:  # killed in the middle of a write
+            with (tmp_path / "w" / f"log-{waiting._generation}").open("ab") as log:
+                log.write(b"\x05\x00\x00")
         waiting = Waiting(tmp_path / "w", memory=30_000)
-        put_again(waiting)
-    left = {url for number in range(len(waiting.names)) for url, _ in waiting.take(number, 1 << 30)}
-    assert left | out == everything
+        replayed(waiting)
+        assert waiting.counts.tolist() == counts
+        assert (set(waiting.out), waiting.back) == (lately, back)
+    left = left_in(waiting)
+    assert len(left) == len(set(left))
+    assert set(left) | out == everything
+    assert not set(left) & out
+    waiting.close()
+
+
+def test_a_log_of_an_earlier_version_is_named_as_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = some(random.Random(5), 0, 50)
+    waiting = Waiting(tmp_path / "w")
+    with monkeypatch.context() as context:
+        context.setattr(module, "_PUT", 0)  # it did not say what was done
+        put(waiting, pages)
+    waiting._let_go()
+    waiting = Waiting(tmp_path / "w")
+    assert replayed(waiting) == 50
+    assert waiting.out == {url: min(depth, module.DEEPEST) for url, _, depth in pages}
+    assert not len(waiting)
     waiting.close()
 
 

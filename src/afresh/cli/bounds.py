@@ -1,7 +1,7 @@
 """The bounds of a crawl: where it may go, and how they are kept for the next time."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ from afresh.sources.web import Discovery
 from afresh.sources.web.backlog import Backlog
 from afresh.sources.web.url_trace import UrlTrace
 from afresh.store import Store, understood
+from afresh.store.messages import packed
 from afresh.types import Fetched, Page
 
 NAME = "crawl"  # under which they are kept in the store
+PIECE = 100  # entries of the inbox at a time
 FOLDER_NAME = "found"  # and what tells the folder of what was found from that of another crawl
 
 
@@ -88,7 +90,14 @@ class Bounds:
         name = Backlog.new_name() if before is None else before
         if before is None:
             store.put({FOLDER_NAME: name})
-        backlog = Backlog(path.with_name(path.name + ".found"), memory=memory, max_known=self.max_known, name=name)
+        backlog = Backlog(
+            path.with_name(path.name + ".found"),
+            memory=memory,
+            max_known=self.max_known,
+            name=name,
+            numbers=store.numbers,
+            remove=lambda urls: _remove(store, urls),
+        )
         return backlog, before is not None and backlog.begun_anew
 
     def discovery(
@@ -103,3 +112,13 @@ class Bounds:
         except ValueError as error:
             raise InputError(f"The bounds cannot be used: {error}.", hint="See afresh crawl --help.") from None
         return Discovery(scope, most_pages=self.max_pages, trace=trace, backlog=backlog)
+
+
+def _remove(store: Store, urls: Sequence[str]) -> None:
+    """Wish that pages are removed. Not twice: they may have come in again before the second wish is read."""
+    wished, after = set[str](), 0
+    while urls and (entries := store.inbox(after=after, limit=PIECE)):
+        wished.update(url for entry in entries if entry.kind == "remove" for url in json.loads(entry.body))
+        after = entries[-1].number
+    if left := [url for url in urls if url not in wished]:
+        store.post(packed("remove", left, now()))

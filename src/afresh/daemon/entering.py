@@ -71,6 +71,11 @@ class Entering:
         backlog = self.backlog
         if backlog is None or not len(backlog):
             return 0
+        if backlog.leaving:
+            # A page that came in before its removal is heard of would be taken for one that is kept already.
+            backlog.leaving = {url for url in backlog.leaving if url in self.engine}
+            if backlog.leaving:
+                return 0
         pages = backlog.enter(self.clock(), 0.0 if self._spare else self.engine.first.scheduler.price)
         for first in range(0, len(pages), PIECE):
             self.keeper.welcome(pages[first : first + PIECE])

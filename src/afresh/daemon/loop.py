@@ -604,6 +604,7 @@ class Daemon:
 
     async def _keep_store(self) -> None:
         """Write batches, and take in pages that others added, until the end and all is written."""
+        heard_all = False  # that was wished before the start: pages may be to leave
         while not self._settled.is_set():
             self._write_now.clear()
             self._grading.tick()
@@ -611,9 +612,12 @@ class Daemon:
             await self._write()
             if await self._intake.take():
                 self._write_now.set()
+            else:
+                heard_all = True
             await self._keeper.take_in()
-            await self._entering.leave()
-            await self._entering.enter()
+            if heard_all:
+                await self._entering.leave()
+                await self._entering.enter()
             self._give_orders()
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.write_every):

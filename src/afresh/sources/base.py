@@ -217,6 +217,7 @@ class Backlog(Protocol):
     space: int  # things that may come in now; the runner says so
     share: int  # of them, that may be of one lane
     admits: Callable[[Page], bool]  # whether a thing that waited may still come in
+    leaving: set[str]  # keys of what waits again, and perhaps is in until its removal is heard of
 
     def __len__(self) -> int: ...
 

@@ -5,10 +5,11 @@ and kept in memory until that is full; then every queue's part of it becomes a c
 queue point to each other. In memory are a few numbers for each queue, and they are saved with each such step.
 
     waiting/state     all numbers, as of the last step
-    waiting/log-7     what came in since then: read again after a kill
+    waiting/log-7     what came in and what was taken since then: done again after a kill
     waiting/part-0    chunks; a part is removed when all that is in it was taken
 
-What was taken since the last step comes again after a kill: who takes must not mind. Nothing is lost.
+Whether what was taken since the last step, or came in only to be handed on, has arrived where it went, others know:
+after a kill it is named to them (`out`). Nothing is lost.
 """
 
 import os
@@ -35,12 +36,20 @@ MAX_LOG_BYTES = 256 << 20
 MAX_CHUNK = 1_000  # addresses: what is read at once
 OVERHEAD = 80  # bytes of memory for an address besides its text
 _CHUNK = struct.Struct("<qIII")  # where the next one of the queue is, addresses, bytes, CRC-32
-_RECORD = struct.Struct("<III")  # addresses, bytes, CRC-32
+_RECORD = struct.Struct("<III")  # addresses and what was done with them (`_KIND`), bytes, CRC-32
+_KIND = 24  # bits below that; logs of before have none
+_PUT, _NOTED, _TAKEN = 1, 2, 3
+_TAKE = struct.Struct("<II")  # of which host, how many at most
 _HEADER = struct.Struct("<12sIQI")
 _MAGIC, _VERSION = b"afresh wait\x00", 1
 _NOWHERE = -1
 
+_MOST = (1 << 32) - 1
+
 Integers = NDArray[np.int64]
+_Record = tuple[
+    int, NDArray[np.uint64], list[str], list[int]
+]  # kind, marks, addresses and depths; or whom was taken of
 
 
 def band_of(url: str, depth: int) -> int:
@@ -58,7 +67,7 @@ def band_of(url: str, depth: int) -> int:
 
 
 class Waiting:
-    """Addresses by host, each of which comes out once, but for kills.
+    """Addresses by host, each of which comes out once.
 
     Invariant: what `put` has returned from survives the death of the process, and after `save` that of the machine.
     """
@@ -84,7 +93,9 @@ class Waiting:
         self._count = 0
         self._files: dict[int, int] = {}
         self._log, self._generation = -1, 0
-        self._replayed: list[tuple[NDArray[np.uint64], list[str], list[int]]] = []
+        self._replayed: list[_Record] = []
+        self.out: dict[str, int] = {}  # after a kill: what had been handed on since the last step, and how deep it is,
+        self.back: set[str] = set()  # and what waited again that had been out before it
         with translated(folder):
             folder.mkdir(exist_ok=True)
             try:
@@ -117,36 +128,53 @@ class Waiting:
         return self._numbers.get(host, -1)
 
     def note(self, marks: NDArray[np.uint64], urls: Sequence[str], depths: Sequence[int]) -> None:
-        """Write addresses down that need not wait: after a kill they come out all the same."""
+        """Write down addresses that do not wait, but are handed on and perhaps not safe there before the next step."""
         if urls:
             with translated(self.folder):
                 self._save_if_full()
-                self._append(marks, urls, depths)
+                self._append(_NOTED, marks, urls, depths)
 
     def put(self, marks: NDArray[np.uint64], urls: Sequence[str], hosts: Sequence[str], depths: Sequence[int]) -> None:
-        """Let addresses wait; `marks` are kept with them until the next step, for the caller.
+        """Let addresses wait; `marks` are kept with them until the next step, for the caller; 0: it knows them.
 
         That step is never taken here after they were written: what else the caller does about them may follow.
         """
         if urls:
             with translated(self.folder):
                 self._save_if_full()
-                self._append(marks, urls, depths)
+                self._append(_PUT, marks, urls, depths)
                 self._queue(urls, hosts, depths)
 
     def take(self, number: int, most: int) -> list[tuple[str, int]]:
         """The next addresses of a host with their depths, the least deep first."""
-        found: list[tuple[str, int]] = []
         with translated(self.folder):
-            for queue in range(number * BANDS, (number + 1) * BANDS):
-                while len(found) < most and self._counts[queue]:
-                    found += self._take(queue, most - len(found))
-        return found
+            self._check_open()
+            self._write_record(_TAKEN, 0, _TAKE.pack(number, min(most, _MOST)))
+            return self._taken_of(number, most)
 
-    def replay(self) -> Iterator[tuple[NDArray[np.uint64], list[str], list[int]]]:
-        """What came in after the last step before the process died: marks, addresses and depths. Once."""
+    def replay(self, host_of: Callable[[str], str]) -> Iterator[tuple[NDArray[np.uint64], list[str]]]:
+        """Do again what was done after the last step before the process died; what was found then, and its marks. Once.
+
+        When all of it was read, `out` and `back` are complete.
+        """
         while self._replayed:
-            yield self._replayed.pop(0)
+            kind, marks, urls, depths = self._replayed.pop(0)
+            if kind == _TAKEN:
+                with translated(self.folder):
+                    taken = self._taken_of(*depths)
+                self.out.update(taken)
+                self.back.difference_update(url for url, _ in taken)
+                continue
+            if kind == _PUT:
+                self._queue(urls, [host_of(url) for url in urls], depths)
+                if not marks.any():
+                    for url in urls:
+                        self.out.pop(url, None)
+                    self.back.update(urls)
+            else:
+                self.out.update(zip(urls, depths, strict=True))
+            if marks.any():
+                yield marks, urls
 
     def save(self) -> None:
         """Write all that is in memory into chunks, and the numbers; begin a new log."""
@@ -177,12 +205,15 @@ class Waiting:
 
     # In and out ----------------------------------------------------------------------------------------------------
 
-    def _append(self, marks: NDArray[np.uint64], urls: Sequence[str], depths: Sequence[int]) -> None:
+    def _append(self, kind: int, marks: NDArray[np.uint64], urls: Sequence[str], depths: Sequence[int]) -> None:
         self._check_open()
         levels = bytes([min(depth, DEEPEST) for depth in depths])
         body = marks.tobytes() + levels + "\n".join(urls).encode("utf-8", "surrogatepass")
-        append_whole(self._log, _RECORD.pack(len(urls), len(body), zlib.crc32(body)) + body)
-        self._logged += len(body)
+        self._write_record(kind, len(urls), body)
+
+    def _write_record(self, kind: int, count: int, body: bytes) -> None:
+        append_whole(self._log, _RECORD.pack(kind << _KIND | count, len(body), zlib.crc32(body)) + body)
+        self._logged += _RECORD.size + len(body)
 
     def _check_open(self) -> None:
         if self._log < 0 or self._failed:
@@ -221,6 +252,13 @@ class Waiting:
         self._taken.extend([0] * BANDS)
         self._counts.extend([0] * BANDS)
         return number
+
+    def _taken_of(self, number: int, most: int) -> list[tuple[str, int]]:
+        found: list[tuple[str, int]] = []
+        for queue in range(number * BANDS, (number + 1) * BANDS):
+            while len(found) < most and self._counts[queue]:
+                found += self._take(queue, most - len(found))
+        return found
 
     def _take(self, queue: int, most: int) -> list[tuple[str, int]]:
         """Some of what is first in a queue that is not empty."""
@@ -401,7 +439,7 @@ class Waiting:
         self.kept = bytes(extra)
 
     def queue_again(self, urls: Sequence[str], hosts: Sequence[str], depths: Sequence[int]) -> None:
-        """What was replayed waits: it is in the log."""
+        """Let what was `out` wait. No log tells of it: until `save` has returned it is still out."""
         with translated(self.folder):
             self._queue(urls, hosts, depths)
 
@@ -437,12 +475,13 @@ def _write_at(file: int, body: bytes, offset: int) -> None:
         view, offset = view[written:], offset + written
 
 
-def _replayed(path: Path) -> Iterator[tuple[NDArray[np.uint64], list[str], list[int]]]:
+def _replayed(path: Path) -> Iterator[_Record]:
     """The records of a log; its unfinished end is cut off."""
     length, whole = path.stat().st_size, 0
     with path.open("r+b") as file:
         while len(header := file.read(_RECORD.size)) == _RECORD.size:
-            count, size, check = _RECORD.unpack(header)
+            packed, size, check = _RECORD.unpack(header)
+            kind, count = packed >> _KIND, packed & ((1 << _KIND) - 1)
             if file.tell() + size > length:
                 break
             body = file.read(size)
@@ -453,7 +492,10 @@ def _replayed(path: Path) -> Iterator[tuple[NDArray[np.uint64], list[str], list[
                         hint="Put a backup of the folder in its place, or remove it: pages are read for links again.",
                     )
                 break
-            urls = body[9 * count :].decode("utf-8", "surrogatepass").split("\n")
-            yield np.frombuffer(body[: 8 * count], np.uint64), urls, list(body[8 * count : 9 * count])
+            if kind == _TAKEN:
+                yield kind, np.zeros(0, np.uint64), [], list(_TAKE.unpack(body))
+            else:
+                urls = body[9 * count :].decode("utf-8", "surrogatepass").split("\n")
+                yield kind, np.frombuffer(body[: 8 * count], np.uint64), urls, list(body[8 * count : 9 * count])
             whole = file.tell()
         file.truncate(whole)

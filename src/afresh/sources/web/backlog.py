@@ -2,7 +2,8 @@
 
 While there is room and nothing waits, pages go straight on, as they were found. The others wait on disk by host
 (`store.waiting`), and come in by expected value (`frontier.choosing`). Both ways a page is written down before it is
-known: a kill loses none, and what it brings twice is known to the runner.
+known, so a kill loses none. After it, pages that had just come in or left are looked up where they are kept: each is
+there, or waits.
 """
 
 import json
@@ -38,8 +39,20 @@ class Backlog:
     Invariants: what is known is handed out, or waits, or was refused; after a kill nothing is missing of it.
     """
 
-    def __init__(self, folder: Path, *, memory: int, max_known: int | None = None, name: str = "") -> None:
-        """`name` tells the folder's crawl from others: a folder of another one is begun anew."""
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        memory: int,
+        max_known: int | None = None,
+        name: str = "",
+        numbers: Callable[[Sequence[str]], Sequence[int]] = lambda urls: [0] * len(urls),
+        remove: Callable[[Sequence[str]], object] = lambda urls: None,
+    ) -> None:
+        """`name` tells the folder's crawl from others: a folder of another one is begun anew.
+
+        `numbers` are those of the store's pages, 0 where one is not kept; `remove` wishes that it keeps some no more.
+        """
         if memory < MIN_MEMORY:
             raise ConfigError(f"{memory:,} bytes are too little memory for a crawl.", hint="Allow at least 8MiB.")
         self.max_known = max_known
@@ -67,6 +80,8 @@ class Backlog:
         self._sum = self._weight = 0.0  # of all hosts
         self._choice: list[tuple[int, int]] = []
         self._handed: list[Page] = []  # out, and perhaps not yet safe where they went
+        self.leaving: set[str] = set()  # pages that wait again, and perhaps are kept until their removal is heard of
+        self._numbers, self._remove = numbers, remove
         self.admitted = 0
 
     @staticmethod
@@ -81,15 +96,28 @@ class Backlog:
             admitted = self._recall(self.waiting.kept, admission)
         self.waiting.extra = lambda: self._saved(admission)
         self.waiting.saved = self._note_handed
-        for marks, urls, depths in self.waiting.replay():
-            if marks.any():
-                self.known.keep(marks[self.known.look(marks)])
-                for url in urls:
-                    admitted += admission.count(url) is None
-            self.waiting.queue_again(urls, [host_of(url) for url in urls], depths)
+        for marks, urls in self.waiting.replay(host_of):
+            self.known.keep(marks[self.known.look(marks)])
+            for url in urls:
+                admitted += admission.count(url) is None
         self._grow()
         self.admitted = admitted
+        self._settle_after_kill()
         return admitted
+
+    def _settle_after_kill(self) -> None:
+        """Pages that were out are kept, or wait again; those that were to leave do so."""
+        out, back = self.waiting.out, list(self.waiting.back)
+        if not (out or back):
+            return
+        self.leaving.update(url for url, number in zip(back, self._numbers(back), strict=True) if number)
+        self._remove(list(self.leaving))
+        urls = list(out)
+        lost = [url for url, number in zip(urls, self._numbers(urls), strict=True) if not number]
+        self.waiting.queue_again(lost, [host_of(url) for url in lost], [out[url] for url in lost])
+        self._grow()
+        self.waiting.out, self.waiting.back = {}, set()
+        self.waiting.save()
 
     def __len__(self) -> int:
         return len(self.waiting)
@@ -181,6 +209,7 @@ class Backlog:
     def put_back(self, pages: Sequence[Page]) -> None:
         """Pages that were in wait again, behind the others of their hosts."""
         urls, depths = _columns(pages)
+        self.leaving.update(urls)
         self.waiting.put(np.zeros(len(pages), np.uint64), urls, [page.host for page in pages], depths)
         self._grow()
         for page in pages:
