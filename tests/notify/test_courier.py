@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 import afresh
 from afresh.detect.compare import NO_RULES
 from afresh.hours import hours, moments
@@ -18,11 +20,13 @@ from afresh.notify.channels.base import Channel
 from afresh.notify.channels.mail import MailServer
 from afresh.notify.channels.opening import channel_for
 from afresh.notify.gather import Gatherer
-from afresh.store import KeepVersions, PageState, Record, Sqlite
+from afresh.store import KeepVersions, LastingStore, PageState, Record, Sqlite
 from afresh.store.outbox import DEAD, Outbox
+from afresh.store.postgres import Postgres
 from afresh.types import Copy, Crawl, Outcome, Page, Validators
 from hook import Hook, hook
 from notify_waits import until
+from postgres import Postgres as Server
 
 HOST = "e.org"
 
@@ -37,7 +41,7 @@ class Clock:
         return self.now
 
 
-def changed(kept: Sqlite, url: str, body: str, when: float, outcome: Outcome = Outcome.CHANGED) -> None:
+def changed(kept: LastingStore, url: str, body: str, when: float, outcome: Outcome = Outcome.CHANGED) -> None:
     """A crawl that found something."""
     page = Page(url, HOST)
     kept.add([page])
@@ -52,7 +56,7 @@ def changed(kept: Sqlite, url: str, body: str, when: float, outcome: Outcome = O
 
 @contextmanager
 def telling(
-    kept: Sqlite,
+    kept: LastingStore,
     rules: Sequence[Rule],
     clock: Callable[[], float] = time.time,
     retry: float = 0.05,
@@ -72,12 +76,29 @@ def telling(
         courier.stop()
 
 
-def opened(path: Path) -> Sqlite:
-    return Sqlite(path, keep_versions=KeepVersions(2))
+def opened(place: Path | str) -> LastingStore:
+    keeps = KeepVersions(2)
+    return Sqlite(place, keep_versions=keeps) if isinstance(place, Path) else Postgres(place, keep_versions=keeps)
 
 
-def test_each_rule_is_told_of_what_it_is_about_with_the_text_before_and_after(tmp_path: Path) -> None:
-    with opened(tmp_path / "s.db") as kept, hook() as everything, hook() as stock:
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["file", "server"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Where a new store may be: a file, or a database."""
+    if request.param == "file":
+        return tmp_path / "s.db"
+    own: Server = request.getfixturevalue("server")
+    return own.fresh("courier")
+
+
+def test_each_rule_is_told_of_what_it_is_about_with_the_text_before_and_after(place: Path | str) -> None:
+    with opened(place) as kept, hook() as everything, hook() as stock:
         changed(kept, "https://e.org/old", "<p>of before", 1.0, Outcome.NEW)
         rules = [Rule("all", everything.url), Rule("stock", stock.url, appear=("in stock",))]
         with telling(kept, rules) as courier:
@@ -101,10 +122,10 @@ def test_each_rule_is_told_of_what_it_is_about_with_the_text_before_and_after(tm
         assert (told["all"].delivered, told["all"].waiting, told["stock"].delivered) == (3, 0, 1)
 
 
-def test_a_webhook_that_is_down_for_a_while_gets_all_in_order_and_the_others_do_not_wait(tmp_path: Path) -> None:
+def test_a_webhook_that_is_down_for_a_while_gets_all_in_order_and_the_others_do_not_wait(place: Path | str) -> None:
     with hook() as first:
         port = first.server_address[1]
-    with opened(tmp_path / "s.db") as kept, hook() as other:
+    with opened(place) as kept, hook() as other:
         rules = [Rule("down", f"http://127.0.0.1:{port}/"), Rule("up", other.url)]
         with telling(kept, rules) as courier:
             for nth in range(12):
@@ -122,8 +143,8 @@ def test_a_webhook_that_is_down_for_a_while_gets_all_in_order_and_the_others_do_
         assert other.numbers == there.numbers
 
 
-def test_what_a_receiver_refuses_is_given_up_and_may_be_sent_again(tmp_path: Path) -> None:
-    with opened(tmp_path / "s.db") as kept, hook() as there:
+def test_what_a_receiver_refuses_is_given_up_and_may_be_sent_again(place: Path | str) -> None:
+    with opened(place) as kept, hook() as there:
         rules = [Rule("picky", there.url)]
         there.status = 422
         with telling(kept, rules, retry=0.01) as courier:
@@ -147,9 +168,9 @@ def test_what_a_receiver_refuses_is_given_up_and_may_be_sent_again(tmp_path: Pat
         assert not Outbox(kept).all()
 
 
-def test_a_digest_goes_at_its_hour_and_quiet_hours_keep_messages_back(tmp_path: Path) -> None:
+def test_a_digest_goes_at_its_hour_and_quiet_hours_keep_messages_back(place: Path | str) -> None:
     clock = Clock(datetime(2026, 11, 19, 5, 0, tzinfo=UTC).timestamp())  # six o'clock in Berlin
-    with opened(tmp_path / "s.db") as kept, hook() as daily, hook() as quiet:
+    with opened(place) as kept, hook() as daily, hook() as quiet:
         rules = [
             Rule("daily", daily.url, digest=moments("08:00 Europe/Berlin")),
             Rule("quiet", quiet.url, quiet=hours("22:00-07:00 Europe/Berlin")),
@@ -175,10 +196,10 @@ def test_a_digest_goes_at_its_hour_and_quiet_hours_keep_messages_back(tmp_path: 
         assert not Outbox(kept).all()[0].gathered
 
 
-def test_more_changes_than_a_slow_receiver_takes_wait_in_the_store_and_cost_no_memory(tmp_path: Path) -> None:
+def test_more_changes_than_a_slow_receiver_takes_wait_in_the_store_and_cost_no_memory(place: Path | str) -> None:
     from afresh.notify import gather
 
-    with opened(tmp_path / "s.db") as kept, hook() as slow:
+    with opened(place) as kept, hook() as slow:
         rules = [Rule("slow", slow.url)]
         gatherer = Gatherer(kept, rules, counts=lambda host: NO_RULES, clock=time.time)
         gatherer.begin()
@@ -199,11 +220,13 @@ def test_more_changes_than_a_slow_receiver_takes_wait_in_the_store_and_cost_no_m
 
 RUNNER = """
 import sys, time
+from pathlib import Path
 sys.path[:0] = sys.argv[3:]
 from test_courier import opened, telling, changed
 from afresh.notify import Rule
 
-with opened(sys.argv[1]) as kept, telling(kept, [Rule("all", sys.argv[2])]) as courier:
+place = sys.argv[1] if sys.argv[1].startswith("postgresql") else Path(sys.argv[1])
+with opened(place) as kept, telling(kept, [Rule("all", sys.argv[2])]) as courier:
     print("up", flush=True)
     for nth in range(10**9):
         changed(kept, f"https://e.org/{nth % 97}", f"<p>text {nth}", time.time())
@@ -213,8 +236,8 @@ with opened(sys.argv[1]) as kept, telling(kept, [Rule("all", sys.argv[2])]) as c
 """
 
 
-def test_kill_9_loses_no_message_and_repeats_have_the_same_identifier(tmp_path: Path) -> None:
-    path, rng = tmp_path / "s.db", random.Random(5)
+def test_kill_9_loses_no_message_and_repeats_have_the_same_identifier(place: Path | str) -> None:
+    rng = random.Random(5)
     source = [
         str(Path(afresh.__file__).parent.parent),
         str(Path(__file__).parent),
@@ -224,7 +247,7 @@ def test_kill_9_loses_no_message_and_repeats_have_the_same_identifier(tmp_path: 
     with hook() as there:
         for _ in range(4):
             process = subprocess.Popen(
-                [sys.executable, "-c", RUNNER, str(path), there.url, *source],
+                [sys.executable, "-c", RUNNER, str(place), there.url, *source],
                 stdout=subprocess.PIPE,
                 text=True,
                 env={**os.environ, "PYTHONPATH": source[0]},
@@ -236,7 +259,7 @@ def test_kill_9_loses_no_message_and_repeats_have_the_same_identifier(tmp_path: 
             process.kill()
             rest, _ = process.communicate()
             acknowledged = max([acknowledged, *map(int, rest.split()[:-1])])
-        with opened(path) as kept, telling(kept, [Rule("all", there.url)]):
+        with opened(place) as kept, telling(kept, [Rule("all", there.url)]):
             last = kept.totals().crawls
             until(lambda: bool(there.numbers) and max(there.numbers) >= last, 60)
         of_number: dict[int, set[str]] = {}
@@ -248,8 +271,8 @@ def test_kill_9_loses_no_message_and_repeats_have_the_same_identifier(tmp_path: 
     assert len(set.union(*of_number.values())) == last  # and no two have the same
 
 
-def test_a_receiver_that_hangs_holds_up_neither_the_end_nor_the_others(tmp_path: Path) -> None:
-    with opened(tmp_path / "s.db") as kept, hook() as hangs, hook() as good:
+def test_a_receiver_that_hangs_holds_up_neither_the_end_nor_the_others(place: Path | str) -> None:
+    with opened(place) as kept, hook() as hangs, hook() as good:
         hangs.seconds = 60.0
         rules = [Rule("hangs", hangs.url), Rule("good", good.url)]
         with telling(kept, rules, seconds=60.0) as courier:

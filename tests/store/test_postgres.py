@@ -22,6 +22,7 @@ import afresh
 from afresh.cli import app
 from afresh.errors import StoreError, StoreLocked
 from afresh.store import Entry, KeepVersions, Memory, PageState, Sqlite, Store, carry
+from afresh.store.outbox import DEAD, Message, Outbox
 from afresh.store.postgres import Postgres, schema
 from afresh.testing import check_store
 from afresh.testing.store_model import StoreModel, page, record
@@ -290,6 +291,11 @@ def test_a_store_is_carried_over_and_back_whole(url: str, tmp_path: Path) -> Non
             for taker in (model, store):
                 taker.write(batch)
         store.post([Entry("signals", '[["https://host1.example/1", 5.0, "cms"]]', 5.0, key="k")])
+        outbox = Outbox(store)
+        outbox.begin(["all"])
+        outbox.add([Message("all", f"id {nth}", 1.0, 2.0, "{}") for nth in range(3)], {"all": 7})
+        outbox.failed(outbox.messages("all")[0], "odd \0 \udcff", now=3.0, due=None)
+        told = outbox.all(), outbox.messages("all"), outbox.messages("all", DEAD)
         store.put({"price": "3.5"})
         model.put("price", "3.5")
     assert "30 pages" in migrate(str(first), url)
@@ -310,5 +316,9 @@ def test_a_store_is_carried_over_and_back_whole(url: str, tmp_path: Path) -> Non
                 ("signals", '[["https://host1.example/1", 5.0, "cms"]]')
             ]
             assert opened.get("price") == "3.5"
+            outbox = Outbox(opened)
+            assert (outbox.all(), outbox.messages("all"), outbox.messages("all", DEAD)) == told
+            outbox.add([Message("all", "later", 1.0, 2.0, "{}")], {})
+            assert len(outbox.messages("all", limit=9)) == 3
             assert {host.host: host for host in opened.hosts()} == model.hosts
             assert list(opened.problems()) == []

@@ -17,7 +17,7 @@ from afresh.units import budget as read_budget
 from afresh.units import show_rate
 
 if TYPE_CHECKING:
-    from afresh.cluster.register import Member, Register
+    from afresh.cluster.register import Register
     from afresh.config import Config
 
 STOP_SECONDS = 60.0
@@ -121,48 +121,14 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
 
     Example: afresh cluster status --store postgresql://me@localhost/afresh
     """
+    from afresh.cli.cluster_facts import cluster_facts
+
     with _register(config, store) as (register, _):
-        running, parts, budget, settings = register.wanted()
-        members = register.members()
-        moving = register.in_transit() if parts else 0
-    facts = [_facts(member) for member in members if member.part < parts or member.alive]
-    whole = {
-        "running": running,
-        "workers": parts,
-        "budget": budget,
-        "granted": sum(each["budget"] for each in facts if each["alive"]),
-        "rate": sum(each["rate"] for each in facts),
-        "pages": sum(each["pages"] for each in facts),
-        "copies": sum(each["copies"] for each in facts),
-        "slices_moving": moving,
-        "drained": list(settings.get("drained", ())),
-    }
-    weights = [(each["pages"], each["fresh"]) for each in facts if each["fresh"] is not None]
-    pages = sum(count for count, _ in weights)
-    whole["fresh"] = sum(count * share for count, share in weights) / pages if pages else None
+        whole, facts = cluster_facts(register)
     if json:
         typer.echo(as_json({**whole, "parts": facts}))
         return
     _print(whole, facts)
-
-
-def _facts(member: "Member") -> dict[str, Any]:
-    said = member.said if member.alive else {}
-    return {
-        "part": member.part,
-        "node": str(said.get("node", "")),
-        "holder": member.holder,
-        "alive": member.alive,
-        "pages": member.pages,
-        "copies": member.copies,
-        "slices": member.slices,
-        "price": member.price if member.alive and member.price >= 0 else None,
-        "budget": member.budget if member.alive else 0.0,
-        "spending": member.spending if member.alive else 0.0,
-        "rate": float(said.get("rate") or 0.0),
-        "fresh": said.get("fresh"),
-        "lag": member.lag if member.alive else None,
-    }
 
 
 def _print(whole: dict[str, Any], facts: list[dict[str, Any]]) -> None:

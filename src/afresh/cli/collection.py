@@ -10,7 +10,7 @@ from typing import Any
 from afresh.cli.learning import learning_of
 from afresh.config import Config
 from afresh.errors import InputError
-from afresh.store import LastingStore, Store, understood
+from afresh.store import LastingStore, Sqlite, Store, understood
 from afresh.store.messages import FOUND_SO_FAR, Pauses, searches_kept
 from afresh.store.socket_file import ask
 from afresh.store.understood import number_kept
@@ -23,7 +23,7 @@ def collection_facts(kept: LastingStore, config: Config, when: float) -> dict[st
     """All that is known of the collection as a whole."""
     from afresh.cli.steered import steered
 
-    said = ask(kept.path, "status") or {}  # by the runner, which knows most, and as of now
+    said = ask(kept.path, "status") or _said_by_cluster(kept) or {}  # by who runs, knows most, and as of now
     wishes = steered(kept, config, said, when)
     facts = _facts(kept, when, config, said, wishes["paused"]) | wishes
     facts["notify"] = _notified(kept, config)
@@ -33,12 +33,19 @@ def collection_facts(kept: LastingStore, config: Config, when: float) -> dict[st
     return facts
 
 
-def _notified(kept: Store, config: Config) -> list[dict[str, Any]]:
-    """How it stands with those who are told of changes; a store in a database tells nobody."""
-    from afresh.store import Sqlite
+def _said_by_cluster(kept: LastingStore) -> dict[str, Any] | None:
+    if isinstance(kept, Sqlite):
+        return None
+    from afresh.cli.cluster_facts import said_by_cluster
+
+    return said_by_cluster(kept)
+
+
+def _notified(kept: LastingStore, config: Config) -> list[dict[str, Any]]:
+    """How it stands with those who are told of changes."""
     from afresh.store.outbox import Outbox
 
-    if not isinstance(kept, Sqlite) or (not config.notify and not Outbox(kept).all()):
+    if not config.notify and not Outbox(kept).all():
         return []
     from afresh.cli.notifying import notified
 
@@ -90,6 +97,7 @@ def _facts(
         "spent": next((each.get("spent") for each in said.get("purses") or [] if each["purse"] == "crawl"), None),
         "ahead": said.get("ahead"),
         "budget_by": said.get("budget_by", ""),
+        "workers": said.get("workers"),  # of a cluster
         "next_budget": (following := _budget_at(config, when)),
         "sweep": config.crawl.sweep,
         "politeness_rate": polite.rate if polite.rate < inf else None,

@@ -1,5 +1,6 @@
 """What a worker of a cluster runs: the same engine, daemon and sources as `afresh run`, for the hosts that it owns."""
 
+import asyncio
 import fcntl
 import os
 import signal
@@ -7,10 +8,12 @@ import tempfile
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from afresh.cli.notifying import beside, courier_for
+from afresh.cli.opening import open_store
 from afresh.cli.options import ConfigFile
 from afresh.cluster.gate import Gated, Others
 from afresh.cluster.travel import Travel
@@ -21,20 +24,34 @@ from afresh.errors import ConfigError
 from afresh.frontier import HostPatterns
 from afresh.sources import Sources
 from afresh.sources.sql import Definitions
+from afresh.store.postgres import Part, Postgres
 from afresh.types import Address
 from afresh.units import Budget
+
+if TYPE_CHECKING:
+    from afresh.notify import Courier
 
 ADDRESS = "AFRESH_CLUSTER_STORE"  # how a process is told where the store is: its arguments could be read by others
 
 
-class _Crawling:
-    """A daemon with the sources that it does not close itself."""
+PATIENCE = 3.0  # seconds to wait for a server that is away, of a lease of ten
+TELLS = 0  # the number of the worker that tells of changes: there is always one, and its lease makes it the only one
+LAST_SECONDS = 2.0  # for messages that are due when a worker ends, of the margin of a lease that is lost
 
-    def __init__(self, daemon: Daemon, sources: Sources) -> None:
-        self.daemon, self._sources = daemon, sources
+
+class _Crawling:
+    """A daemon with the sources that it does not close itself, and with who tells of changes beside it."""
+
+    def __init__(self, daemon: Daemon, sources: Sources, courier: "Courier | None") -> None:
+        self.daemon, self._sources, self._courier = daemon, sources, courier
+        if courier is not None:
+            beside(courier, daemon)
+            courier.start()
 
     async def close(self) -> None:
         """Let go of connections."""
+        if self._courier is not None:
+            await asyncio.to_thread(self._courier.stop, LAST_SECONDS)
         await self._sources.close()
 
 
@@ -79,7 +96,8 @@ def builder(config: Config) -> Build:
             cost=cost_for(own),
             others=Travel(post.slices).divided,
         )
-        return _Crawling(daemon, sources)
+        tells = post.store.part is not None and post.store.part.number == TELLS
+        return _Crawling(daemon, sources, courier_for(own, post.store) if tells else None)
 
     return build
 
@@ -113,7 +131,14 @@ def compile_once() -> None:
 def serve(config: Config, part: int, node: str = "") -> None:
     """Be one worker, until the cluster is stopped or a signal comes."""
     compile_once()
-    worker = Worker(require_fit(config), part, builder(config), node=node, keep_crawls=config.store.history)
+    address = require_fit(config)
+
+    def opened(part: Part) -> Postgres:
+        kept = open_store(config, create=False, patience=PATIENCE, part=part)
+        assert isinstance(kept, Postgres)  # noqa: S101 - its address says so
+        return kept
+
+    worker = Worker(address, part, builder(config), opened, node=node)
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: worker.end())

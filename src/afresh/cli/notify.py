@@ -72,12 +72,11 @@ def listed(name: RuleName = None, config: ConfigFile = None, store: StoreFile = 
     from dataclasses import asdict
 
     from afresh.cli.notifying import notified, notified_lines
-    from afresh.cli.opening import in_file, open_store, settings
+    from afresh.cli.opening import open_store, settings
     from afresh.store.outbox import DEAD, WAITING, Outbox
 
     read = settings(config, store)
-    with open_store(read, create=False) as opened:
-        kept = in_file(opened, "Messages need")
+    with open_store(read, create=False) as kept:
         found = [each for each in notified(kept, read) if name in (None, each["rule"])]
         states = (WAITING, DEAD) if name is not None else ()
         messages = [each for state in states for each in Outbox(kept).messages(name or "", state, LISTED)]
@@ -101,11 +100,11 @@ def retry(name: RuleName = None, config: ConfigFile = None, store: StoreFile = N
 
     Example: afresh notify retry prices
     """
-    from afresh.cli.opening import in_file, open_store, settings
+    from afresh.cli.opening import open_store, settings
     from afresh.store.outbox import Outbox
 
     with open_store(settings(config, store), create=False) as kept:
-        outbox = Outbox(in_file(kept, "Messages need"))
+        outbox = Outbox(kept)
         names = [each.name for each in outbox.all() if name in (None, each.name)]
         if name is not None and not names:
             _no_rule(name)
@@ -124,14 +123,14 @@ def forget(
 
     Example: afresh notify forget prices
     """
-    from afresh.cli.opening import in_file, open_store, settings
+    from afresh.cli.opening import open_store, settings
     from afresh.store.outbox import Outbox
 
     read = settings(config, store)
     if any(each.name == name for each in read.notify):
         raise InputError(f"The rule {name} is in the settings.", hint="Take its table [[notify]] out first.")
     with open_store(read, create=False) as kept:
-        outbox = Outbox(in_file(kept, "Messages need"))
+        outbox = Outbox(kept)
         if all(each.name != name for each in outbox.all()):
             _no_rule(name)
         count = outbox.forget(name)

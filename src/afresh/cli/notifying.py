@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from afresh import __version__
-from afresh.cli.opening import in_file, site_rules
+from afresh.cli.opening import site_rules
 from afresh.cli.terminal import labelled, moment, plain
 from afresh.config import Config, NotifySettings
 from afresh.errors import ConfigError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from afresh.daemon import Daemon
     from afresh.notify import Courier
     from afresh.notify.channels.base import Channel
-    from afresh.store import LastingStore, Sqlite
+    from afresh.store import LastingStore
     from afresh.store.outbox import Told
 
 
@@ -80,7 +80,7 @@ def courier_for(config: Config, kept: "LastingStore", clock: Callable[[], float]
     from afresh.notify.gather import Gatherer
 
     counts = Detector(site_rules(config)).rules_of
-    gatherer = Gatherer(in_file(kept, "[[notify]] needs"), rules, counts=counts, clock=clock)
+    gatherer = Gatherer(kept, rules, counts=counts, clock=clock)
     return Courier(gatherer, lambda: channels_for(config, rules), clock=clock)
 
 
@@ -90,15 +90,20 @@ async def telling(courier: "Courier | None", daemon: "Daemon") -> AsyncIterator[
     if courier is None:
         yield
         return
-    from afresh.daemon.events import Stored
-
-    courier.clock = courier.gatherer.clock = daemon.clock
-    daemon.listeners.append(lambda event: courier.wake() if isinstance(event, Stored) else None)
+    beside(courier, daemon)
     await asyncio.to_thread(courier.start)
     try:
         yield
     finally:
         await asyncio.to_thread(courier.stop)
+
+
+def beside(courier: "Courier", daemon: "Daemon") -> None:
+    """Have a courier go by a daemon's clock, and woken by what it stores."""
+    from afresh.daemon.events import Stored
+
+    courier.clock = courier.gatherer.clock = daemon.clock
+    daemon.listeners.append(lambda event: courier.wake() if isinstance(event, Stored) else None)
 
 
 def facts_of(told: "Told", rules: dict[str, Rule]) -> dict[str, Any]:
@@ -119,7 +124,7 @@ def facts_of(told: "Told", rules: dict[str, Rule]) -> dict[str, Any]:
     }
 
 
-def notified(kept: "Sqlite", config: Config) -> list[dict[str, Any]]:
+def notified(kept: "LastingStore", config: Config) -> list[dict[str, Any]]:
     """How it stands with all rules that the settings name, or whose messages are still there."""
     from afresh.store.outbox import Outbox
 

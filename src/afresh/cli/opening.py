@@ -3,7 +3,7 @@
 from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from afresh.config import Config, load
 from afresh.errors import ConfigError, InputError, StoreError
@@ -80,8 +80,8 @@ def site_rules(config: Config) -> "dict[str, Rules]":
     return rules
 
 
-def open_store(config: Config, *, create: bool) -> LastingStore:
-    """The store that the settings name."""
+def open_store(config: Config, *, create: bool, **in_server: Any) -> LastingStore:
+    """The store that the settings name; `in_server` are arguments for one in PostgreSQL."""
     kept = config.store
     history, keep_versions = kept.history, versions_of(config)
     inbox, size = kept.max_inbox, kept.max_bytes
@@ -96,7 +96,13 @@ def open_store(config: Config, *, create: bool) -> LastingStore:
             "A store in PostgreSQL needs a library that is not installed.", hint="pip install 'afresh[cluster]'"
         ) from None
     return Postgres(
-        kept.path, create=create, keep_crawls=history, max_inbox=inbox, max_bytes=size, keep_versions=keep_versions
+        kept.path,
+        create=create,
+        keep_crawls=history,
+        max_inbox=inbox,
+        max_bytes=size,
+        keep_versions=keep_versions,
+        **in_server,
     )
 
 

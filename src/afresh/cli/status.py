@@ -57,9 +57,9 @@ def _print(facts: dict[str, Any], *, known: bool) -> None:
     from afresh.cli.steered import steered_lines
 
     copies = show_count(facts["copies"], "copy", "copies")
-    console.print(
-        f"{show_count(facts['pages'], 'page')}, {copies} ({'running' if facts['running'] else 'not running'})"
-    )
+    workers = f", {show_count(facts['workers'], 'worker')}" if facts["workers"] else ""
+    runs = f"running{workers}" if facts["running"] else "not running"
+    console.print(f"{show_count(facts['pages'], 'page')}, {copies} ({runs})")
     if facts["compiling"]:
         console.print(f"starting     it compiles for this machine, since {moment(facts['compiling'])}")
     if facts["last_alive"] and not facts["running"]:

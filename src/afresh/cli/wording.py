@@ -38,10 +38,11 @@ def freshness_lines(facts: dict[str, Any]) -> Iterator[str]:
         else "each page counts the same: no requests were reported"
     )
     age = show_duration(max(facts["freshness_age"], 0.0))
+    who = "the workers" if facts["workers"] else "the runner"
     yield INDENT + (
-        f"as the runner reckoned {'just now' if facts['freshness_age'] < 1 else f'{age} ago'}"
+        f"as {who} reckoned {'just now' if facts['freshness_age'] < 1 else f'{age} ago'}"
         if facts["freshness_by"] == "runner"
-        else "as reckoned now from the store: the runner does not answer yet"
+        else "as reckoned now from the store: who runs on it does not answer yet"
         if facts["running"]
         else "as reckoned now from the store, since nothing runs"
     )

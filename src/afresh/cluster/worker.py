@@ -63,12 +63,12 @@ class Worker:
     and all is durable; what is spent is what was granted and acknowledged.
     """
 
-    def __init__(self, address: Address, part: int, build: Build, *, node: str = "", keep_crawls: int = 100) -> None:
-        self.address = address
+    def __init__(
+        self, address: Address, part: int, build: Build, open_store: Callable[[Part], Postgres], *, node: str = ""
+    ) -> None:
         self.part = part
-        self.build = build
+        self.build, self.open_store = build, open_store
         self.node = node or socket.gethostname()
-        self.keep_crawls = keep_crawls
         self.register = Register(address)
         self._ended = threading.Event()
         self._told = -TELL_SECONDS
@@ -125,10 +125,7 @@ class Worker:
 
     async def _crawl(self, token: int, gate: Gate, slices: frozenset[int], beats: "_Beats") -> None:
         part = Part(self.part, token, slices, SHARED)
-        store = await asyncio.to_thread(
-            lambda: Postgres(self.address, create=False, keep_crawls=self.keep_crawls, patience=3.0, part=part)
-        )
-        with store:
+        with await asyncio.to_thread(self.open_store, part) as store:
             crawling = self.build(Post(store, gate, slices, max(beats.budget, FIRST_BUDGET)))
             daemon = crawling.daemon
             daemon.listeners.append(self._hear)
@@ -222,7 +219,9 @@ class _Beats(threading.Thread):
                 price = 0.0  # it has more than it can use
             elif first.price > 0:
                 price = float(first.price)
-            said |= {"pages": daemon.pages, "fresh": None if stated is None else stated.share}
+            said["pages"] = daemon.pages
+            if stated is not None:
+                said |= {"fresh": stated.share, "weight": daemon.overview.weight, "by_requests": stated.by_requests}
         return {"spending": self.spending, "price": price, "said": said}
 
     def _hear(self, budget: float, wanted: Wanted) -> None:

@@ -28,6 +28,7 @@ class Overview:
         self.sources = sources
         self.clock = clock
         self.stated: Stated | None = None
+        self.weight = 0.0  # of all pages, by which what is stated of several collections goes together
         self._by_purse: dict[str, Stated] = {}
         self.allowance: Allowance | None = None
         self._took = 0.0  # seconds of a processor, for the last statements
@@ -50,6 +51,7 @@ class Overview:
             _timed, lambda: {name: survey.carry_out() for name, survey in surveys.items()}
         )
         self._by_purse = {name: each for name, each in stated.items() if each is not None}
+        self.weight = sum(survey.weight for survey in surveys.values())
         self.stated = together([(self._by_purse[name], surveys[name].weight) for name in self._by_purse])
         self.allowance, reckoned = await asyncio.to_thread(_timed, self._allowed)
         self._took = surveyed + reckoned

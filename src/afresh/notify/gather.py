@@ -9,7 +9,7 @@ from afresh.detect.texts import blocks_of
 from afresh.errors import StoreError
 from afresh.notify.message import Item, item_of
 from afresh.notify.rules import Rule, identifier
-from afresh.store import Sqlite
+from afresh.store import LastingStore
 from afresh.store.outbox import GATHERED, WAITING, Message, Outbox
 from afresh.store.versions import around
 from afresh.types import Copy, Crawl, Outcome
@@ -24,7 +24,7 @@ class Gatherer:
     """Reads what changed, for all rules; nothing here is on the event loop of the crawl."""
 
     def __init__(
-        self, store: Sqlite, rules: Sequence[Rule], *, counts: Callable[[str], Rules], clock: Callable[[], float]
+        self, store: LastingStore, rules: Sequence[Rule], *, counts: Callable[[str], Rules], clock: Callable[[], float]
     ) -> None:
         self.store, self.rules, self.counts, self.clock = store, tuple(rules), counts, clock
         self.outbox = Outbox(store)

@@ -59,6 +59,8 @@ TABLES = [
     Table("named", ("name", "value"), "name"),
     Table("inbox", ("number", "received", "kind", "body"), "number"),
     Table("inbox_keys", ("key", "number"), "number, key"),
+    Table("notifiers", ("name", "position", "delivered", "failures", "problem", "since", "last"), "name"),
+    Table("outbox", ("number", "rule", "state", "id", "made", "due", "tries", "problem", "body"), "number"),
 ]
 
 
@@ -90,11 +92,6 @@ def carry_over(source: Sqlite | Postgres, target: Sqlite | Postgres, told: Told)
     """
     for store in (source, target):
         store.claim(brief=True)
-    if isinstance(source, Sqlite) and (waiting := _InFile(source).messages()):
-        raise InputError(
-            f"{waiting:,} messages to those who are told of changes are not delivered yet, and would be lost.",
-            hint="Run afresh run until they are, or send them again: afresh notify list.",
-        )
     totals = target.totals()
     if totals.pages or totals.inbox_entries or totals.crawls:
         place = target.address if isinstance(target, Postgres) else target.path
@@ -167,12 +164,6 @@ class _InFile:
             (changes, removed),
         )
 
-    def messages(self) -> int:
-        """Messages that wait: a store in PostgreSQL has no place for them."""
-        with self.store.writing() as connection:
-            found: Any = connection.execute("SELECT count(*) FROM outbox WHERE state <> 'dead'").fetchone()
-        return int(found[0])
-
     def counts(self) -> tuple[int, int]:
         with self.store.writing() as connection:
             found: Any = connection.execute("SELECT changes, removed_crawls FROM totals").fetchone()
@@ -181,7 +172,7 @@ class _InFile:
 
 def _texts(table: Table) -> set[int]:
     """The places of columns that hold text from the network: in a file they may be blobs."""
-    odd = {"etag", "last_modified", "content_type", "reason", "value"}
+    odd = {"etag", "last_modified", "content_type", "reason", "value", "problem"}
     return {at for at, name in enumerate(table.columns) if name in odd}
 
 
@@ -228,6 +219,10 @@ class _InServer:
               greatest((SELECT max(number) FROM inbox), (SELECT max(number) FROM inbox_keys), 0) + 1, false)"""
         )
         connection.execute(
+            """SELECT setval(pg_get_serial_sequence('outbox', 'number'),
+              (SELECT coalesce(max(number), 0) + 1 FROM outbox), false)"""
+        )
+        connection.execute(
             """UPDATE totals SET pages = c.pages, copies = c.copies, crawls = c.crawls, changes = c.changes,
                 body_bytes = c.body_bytes, stored_bytes = c.stored_bytes
               FROM (SELECT slice, count(*) AS pages, count(fetched) AS copies, sum(written) AS crawls,
@@ -260,7 +255,7 @@ class _InServer:
             return (slices[row[0]],)
         if table.name == "hosts":
             return (slice_of_host(row[0]),)
-        return () if table.name == "inbox_keys" else (-1,)
+        return (-1,) if table.name in BEFORE else ()
 
     def counts(self) -> tuple[int, int]:
         with self.store.session() as connection:

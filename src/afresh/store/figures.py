@@ -5,7 +5,7 @@ is one deletion.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -63,11 +63,53 @@ def _row(said: dict[str, Any]) -> Figures:
     return Figures(**known)
 
 
+def together(parts: Iterable[Iterable[Figures]]) -> list[Figures]:
+    """The rows of several workers as those of one, minute by minute.
+
+    >>> one, other = Figures(61.0, 0.5, pages=1, crawls=2, price=3.0), Figures(100.0, 0.9, pages=3, price=4.0)
+    >>> [(row.time, row.freshness, row.pages, row.crawls, row.price) for row in together([[one], [other]])]
+    [(100.0, 0.8, 4, 2, 4.0)]
+    """
+    minutes: dict[int, list[Figures]] = {}
+    for row in (row for rows in parts for row in rows):
+        minutes.setdefault(int(row.time // 60.0), []).append(row)
+    return [rows[0] if len(rows) == 1 else _sum(rows) for _, rows in sorted(minutes.items())]
+
+
+def _sum(rows: list[Figures]) -> Figures:
+    added = "budget", "pages", "crawls", "changes", "failures"
+    counts = {name: sum(getattr(row, name) for row in rows) for name in added}
+    return Figures(
+        time=max(row.time for row in rows),
+        freshness=_mean((row.freshness, row.pages) for row in rows),
+        found=_mean((row.found, row.crawls) for row in rows),
+        said=_mean((row.said, row.crawls) for row in rows),
+        price=max(row.price for row in rows),
+        seconds=max(row.seconds for row in rows),
+        **counts,
+    )
+
+
+def _mean(values: Iterable[tuple[float | None, int]]) -> float | None:
+    known = [(value, weight) for value, weight in values if value is not None and weight > 0]
+    return sum(value * weight for value, weight in known) / sum(weight for _, weight in known) if known else None
+
+
 def figures_kept(store: Store, since: float) -> list[Figures]:
     """All rows from a moment on, the oldest first."""
-    hours = sorted(int(name.removeprefix(NAME)) for name, _ in store.names(NAME) if name.removeprefix(NAME).isdecimal())
-    rows = [row for hour in hours if (hour + 1) * HOUR > since for row in from_text(store.get(f"{NAME}{hour}"))]
+    names = [name for name, _ in store.names(NAME) if _ends_after(name, since)]
+    return figures_in({name: store.get(name) for name in names}, since)
+
+
+def figures_in(values: Mapping[str, str | None], since: float) -> list[Figures]:
+    """The same from named values."""
+    rows = [row for name, text in values.items() if _ends_after(name, since) for row in from_text(text)]
     return sorted((row for row in rows if row.time >= since), key=lambda row: row.time)
+
+
+def _ends_after(name: str, since: float) -> bool:
+    hour = name.removeprefix(NAME)
+    return hour.isdecimal() and (int(hour) + 1) * HOUR > since
 
 
 def outdated(store: Store, now: float) -> dict[str, str | None]:

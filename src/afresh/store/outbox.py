@@ -4,11 +4,13 @@ Invariant: a message enters in the transaction that moves its rule past the chan
 given up: whatever kills the process, each change makes its message once, and no message is lost.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
+from afresh.store.base import LastingStore
 from afresh.store.faults import moment, transaction
-from afresh.store.rows import text, untext
+from afresh.store.rows import untext
 from afresh.store.sqlite import Sqlite
 
 WAITING, GATHERED, DEAD = "waiting", "gathered", "dead"
@@ -16,7 +18,7 @@ MAX_DEAD = 1_000  # messages of a rule that were given up and are kept; the olde
 
 _SEEN = "SELECT name, position, delivered, failures, problem, since, last FROM notifiers"
 _COUNTS = "SELECT rule, state, count(*) FROM outbox GROUP BY rule, state"
-_BEGIN = """INSERT INTO notifiers (name, position) VALUES (?, (SELECT crawls FROM totals))
+_BEGIN = """INSERT INTO notifiers (name, position) VALUES (?, (SELECT crawls FROM {written}))
   ON CONFLICT (name) DO NOTHING"""
 _MOVE = "UPDATE notifiers SET position = ? WHERE name = ?"
 _ADD = "INSERT INTO outbox (rule, state, id, made, due, body) VALUES (?, ?, ?, ?, ?, ?)"
@@ -27,8 +29,8 @@ _DELIVERED = """UPDATE notifiers SET delivered = delivered + 1, failures = 0, pr
   WHERE name = ?"""
 _FAILED = "UPDATE notifiers SET failures = failures + 1, problem = ?, since = coalesce(since, ?) WHERE name = ?"
 _PUT_OFF = "UPDATE outbox SET tries = tries + 1, due = ?, problem = ?, state = ? WHERE number = ?"
-_TRIM_DEAD = """DELETE FROM outbox WHERE rule = ?1 AND state = 'dead' AND number <=
-  (SELECT number FROM outbox WHERE rule = ?1 AND state = 'dead' ORDER BY number DESC LIMIT 1 OFFSET ?2)"""
+_TRIM_DEAD = """DELETE FROM outbox WHERE rule = ? AND state = 'dead' AND number <=
+  (SELECT number FROM outbox WHERE rule = ? AND state = 'dead' ORDER BY number DESC LIMIT 1 OFFSET ?)"""
 _FORGET_MESSAGES = "DELETE FROM outbox WHERE rule = ?"
 _FORGET = "DELETE FROM notifiers WHERE name = ?"
 _REVIVE = "UPDATE outbox SET state = 'waiting', tries = 0, due = ? WHERE rule = ? AND state = 'dead'"
@@ -65,79 +67,111 @@ class Told:
     dead: int = 0
 
 
+Rows = list[tuple[Any, ...]]
+Step = tuple[str, Sequence[tuple[Any, ...]]]  # a statement, and the values of each time that it is carried out
+
+
+class Ledger(Protocol):
+    """The tables of the outbox, in whatever keeps the store; statements are alike everywhere, values stand for `?`."""
+
+    written: str  # the table that counts crawls as they are written: a change's number is such a count
+
+    def rows(self, *questions: tuple[str, tuple[Any, ...]]) -> list[Rows]:
+        """What each of some questions gives, all of one moment."""
+
+    def carry_out(self, *steps: Step) -> list[int]:
+        """Take steps, all of them or none, durably; how many rows each changed."""
+
+
 class Outbox:
     """The messages of a store; any thread may call."""
 
-    def __init__(self, store: Sqlite) -> None:
-        self.store = store
+    def __init__(self, store: LastingStore) -> None:
+        self._ledger = _InFile(store) if isinstance(store, Sqlite) else _in_server(store)
 
     def begin(self, rules: Iterable[str]) -> None:
         """Rules that are new begin with the changes from now on."""
-        with self.store.writing() as connection, transaction(connection):
-            connection.executemany(_BEGIN, [(rule,) for rule in rules])
+        self._ledger.carry_out((_BEGIN.format(written=self._ledger.written), [(rule,) for rule in rules]))
 
     def all(self) -> list[Told]:
         """Every rule that ever was, in the order of their names."""
-        with self.store.reading() as connection, moment(connection):
-            rows = connection.execute(f"{_SEEN} ORDER BY name").fetchall()
-            counts: dict[tuple[str, str], int] = {
-                (str(row[0]), str(row[1])): int(str(row[2])) for row in connection.execute(_COUNTS)
-            }
+        rows, counted = self._ledger.rows((f"{_SEEN} ORDER BY name", ()), (_COUNTS, ()))
+        counts = {(str(rule), str(state)): int(count) for rule, state, count in counted}
         found: list[Told] = []
         for name, position, delivered, failures, problem, since, last in rows:
             held = [counts.get((str(name), state), 0) for state in (WAITING, GATHERED, DEAD)]
-            said = untext(problem)  # type: ignore[arg-type]
-            found.append(Told(name, position, delivered, failures, said, since, last, *held))  # type: ignore[arg-type]
+            found.append(Told(name, position, delivered, failures, untext(problem), since, last, *held))
         return found
 
     def messages(self, rule: str, state: str = WAITING, limit: int = 1) -> list[Message]:
         """The oldest messages of a rule."""
-        with self.store.reading() as connection:
-            rows = connection.execute(_MESSAGES, (rule, state, limit)).fetchall()
+        (rows,) = self._ledger.rows((_MESSAGES, (rule, state, limit)))
         return [
-            Message(rule, id_, made, due, body, state, tries, untext(problem), number)  # type: ignore[arg-type]
+            Message(rule, id_, made, due, body, state, tries, untext(problem), number)
             for number, rule, state, id_, made, due, tries, problem, body in rows
         ]
 
     def add(self, messages: Iterable[Message], positions: Mapping[str, int]) -> None:
         """Rules have seen the changes up to these numbers, and have these messages of them."""
         rows = [(each.rule, each.state, each.id, each.made, each.due, each.body) for each in messages]
-        with self.store.writing() as connection, transaction(connection):
-            connection.executemany(_ADD, rows)
-            connection.executemany(_MOVE, [(position, rule) for rule, position in positions.items()])
+        self._ledger.carry_out((_ADD, rows), (_MOVE, [(position, rule) for rule, position in positions.items()]))
 
     def join(self, parts: Iterable[Message], digest: Message) -> None:
         """What was gathered becomes one message."""
-        with self.store.writing() as connection, transaction(connection):
-            connection.executemany(_DELETE, [(each.number,) for each in parts])
-            row = digest.rule, WAITING, digest.id, digest.made, digest.due, digest.body
-            connection.execute(_ADD, row)
+        row = digest.rule, WAITING, digest.id, digest.made, digest.due, digest.body
+        self._ledger.carry_out((_DELETE, [(each.number,) for each in parts]), (_ADD, [row]))
 
     def delivered(self, messages: Iterable[Message], now: float) -> None:
         """They arrived."""
         done = list(messages)
-        with self.store.writing() as connection, transaction(connection):
-            connection.executemany(_DELETE, [(each.number,) for each in done])
-            connection.executemany(_DELIVERED, [(now, each.rule) for each in done])
+        self._ledger.carry_out(
+            (_DELETE, [(each.number,) for each in done]), (_DELIVERED, [(now, each.rule) for each in done])
+        )
 
     def failed(self, message: Message, problem: str, *, now: float, due: float | None) -> None:
         """It did not arrive, and is tried again when it is `due`; None: it is given up."""
-        state = DEAD if due is None else WAITING
-        with self.store.writing() as connection, transaction(connection):
-            connection.execute(_PUT_OFF, (now if due is None else due, text(problem), state, message.number))
-            connection.execute(_FAILED, (text(problem), now, message.rule))
-            connection.execute(_TRIM_DEAD, (message.rule, MAX_DEAD))
+        state, said = DEAD if due is None else WAITING, problem.encode("utf-8", "replace").decode()
+        self._ledger.carry_out(
+            (_PUT_OFF, [(now if due is None else due, said, state, message.number)]),
+            (_FAILED, [(said, now, message.rule)]),
+            (_TRIM_DEAD, [(message.rule, message.rule, MAX_DEAD)]),
+        )
 
     def forget(self, rule: str) -> int:
         """A rule is no more; how many of its messages were still there."""
-        with self.store.writing() as connection, transaction(connection):
-            connection.execute(_FORGET_MESSAGES, (rule,))
-            count = int(connection.changes())
-            connection.execute(_FORGET, (rule,))
-        return count
+        return self._ledger.carry_out((_FORGET_MESSAGES, [(rule,)]), (_FORGET, [(rule,)]))[0]
 
     def revive(self, rule: str, now: float) -> int:
         """Messages that were given up are tried again; how many."""
-        with self.store.writing() as connection, transaction(connection):
-            connection.execute(_REVIVE, (now, rule))
-            return int(connection.changes())
+        return self._ledger.carry_out((_REVIVE, [(now, rule)]))[0]
+
+
+class _InFile:
+    """In the store's file."""
+
+    written = "totals"
+
+    def __init__(self, store: Sqlite) -> None:
+        self._store = store
+
+    def rows(self, *questions: tuple[str, tuple[Any, ...]]) -> list[Rows]:
+        with self._store.reading() as connection, moment(connection):
+            return [connection.execute(statement, values).fetchall() for statement, values in questions]
+
+    def carry_out(self, *steps: Step) -> list[int]:
+        changed = []
+        with self._store.writing() as connection, transaction(connection):
+            for statement, rows in steps:
+                before = connection.total_changes()
+                connection.executemany(statement, rows)
+                changed.append(int(connection.total_changes() - before))
+        return changed
+
+
+def _in_server(store: LastingStore) -> Ledger:
+    from afresh.store.postgres import Postgres  # with a client that is installed only where it is needed
+    from afresh.store.postgres.ledger import InServer
+
+    if not isinstance(store, Postgres):
+        raise TypeError(f"{type(store).__name__} has no outbox")
+    return InServer(store)

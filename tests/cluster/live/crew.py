@@ -40,16 +40,16 @@ def until(holds: Callable[[], object], seconds: float, what: str) -> float:
 
 
 class Crew:
-    """Workers 0, 1, … of which the last reaches the database over a wire that can be cut."""
+    """Workers 0, 1, … of which the last reaches the database over a wire that can be cut; `more` settings."""
 
     def __init__(
-        self, folder: Path, workers: int, *, hosts: int = 40, pages: int = 4, by_processes: bool = True
+        self, folder: Path, workers: int, *, hosts: int = 40, pages: int = 4, by_processes: bool = True, more: str = ""
     ) -> None:
         self.server = Server()
         self.web = LoggedWeb(hosts, pages)
         self.url = self.server.fresh("crew")
         self.settings = folder / "afresh.toml"
-        self.settings.write_text(SETTINGS)
+        self.settings.write_text(SETTINGS + more)
         with Postgres(self.url) as store:
             store.add(Page(url, url.split("/")[2], time.time()) for url in self.web.urls())
         self.wire = Wire(self.server.folder / f".s.PGSQL.{self.server.port}")

@@ -155,6 +155,14 @@ class Postgres:
             self.claim()
             return self._transact(work, claimed=True)
 
+    def by_anybody(self, work: Callable[[Connection], Made]) -> Made:
+        """Do something in one transaction that needs no right to run on the store, all of it or nothing."""
+        return self._transact(work, claimed=False)
+
+    def read_together(self, *questions: tuple[str, Any]) -> list[list[tuple[Any, ...]]]:
+        """The rows of some statements, all of one moment."""
+        return self._link.read_together(*questions)
+
     def is_run(self) -> bool:
         """Whether a process, or a cluster, runs on it now: one that holds it for longer than a command takes."""
         holder = str(self._read(sql.RUN)[0][0])
@@ -457,6 +465,13 @@ class Postgres:
         """The names of values that begin so, each with about how many bytes its value takes."""
         found = self._read(sql.NAMES_UNDER, (prefix, prefix + LAST_CHARACTER, self._number))
         return [(str(name), int(size)) for name, size in found]
+
+    def values_of_parts(self, prefix: str) -> dict[int, dict[str, str]]:
+        """Named values that begin so, by whose they are: of one worker, or (−1) of the whole store."""
+        found: dict[int, dict[str, str]] = {}
+        for part, name, value in self._read(sql.VALUES_UNDER, (prefix, prefix + LAST_CHARACTER)):
+            found.setdefault(int(part), {})[str(name)] = str(value)
+        return found
 
     def totals(self) -> Totals:
         """Counts over the whole store, or over what a worker holds, kept up with every write."""
