@@ -84,34 +84,37 @@ def feed(folder: Path, hosts: int, urls: int, memory: int, first: int) -> None:
     cache, secret, names = Sieve(1 << 16), known.secret, [name(host) for host in range(hosts)]
     spent = {"fingerprint": 0.0, "look": 0.0, "keep": 0.0, "put": 0.0}
     links = new_links = 0
-    nth, began, made = first, time.monotonic(), 0.0
+    longest = 0.0  # that the caller waited for what is put
+    nth, began, all_began, made = first, time.monotonic(), time.process_time(), 0.0
     while stream.total < urls:
-        start = time.process_time()
+        start = time.thread_time()
         host, page = stream.batch(nth)
         texts = list(map(address, host.tolist(), page.tolist()))
-        at = time.process_time()
+        at = time.thread_time()
         made += at - start
         marks = fingerprints(texts, secret)
-        after = time.process_time()
+        after = time.thread_time()
         spent["fingerprint"] += after - at
         unmet = np.flatnonzero(~cache.met_many(marks))
         unmet = unmet[known.look(marks[unmet])]
-        at = time.process_time()
+        at = time.thread_time()
         spent["look"] += at - after
-        found = unmet.tolist()
+        found, put_at = unmet.tolist(), time.monotonic()
         waiting.put(marks[unmet], [texts[n] for n in found], [names[n] for n in host[unmet].tolist()], [3] * len(found))
-        after = time.process_time()
+        after, longest = time.thread_time(), max(longest, time.monotonic() - put_at)
         spent["put"] += after - at
         known.keep(marks[unmet])
-        spent["keep"] += time.process_time() - after
+        spent["keep"] += time.thread_time() - after
         links, new_links, nth = links + len(texts), new_links + len(found), nth + 1
         print(json.dumps({"batch": nth, "new": new_links}), flush=True)
-    at = time.process_time()
+    at = time.thread_time()
     waiting.close()
     known.close()
-    spent["close"] = time.process_time() - at
+    spent["close"] = time.thread_time() - at
+    # What threads took beside: chunks of what waits, merges of what is known.
+    spent["put"] += time.process_time() - all_began - made - sum(spent.values())
     whole = {"links": links, "new": new_links, "made": made, "seconds": time.monotonic() - began}
-    print(json.dumps(whole | spent | {"peak": peak(), "hits": cache.hits}), flush=True)
+    print(json.dumps(whole | spent | {"peak": peak(), "hits": cache.hits, "longest": longest}), flush=True)
 
 
 def peak() -> int:
@@ -201,7 +204,10 @@ def main() -> None:
             f"  fingerprints made, looked up and kept: {links / looks:,.0f}/s"
             f" (looked up and kept alone {links / (looks - said['fingerprint']):,.0f}/s)"
         )
-        print(f"  new URLs with their text to disk: {new / texts:,.0f}/s; all together {new / everything:,.0f} new/s")
+        print(
+            f"  new URLs with their text to disk, all threads included: {new / texts:,.0f}/s;"
+            f" all together {new / everything:,.0f} new/s; the longest wait for it {1000 * said['longest']:,.0f} ms"
+        )
         print(
             f"  by the clock {said['seconds']:.0f} s, of which making links took {said['made']:.0f} s of processor time"
         )

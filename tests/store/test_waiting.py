@@ -1,4 +1,6 @@
 import random
+import shutil
+import threading
 from collections import defaultdict
 from pathlib import Path
 
@@ -26,9 +28,12 @@ def some(rng: random.Random, first: int, count: int) -> list[tuple[str, str, int
     ]
 
 
-def put(waiting: Waiting, pages: list[tuple[str, str, int]]) -> None:
+def put(waiting: Waiting, pages: list[tuple[str, str, int]], *, settled: bool = True) -> None:
     urls, hosts, depths = ([page[part] for page in pages] for part in range(3))
     waiting.put(np.arange(len(pages), dtype=np.uint64), urls, hosts, depths)
+    assert len(waiting) >= len(pages)
+    if settled:
+        waiting.settle()
 
 
 def replayed(waiting: Waiting) -> int:
@@ -108,6 +113,7 @@ def test_a_kill_changes_nothing_and_names_what_was_out_since_the_last_step(
                 generation = waiting._generation
                 hosts = [url.split("/")[2] for url in again]
                 waiting.put(np.zeros(len(again), np.uint64), again, hosts, [3] * len(again))
+                waiting.settle()
                 if waiting._generation != generation:
                     lately, back = set(), set()
                 out, lately, back = out.difference(again), lately.difference(again), back.union(again)
@@ -128,6 +134,52 @@ def test_a_kill_changes_nothing_and_names_what_was_out_since_the_last_step(
     assert set(left) | out == everything
     assert not set(left) & out
     waiting.close()
+
+
+@pytest.mark.parametrize("where", ["_write_chunks", "_write_state", "_remove_logs"])
+def test_what_comes_in_during_a_step_waits_after_it_and_survives_a_kill_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    rng = random.Random(9)
+    before, during = some(rng, 0, 300), some(rng, 300, 50)
+    waiting = Waiting(tmp_path / "w", memory=1 << 30)
+    put(waiting, before)
+    taken = [url for number in range(len(waiting.names)) for url, _ in waiting.take(number, 5)]
+    handed = [url for url in taken if rng.random() < 0.5]
+    waiting.handed = lambda: (handed, [1] * len(handed))
+    reached, go_on = threading.Event(), threading.Event()
+    own = getattr(Waiting, where)
+
+    def held(self: Waiting, *given: object) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            reached.set()
+            go_on.wait(20)
+        own(self, *given)
+
+    with monkeypatch.context() as context:
+        context.setattr(Waiting, where, held)
+        waiting._begin_step()
+        assert reached.wait(20)
+        assert waiting.stepping
+        put(waiting, during, settled=False)
+        shutil.copytree(tmp_path / "w", tmp_path / "killed")
+        go_on.set()
+        order = left_in(waiting)
+    expected = {url for url, _, _ in before + during} - set(taken)
+    assert set(order) == expected
+    assert len(order) == len(expected)
+    waiting.close()
+    for _ in range(2):  # a second start finds the same, as if it had been killed at once
+        killed = Waiting(tmp_path / "killed", memory=1 << 30)
+        replayed(killed)
+        assert set(handed) <= set(killed.out) <= set(taken)
+        killed._let_go()
+    killed = Waiting(tmp_path / "killed", memory=1 << 30)
+    replayed(killed)
+    assert sorted(left_in(killed)) == sorted(expected)
+    killed.save()
+    killed.close()
+    assert len(list((tmp_path / "killed").glob("log-*"))) == 1
 
 
 def test_a_log_of_an_earlier_version_is_named_as_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,9 +219,11 @@ def test_a_full_disk_is_said_and_nothing_that_was_put_is_lost(tmp_path: Path, mo
 
     with monkeypatch.context() as context:
         context.setattr(module, "_write_at", full)
-        with pytest.raises(StoreError):
-            put(waiting, some(random.Random(1), 200, 5))
+        later = some(random.Random(1), 200, 5)
+        put(waiting, later, settled=False)  # a thread notices
+        with pytest.raises(StoreError, match="full"):
+            waiting.take(0, 1)
         with pytest.raises(StoreError, match="closed after a failure"):
             put(waiting, pages[:1])
         waiting.close()
-    assert take_all(tmp_path / "w") == {url for url, _, _ in pages}
+    assert take_all(tmp_path / "w") == {url for url, _, _ in pages + later}

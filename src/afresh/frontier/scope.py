@@ -11,7 +11,7 @@ count too much, never too little, so that no cap can be passed.
 import re
 import zlib
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -178,12 +178,17 @@ class Admission:
         cap = self.scope.traps.months
         return [("months", host + pattern, pattern, cap), (f"month {month} ", host + pattern, pattern, 1)]
 
-    def saved(self) -> bytes:
-        """All counts, for `recall`."""
-        pages, hosts = (
-            "\n".join(f"{count} {name}" for name, count in counts.items()) for counts in (self._pages, self._hosts)
-        )
-        return b"\n\n".join([pages.encode(), hosts.encode(), self._counts.saved()])
+    def snapshot(self) -> Callable[[], bytes]:
+        """All counts as they are now, for `recall`; another thread may make the bytes of them."""
+        of_pages, of_hosts, counts = dict(self._pages), dict(self._hosts), self._counts.snapshot()
+
+        def made() -> bytes:
+            pages, hosts = (
+                "\n".join(f"{count} {name}" for name, count in each.items()) for each in (of_pages, of_hosts)
+            )
+            return b"\n\n".join([pages.encode(), hosts.encode(), counts()])
+
+        return made
 
     def recall(self, saved: bytes) -> None:
         """Go on with counts that were saved; ValueError if these are none."""
@@ -213,9 +218,10 @@ class Counts:
         count = min(one[first], other[second]) + 1
         one[first], other[second] = max(one[first], count), max(other[second], count)
 
-    def saved(self) -> bytes:
-        """The table, compressed: most of it is empty for long."""
-        return zlib.compress(b"".join(row.tobytes() for row in self._rows), 1)
+    def snapshot(self) -> Callable[[], bytes]:
+        """The table as it is now; what makes it bytes compresses it: most of it is empty for long."""
+        rows = b"".join(row.tobytes() for row in self._rows)
+        return lambda: zlib.compress(rows, 1)
 
     def recall(self, saved: bytes) -> None:
         """Go on with a table that was saved; ValueError if it is none of this size."""

@@ -2,10 +2,11 @@
 
 A host has a few queues (by how deep an address lies: `band_of`), first in, first out. What comes in is written to a log
 and kept in memory until that is full; then every queue's part of it becomes a chunk of a file, and the chunks of a
-queue point to each other. In memory are a few numbers for each queue, and they are saved with each such step.
+queue point to each other. In memory are a few numbers for each queue, and they are saved with each such step. A thread
+takes it; what comes in meanwhile is written to the next log, and joins the queues after it.
 
     waiting/state     all numbers, as of the last step
-    waiting/log-7     what came in and what was taken since then: done again after a kill
+    waiting/log-7     what came in and what was taken since then: done again after a kill; log-8 too, during a step
     waiting/part-0    chunks; a part is removed when all that is in it was taken
 
 Whether what was taken since the last step, or came in only to be handed on, has arrived where it went, others know:
@@ -14,6 +15,7 @@ after a kill it is named to them (`out`). Nothing is lost.
 
 import os
 import struct
+import threading
 import zlib
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -75,9 +77,13 @@ class Waiting:
     def __init__(self, folder: Path, *, memory: int = 64 << 20) -> None:
         self.folder, self._memory = folder, memory
         self.names: list[str] = []  # of hosts, by number
-        self.extra: Callable[[], bytes] = bytes  # what the caller wants to be saved with the numbers,
+        # What the caller wants to be saved with the numbers: taken when a step begins, and made in its thread,
+        self.extra: Callable[[], Callable[[], bytes]] = lambda: bytes
         self.kept = b""  # and what that was
-        self.saved: Callable[[], None] = lambda: None  # is called once a step is done
+        self.handed: Callable[[], tuple[list[str], list[int]]] = lambda: ([], [])  # what is out, and perhaps not safe
+        self._saving: threading.Thread | None = None
+        self._problem: BaseException | None = None  # of a step
+        self._later: list[tuple[Sequence[str], Sequence[str], Sequence[int]]] = []  # what came in during it
         self._logged = 0  # bytes, since the last step
         self._failed = False
         self._numbers: dict[str, int] = {}
@@ -90,6 +96,7 @@ class Waiting:
         self._buffers: dict[int, list[str]] = {}  # by queue, what is not in a chunk yet
         self._fronts: dict[int, list[str]] = {}  # by queue, what is left of its first chunk, the last one first
         self._held = 0  # bytes of memory of both
+        self._held_later = 0
         self._count = 0
         self._files: dict[int, int] = {}
         self._log, self._generation = -1, 0
@@ -105,7 +112,7 @@ class Waiting:
                 raise
 
     def __len__(self) -> int:
-        return self._count
+        return self._count + sum(len(urls) for urls, _, _ in self._later)
 
     @property
     def nbytes(self) -> int:
@@ -115,7 +122,7 @@ class Waiting:
 
     @property
     def counts(self) -> NDArray[np.int32]:
-        """How many wait: a row for each host, a column for each queue. A copy."""
+        """How many wait: a row for each host, a column for each queue. A copy, without what came in during a step."""
         return np.array(self._counts, np.int32).reshape(-1, BANDS)
 
     def waits(self, host: str) -> bool:
@@ -143,11 +150,16 @@ class Waiting:
             with translated(self.folder):
                 self._save_if_full()
                 self._append(_PUT, marks, urls, depths)
-                self._queue(urls, hosts, depths)
+                if self._saving is None:
+                    self._queue(urls, hosts, depths)
+                else:
+                    self._later.append((urls, hosts, depths))
+                    self._held_later += sum(map(len, urls)) + OVERHEAD * len(urls)
 
     def take(self, number: int, most: int) -> list[tuple[str, int]]:
         """The next addresses of a host with their depths, the least deep first."""
         with translated(self.folder):
+            self._finish_step()
             self._check_open()
             self._write_record(_TAKEN, 0, _TAKE.pack(number, min(most, _MOST)))
             return self._taken_of(number, most)
@@ -176,23 +188,61 @@ class Waiting:
             if marks.any():
                 yield marks, urls
 
+    @property
+    def stepping(self) -> bool:
+        """Whether a step is being taken: who takes addresses now waits for it."""
+        return self._saving is not None and self._saving.is_alive()
+
     def save(self) -> None:
         """Write all that is in memory into chunks, and the numbers; begin a new log."""
         with translated(self.folder):
-            self._check_open()
-            try:
-                self._write_chunks()
-                old, before = self._log, self._generation
-                self._generation = before + 1
-                self._write_state()
-                self._log, self._logged = self._open_log(), 0
-                os.close(old)
-                (self.folder / f"log-{before}").unlink()
-                self._remove_empty_parts()
-                self.saved()
-            except BaseException:
-                self._failed = True  # half done on disk, where the next start goes on from the last whole step
-                raise
+            self._finish_step()
+            self._begin_step()
+            self._finish_step()
+
+    def _begin_step(self) -> None:
+        """From here on the queues belong to a thread, and what is written belongs to the next log."""
+        self._check_open()
+        try:
+            extra = self.extra()
+            self._generation += 1
+            old, self._log, self._logged = self._log, self._open_log(), 0
+            urls, depths = self.handed()
+            if urls:
+                self._append(_NOTED, np.zeros(len(urls), np.uint64), urls, depths)  # no marks: they are known
+        except BaseException:
+            self._failed = True
+            raise
+        self._saving = threading.Thread(target=self._take_step, args=(old, extra), name="afresh-waiting", daemon=True)
+        self._saving.start()
+
+    def _take_step(self, old: int, extra: Callable[[], bytes]) -> None:
+        try:
+            self._write_chunks()
+            self._write_state(extra())
+            os.close(old)
+            self._remove_logs()
+        except BaseException as error:
+            self._problem = error
+
+    def settle(self) -> None:
+        """Wait for a step that is being taken; all that came in is in its queue then."""
+        with translated(self.folder):
+            self._finish_step()
+
+    def _finish_step(self) -> None:
+        """Wait for the step that is being taken, and go on with all that came in meanwhile."""
+        if self._saving is None:
+            return
+        self._saving.join()
+        self._saving = None
+        if self._problem is not None:
+            problem, self._problem, self._failed = self._problem, None, True
+            raise problem  # half done on disk, where the next start goes on from the last whole step
+        later, self._later, self._held_later = self._later, [], 0
+        for urls, hosts, depths in later:
+            self._queue(urls, hosts, depths)
+        self._remove_empty_parts()
 
     def close(self) -> None:
         """Save, and let go of the files; a second call does nothing."""
@@ -223,8 +273,10 @@ class Waiting:
             )
 
     def _save_if_full(self) -> None:
-        if self._held > self._memory or self._logged > MAX_LOG_BYTES:
-            self.save()
+        if self._saving is not None and (not self._saving.is_alive() or self._held_later > self._memory // 2):
+            self._finish_step()
+        if self._saving is None and (self._held > self._memory or self._logged > MAX_LOG_BYTES):
+            self._begin_step()
 
     def _queue(self, urls: Sequence[str], hosts: Sequence[str], depths: Sequence[int]) -> None:
         buffers, counts, numbers, held = self._buffers, self._counts, self._numbers, 0
@@ -369,7 +421,7 @@ class Waiting:
         self._buffers.clear()
         self._held = sum(sum(map(len, front)) + OVERHEAD * len(front) for front in self._fronts.values())
 
-    def _write_state(self) -> None:
+    def _write_state(self, extra: bytes) -> None:
         file = BytesIO()
         names = "\n".join(self.names).encode()
         parts = np.array(sorted(self._live.items()), np.int64).reshape(-1, 2)
@@ -381,7 +433,7 @@ class Waiting:
             self._counts.tobytes(),
             parts.tobytes(),
             np.array([self._end, self._count], np.int64).tobytes(),
-            self.extra(),
+            extra,
         ):
             file.write(len(block).to_bytes(8, "little"))
             file.write(block)
@@ -405,11 +457,12 @@ class Waiting:
         last = self._end // PART_BYTES
         if self._end % PART_BYTES and last in self._live:
             os.ftruncate(self._part(last), self._end % PART_BYTES)
-        for log in self.folder.glob("log-*"):
-            if int(log.name.removeprefix("log-")) < self._generation:
-                log.unlink()
-        if (log := self.folder / f"log-{self._generation}").exists():
-            self._replayed = list(_replayed(log))
+        self._remove_logs()
+        newest = self._generation
+        while (log := self.folder / f"log-{newest}").exists():  # the second is of a step that was not finished
+            self._replayed += _replayed(log)
+            newest += 1
+        self._generation = max(newest - 1, self._generation)
         self._log = self._open_log()
 
     def _read_state(self, path: Path) -> None:
@@ -443,6 +496,11 @@ class Waiting:
         with translated(self.folder):
             self._queue(urls, hosts, depths)
 
+    def _remove_logs(self) -> None:
+        for log in self.folder.glob("log-*"):
+            if int(log.name.removeprefix("log-")) < self._generation:
+                log.unlink()
+
     def _remove_empty_parts(self) -> None:
         for part in [part for part, live in self._live.items() if not live and part != self._end // PART_BYTES]:
             del self._live[part]
@@ -462,6 +520,8 @@ class Waiting:
         return os.open(self.folder / f"log-{self._generation}", flags, 0o644)
 
     def _let_go(self) -> None:
+        if self._saving is not None:
+            self._saving.join()
         for file in [*self._files.values(), *([self._log] if self._log >= 0 else [])]:
             os.close(file)
         self._files.clear()

@@ -94,8 +94,8 @@ class Backlog:
         admitted = 0
         if self.waiting.kept:
             admitted = self._recall(self.waiting.kept, admission)
-        self.waiting.extra = lambda: self._saved(admission)
-        self.waiting.saved = self._note_handed
+        self.waiting.extra = lambda: self._snapshot(admission)
+        self.waiting.handed = lambda: _columns(self._handed)
         for marks, urls in self.waiting.replay(host_of):
             self.known.keep(marks[self.known.look(marks)])
             for url in urls:
@@ -157,15 +157,10 @@ class Backlog:
         """The first so many of them are safe where they went."""
         del self._handed[:count]
 
-    def _note_handed(self) -> None:
-        if self._handed:
-            urls, depths = _columns(self._handed)
-            self.waiting.note(np.zeros(len(urls), np.uint64), urls, depths)  # no marks: they are known and counted
-
     def enter(self, now: float, price: float) -> list[Page]:
         """Pages that go in now: of the hosts where they are expected to be worth most, and at least the price."""
         room = min(self.space, MAX_ENTERING)
-        if room <= 0 or not len(self.waiting):
+        if room <= 0 or not len(self.waiting) or self.waiting.stepping:
             return []
         if not self._choice or len(self.waiting.names) < FEW_HOSTS:
             self._choice = self._chosen(price)
@@ -270,12 +265,13 @@ class Backlog:
             for column in (self._entered, self._untried, self._sums, self._tries):
                 column.frombytes(bytes(4 * more))
 
-    def _saved(self, admission: Admission) -> bytes:
+    def _snapshot(self, admission: Admission) -> Callable[[], bytes]:
         self.known.flush()
         self._grow()
         columns = [self._entered.tobytes(), self._sums.tobytes(), self._tries.tobytes()]
         head = {"admitted": self.admitted, "sum": self._sum, "weight": self._weight, "sizes": [*map(len, columns)]}
-        return b"\n".join([json.dumps(head).encode(), b"".join(columns) + admission.saved()])
+        counts = admission.snapshot()
+        return lambda: b"\n".join([json.dumps(head).encode(), b"".join(columns) + counts()])
 
     def _recall(self, kept: bytes, admission: Admission) -> int:
         try:
