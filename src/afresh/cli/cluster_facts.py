@@ -5,7 +5,7 @@ from typing import Any
 
 from afresh.cluster.register import Member, Register
 from afresh.errors import StoreError
-from afresh.store import LastingStore
+from afresh.store import LastingStore, Store
 from afresh.store.figures import NAME, Figures, figures_in, figures_kept, together
 from afresh.store.postgres import Postgres
 
@@ -54,11 +54,16 @@ def _facts(member: Member) -> dict[str, Any]:
     }
 
 
+def as_its_owner(kept: Store, url: str) -> Store:
+    """The store as the worker sees it that owns a page: with the price there, and what that worker has learned."""
+    return kept.as_its_owner(url) if isinstance(kept, Postgres) else kept
+
+
 def figures_of_all(kept: LastingStore, since: float) -> list[Figures]:
     """How it was, minute by minute: what one process left, or the workers of a cluster together."""
     if not isinstance(kept, Postgres):
         return figures_kept(kept, since)
-    return together(figures_in(values, since) for values in kept.values_of_parts(NAME).values())
+    return together([figures_in(values, since) for values in kept.values_of_parts(NAME).values()])
 
 
 def said_by_cluster(kept: object) -> dict[str, Any] | None:

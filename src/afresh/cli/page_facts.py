@@ -18,7 +18,7 @@ from afresh.store.base import EVERYTHING, NO_NEW_PAGES
 from afresh.store.messages import WATCHED
 from afresh.store.socket_file import ask
 from afresh.store.understood import number_kept, understood
-from afresh.types import STORE_FULL, Copy, Crawl, Outcome
+from afresh.types import STORE_FULL, Address, Copy, Crawl, Outcome
 from afresh.units import show_importance
 
 
@@ -27,6 +27,10 @@ def page_facts(kept: Store, config: Config, url: str, when: float, history: int)
     state, crawls = kept.state(url), kept.history(url, LOOKED_AT)  # of about the same moment
     if state is None:
         return None
+    if isinstance(config.store.path, Address):
+        from afresh.cli.cluster_facts import as_its_owner
+
+        kept = as_its_owner(kept, url)
     facts = _facts(kept, state, crawls, when, config)
     facts["history"] = [asdict(crawl) for crawl in crawls[:history]]
     return facts

@@ -5,8 +5,8 @@ is one deletion.
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from afresh.store.base import Store
@@ -14,6 +14,7 @@ from afresh.store.base import Store
 NAME = "figures "  # before the number of the hour, since 1970
 HOUR = 3600.0
 KEPT_HOURS = 7 * 24
+COUNTS = "crawls", "changes", "failures"  # of the time before a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +64,28 @@ def _row(said: dict[str, Any]) -> Figures:
     return Figures(**known)
 
 
-def together(parts: Iterable[Iterable[Figures]]) -> list[Figures]:
+def together(parts: Sequence[Sequence[Figures]]) -> list[Figures]:
     """The rows of several workers as those of one, minute by minute.
 
-    >>> one, other = Figures(61.0, 0.5, pages=1, crawls=2, price=3.0), Figures(100.0, 0.9, pages=3, price=4.0)
-    >>> [(row.time, row.freshness, row.pages, row.crawls, row.price) for row in together([[one], [other]])]
-    [(100.0, 0.8, 4, 2, 4.0)]
+    >>> one = [Figures(61.0, 0.4, pages=1, crawls=2, price=3.0), Figures(71.0, 0.5, pages=1, crawls=1, price=3.0)]
+    >>> other = [Figures(100.0, 0.9, pages=3, price=4.0)]
+    >>> [(row.time, row.freshness, row.pages, row.crawls, row.price) for row in together([one, other])]
+    [(100.0, 0.8, 4, 3, 4.0)]
     """
+    if len(parts) <= 1:
+        return [row for rows in parts for row in rows]
     minutes: dict[int, list[Figures]] = {}
-    for row in (row for rows in parts for row in rows):
-        minutes.setdefault(int(row.time // 60.0), []).append(row)
-    return [rows[0] if len(rows) == 1 else _sum(rows) for _, rows in sorted(minutes.items())]
+    for rows in parts:
+        own: dict[int, list[Figures]] = {}
+        for row in rows:
+            own.setdefault(int(row.time // 60.0), []).append(row)
+        for minute, some in own.items():
+            counts = {name: sum(getattr(row, name) for row in some) for name in (*COUNTS, "seconds")}
+            minutes.setdefault(minute, []).append(replace(some[-1], **counts))
+    return [_sum(rows) for _, rows in sorted(minutes.items())]
 
 
 def _sum(rows: list[Figures]) -> Figures:
-    added = "budget", "pages", "crawls", "changes", "failures"
-    counts = {name: sum(getattr(row, name) for row in rows) for name in added}
     return Figures(
         time=max(row.time for row in rows),
         freshness=_mean((row.freshness, row.pages) for row in rows),
@@ -86,7 +93,7 @@ def _sum(rows: list[Figures]) -> Figures:
         said=_mean((row.said, row.crawls) for row in rows),
         price=max(row.price for row in rows),
         seconds=max(row.seconds for row in rows),
-        **counts,
+        **{name: sum(getattr(row, name) for row in rows) for name in ("budget", "pages", *COUNTS)},
     )
 
 

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy as shallow
 from dataclasses import dataclass
 from itertools import islice
 from math import inf
@@ -465,6 +466,15 @@ class Postgres:
         """The names of values that begin so, each with about how many bytes its value takes."""
         found = self._read(sql.NAMES_UNDER, (prefix, prefix + LAST_CHARACTER, self._number))
         return [(str(name), int(size)) for name, size in found]
+
+    def as_its_owner(self, url: str) -> "Postgres":
+        """The same store, whose named values are those of the worker that owns a page; itself where none does."""
+        found = self._read(sql.OWNER, (slice_of(url),))
+        if not found:
+            return self
+        view = shallow(self)
+        view._number = int(found[0][0])
+        return view
 
     def values_of_parts(self, prefix: str) -> dict[int, dict[str, str]]:
         """Named values that begin so, by whose they are: of one worker, or (−1) of the whole store."""
