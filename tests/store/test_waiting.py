@@ -83,6 +83,30 @@ def test_it_does_what_plain_queues_do(tmp_path: Path, seed: int, monkeypatch: py
     waiting.close()
 
 
+def test_a_chunk_may_end_exactly_where_a_part_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PART_BYTES", 1_000)
+    monkeypatch.setattr(module, "MAX_CHUNK", 3)
+    ends = 0
+    for seed in range(60):
+        rng, everything = random.Random(seed), list[str]()
+        waiting = Waiting(tmp_path / str(seed), memory=2_000)
+        for nth in range(30):
+            pages = [
+                (f"http://{host}/{'x' * rng.randrange(40)}{nth}-{number}", host, 3)
+                for number in range(8)
+                for host in [rng.choice(HOSTS)]
+            ]
+            everything += [url for url, _, _ in pages]
+            put(waiting, pages)
+        waiting.save()
+        sizes = [path.stat().st_size for path in (tmp_path / str(seed)).glob("part-*")]
+        assert max(sizes) <= module.PART_BYTES
+        ends += sizes.count(module.PART_BYTES)
+        assert sorted(left_in(waiting)) == sorted(everything)
+        waiting.close()
+    assert ends > 3  # that was the case in question
+
+
 def test_a_kill_changes_nothing_and_names_what_was_out_since_the_last_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

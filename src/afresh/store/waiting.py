@@ -394,10 +394,13 @@ class Waiting:
                 some = buffer[first : first + MAX_CHUNK]
                 body = "\n".join(some).encode("utf-8", "surrogatepass")
                 record = _CHUNK.pack(_NOWHERE, len(some), len(body), zlib.crc32(body)) + body
-                if self._end % PART_BYTES + len(record) > PART_BYTES:
-                    write()
-                    self._end = start = (self._end // PART_BYTES + 1) * PART_BYTES
                 at = self._end
+                if at % PART_BYTES + len(record) > PART_BYTES:
+                    at = (at // PART_BYTES + 1) * PART_BYTES
+                if at // PART_BYTES != start // PART_BYTES:  # also where the last one ended exactly with its part
+                    write()
+                    start = at
+                self._end = at
                 pending.append((at, record))
                 self._end += len(record)
                 size += len(record)
