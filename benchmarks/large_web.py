@@ -32,6 +32,7 @@ from afresh.store import Sqlite
 from afresh.store.messages import FOUND_SO_FAR
 
 HUBS, LEAVES = 5, 94  # of a host, besides its front page
+FULL = 0.95  # of the pages that may be held have a copy, where the crawl counts as full
 GAP = 0.2  # seconds that a host rests at least
 SETTINGS = """
 [fetch]
@@ -129,7 +130,8 @@ def crawl(options: argparse.Namespace, kept: int | None) -> dict[tuple[int, int]
             with Sqlite(folder / "afresh.db", create=False) as store:
                 copies = store.totals().copies
                 known = json.loads(store.get(FOUND_SO_FAR) or "{}").get("known", 0)
-        if copies >= (kept or pages) and known >= pages and not done_at:
+        # Pages are exchanged all the time: a few of those that are held have no copy yet.
+        if copies >= FULL * (kept or pages) and known >= pages and not done_at:
             done_at = time.monotonic()
         if done_at and time.monotonic() > done_at + options.then:
             break
