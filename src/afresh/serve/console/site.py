@@ -1,5 +1,6 @@
 """The pages for a browser: facts into templates. They work without any script."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from importlib.resources import files
@@ -27,6 +28,8 @@ from afresh.store.listing import Wanted
 
 PATIENCE = 4.0  # seconds that a page waits for what takes long; then it says so, and comes again by itself
 AGAIN = "3"  # seconds
+SAID_FROM = 10.0  # seconds: figures that are older say so
+ASIDE, OLD_ASIDE = 0.5, 120.0  # seconds: how long an advice is waited for, and how old it may be instead
 SHOWN = 50  # changes
 MORE_BUDGET = 1.2  # what is reckoned besides the budget there is
 SPANS = {"1h": 1.0, "6h": 6.0, "24h": 24.0, "7d": 168.0}
@@ -131,7 +134,9 @@ class Site:
     async def overview(self, request: Request) -> tuple[str, Object]:
         """How the collection is, and how it went."""
         span = OVERVIEW.read(request)["span"]
-        collection = await self.reading.ask_long("collection", lambda facts: facts.collection(), seconds=PATIENCE) or {}
+        collection = await self.reading.ask_long(
+            "collection", lambda facts: facts.collection(), seconds=PATIENCE, older=math.inf
+        )
         end = time.time()
         begin = end - SPANS[span] * 3600.0
         figures = await self.reading.ask(lambda facts: facts.figures(begin))
@@ -140,14 +145,15 @@ class Site:
             budgets = [budget, budget * MORE_BUDGET]
             try:
                 more = await self.reading.ask_long(
-                    f"more {budget}", lambda facts: facts.plan(budgets, [0.5]), wait=False
+                    f"more {budget}", lambda facts: facts.plan(budgets, [0.5]), seconds=ASIDE, older=OLD_ASIDE
                 )
-            except AfreshError:
+            except (AfreshError, Refused):
                 more = None
         changes = await self.feed.latest(8, lambda change: True)
         charts = charts_of(figures, begin, end)
         return "overview.html", {
             "c": collection,
+            "old": collection["time"] if end - collection["time"] > SAID_FROM else None,
             "more": more,
             "changes": changes,
             "span": span,
@@ -202,7 +208,7 @@ class Site:
     async def hosts(self, request: Request) -> tuple[str, Object]:
         """Hosts, the most troubled first."""
         said = offers.HOSTS.read(request)
-        every = await self.reading.ask_long("hosts", lambda facts: facts.hosts(), seconds=PATIENCE) or []
+        every = await self.reading.ask_long("hosts", lambda facts: facts.hosts(), seconds=PATIENCE)
         found = [each for each in every if said["name"] in each["host"]]
         part = found[said["skip"] : said["skip"] + said["limit"]]
         return "hosts.html", {"hosts": part, "total": len(found), "asked": said}
@@ -210,7 +216,7 @@ class Site:
     async def signals(self, request: Request) -> tuple[str, Object]:
         """Who sends signals, and what they are worth."""
         NOTHING.read(request)
-        found = await self.reading.ask_long("senders", lambda facts: facts.senders(), seconds=PATIENCE) or {}
+        found = await self.reading.ask_long("senders", lambda facts: facts.senders(), seconds=PATIENCE)
         return "signals.html", {"senders": found["senders"][:200], "grades": found["grades"][:200]}
 
     async def changes(self, request: Request) -> tuple[str, Object]:
@@ -239,11 +245,8 @@ class Site:
         """What budgets buy, and what goals cost."""
         said = offers.PLAN.read(request)
         budgets, goals = sorted(said["budget"]), sorted(said["reach"]) or [0.5, 0.8, 0.9, 0.95, 0.99]
-        found = (
-            await self.reading.ask_long(
-                f"plan {budgets} {goals}", lambda facts: facts.plan(budgets, goals), seconds=PATIENCE
-            )
-            or {}
+        found = await self.reading.ask_long(
+            f"plan {budgets} {goals}", lambda facts: facts.plan(budgets, goals), seconds=PATIENCE
         )
         return "plan.html", {"plan": found, "asked": said, "curve": curve_of(found.get("budgets", []))}
 
