@@ -167,7 +167,7 @@ class StoreFacts:
             return None
         rows = compared(before, after, Detector(site_rules(self._settings())).rules_of(state.page.host))
         removed, added = counted(rows or [])
-        shown = None if rows is None else [_row_or_gap(row) for row in inline(rows)]
+        shown = None if rows is None else _shown(rows, inline(rows))
         words = {"removed": removed, "added": added}
         return {"url": url, "from": asdict(old), "to": asdict(new), "words": words, "rows": shown}
 
@@ -227,11 +227,20 @@ class StoreFacts:
             self._kept.close()
 
 
-def _row_or_gap(row: "Row | Gap") -> Object:
+def _shown(rows: "Sequence[Row]", parts: "Sequence[Row | Gap]") -> list[Object]:
+    """Rows and gaps for programs; a single row that is left out between others is shown: a gap takes as much room."""
     from afresh.cli.diff import as_row
     from afresh.detect.diff import Gap
 
-    return {"kind": "gap", "rows": row.rows} if isinstance(row, Gap) else as_row(row)
+    shown, at = list[Object](), 0
+    for each in parts:
+        if isinstance(each, Gap) and (each.rows > 1 or len(parts) == 1):
+            shown.append({"kind": "gap", "rows": each.rows})
+            at += each.rows
+        else:
+            shown.append(as_row(rows[at]))
+            at += 1
+    return shown
 
 
 def require_web(url: str) -> tuple[str, str]:

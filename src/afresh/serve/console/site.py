@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from xxhash import xxh3_64_hexdigest
 
-from afresh.errors import AfreshError
+from afresh.errors import AfreshError, InputError
 from afresh.serve.console import offers, pictures
 from afresh.serve.console.api import as_refused, problem
 from afresh.serve.console.charts import charts_of, curve_of
@@ -31,6 +31,7 @@ AGAIN = "3"  # seconds
 SAID_FROM = 10.0  # seconds: figures that are older say so
 ASIDE, OLD_ASIDE = 0.5, 120.0  # seconds: how long an advice is waited for, and how old it may be instead
 SHOWN = 50  # changes
+NO_VERSIONS = "Earlier versions of this page are not kept: store.versions says how many there may be."
 MORE_BUDGET = 1.2  # what is reckoned besides the budget there is
 SPANS = {"1h": 1.0, "6h": 6.0, "24h": 24.0, "7d": 168.0}
 STATIC = {
@@ -171,7 +172,7 @@ class Site:
     async def page(self, request: Request) -> tuple[str, Object]:
         """All about one page."""
         asked = PAGE.read(request)
-        versions, difference, late = await self._difference(asked)
+        found = await self._difference(asked)
         page = await self.reading.ask(lambda facts: facts.page(asked["url"], asked["history"]))
         if page is None:
             raise Refused(404, "This page is not kept.", "Look for it among the pages, or add it.")
@@ -184,26 +185,27 @@ class Site:
             "timeline": pictures.timeline(crawls, begin=begin, end=end),
             "begin": begin,
             "asked": asked,
-            "versions": versions,
-            "difference": difference,
-            "late": late,
+            **found,
         }
 
-    async def _difference(self, asked: Object) -> tuple[list[Object], Object | None, bool]:
-        """The versions of a page, what changed between two of them, and whether that is still being reckoned."""
+    async def _difference(self, asked: Object) -> Object:
+        """The versions of a page, what changed between two of them, whether that is still being reckoned, and what is
+        said if those that somebody asks for are not kept."""
         url, numbers = asked["url"], (asked["from"], asked["to"])
         versions = await self.reading.ask(lambda facts: facts.versions(url))
+        found: Object = {"versions": versions, "difference": None, "late": False, "missing": ""}
         if len(versions) < 2:
-            return versions, None, False
+            return found | {"missing": NO_VERSIONS if numbers != (None, None) else ""}
         name = f"difference {numbers} {versions[0]['number']} {url}"  # that between two versions stays as it is
         try:
-            return (
-                versions,
-                await self.reading.ask_long(name, lambda facts: facts.difference(url, *numbers), seconds=PATIENCE),
-                False,
+            difference = await self.reading.ask_long(
+                name, lambda facts: facts.difference(url, *numbers), seconds=PATIENCE
             )
         except Refused:  # the first one in a process has to load what is compiled
-            return versions, None, True
+            return found | {"late": True}
+        except InputError as error:
+            return found | {"missing": f"{error.message} {error.hint}"}
+        return found | {"difference": difference}
 
     async def hosts(self, request: Request) -> tuple[str, Object]:
         """Hosts, the most troubled first."""
