@@ -19,7 +19,7 @@ from afresh.serve.console.metrics import MEDIA, exposition
 from afresh.serve.console.site import Site
 from afresh.serve.receive.application import application
 
-PATIENCE = 4.0  # seconds that a scrape waits for what takes long: Prometheus gives up after ten
+PATIENCE = 6.0  # seconds that a scrape waits for what takes long: Prometheus gives up after ten
 
 
 class ConsoleApp:
@@ -45,8 +45,8 @@ class ConsoleApp:
         ask, long = self.reading.ask, self.reading.ask_long
         try:
             # Whether a runner answers, and what it counted, is as of now. What takes long may be older: that is told.
-            counts = await ask(lambda facts: facts.counts())
-            collection, senders = await asyncio.gather(
+            counts, collection, senders = await asyncio.gather(
+                ask(lambda facts: facts.counts()),
                 long("collection", lambda facts: facts.collection(), seconds=PATIENCE, older=math.inf),
                 long("senders", lambda facts: facts.senders(), seconds=PATIENCE, older=math.inf),
             )
