@@ -62,8 +62,8 @@ function row(change) {
 
 function size(bytes) {
   if (bytes < 1024) return bytes + " B";
-  if (bytes < 1048576) return (bytes / 1024).toPrecision(3) + " KiB";
-  return (bytes / 1048576).toPrecision(3) + " MiB";
+  if (bytes < 1048576) return Number((bytes / 1024).toPrecision(3)) + " KiB";
+  return Number((bytes / 1048576).toPrecision(3)) + " MiB";
 }
 
 const list = document.getElementById("changes");
