@@ -369,6 +369,31 @@ def failing(url: str, known: Validators) -> Fetched:
     return Fetched(url, time.time(), 0.001, status=404)
 
 
+def test_a_runner_says_of_a_gone_page_that_it_is_not_fresh_also_after_a_restart() -> None:
+    asked: list[str] = []
+
+    def answer(url: str, known: Validators) -> Fetched:
+        asked.append(url)
+        return failing(url, known) if url == "http://h0.example/" and asked.count(url) > 1 else text(url, b"here")
+
+    def said(scene: Scene) -> object:
+        return scene.daemon.questions["fresh"](
+            {"urls": ["http://h0.example/", "http://h1.example/", "http://no.example/"]}
+        )
+
+    store = Memory()
+    store.add(pages(2))
+    scene = Scene(store, Scripted(answer))
+    asyncio.run(scene.run_until(lambda: bool(store.failing())))
+    again = Scene(store, Scripted(answer))
+    asyncio.run(again.run(0.2))
+    for each in (said(scene), said(again)):
+        assert isinstance(each, list)
+        assert each[0] == 0.0
+        assert each[1] > 0.0
+        assert each[2] is None
+
+
 def test_a_page_that_was_put_off_stays_so_after_a_restart() -> None:
     store = Memory()
     store.add(pages(1))

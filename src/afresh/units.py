@@ -252,6 +252,57 @@ def show_size(count: float) -> str:
     return f"{count:.0f} B"
 
 
+def _whole(value: float) -> bool:
+    return value >= 1 and abs(value - round(value)) < 1e-9 * value
+
+
+def write_duration(seconds: float) -> str:
+    """A duration as settings have it, exactly.
+
+    >>> write_duration(20.0), write_duration(5400), write_duration(0.25), write_duration(86400), write_duration(1.5)
+    ('20s', '90min', '250ms', '1d', '1.5s')
+    """
+    for name in ("d", "h", "min", "s") if seconds >= 1 else ("ms",):
+        if _whole(seconds / SECONDS[name]):
+            return f"{seconds / SECONDS[name]:.0f}{name}"
+    return f"{seconds:.12g}s"
+
+
+def write_rate(per_second: float) -> str:
+    """A rate as settings have it, exactly.
+
+    >>> write_rate(10.0), write_rate(100 / 60), write_rate(5000 / 86400), write_rate(0.0)
+    ('10/s', '100/min', '5000/day', '0/s')
+    """
+    for name in ("s", "min", "h", "day"):
+        if _whole(per_second * SECONDS[name]):
+            return f"{per_second * SECONDS[name]:.0f}/{name}"
+    return f"{per_second:.12g}/s"
+
+
+def write_size(count: int) -> str:
+    """A size as settings have it, exactly.
+
+    >>> write_size(16 << 20), write_size(5_000_000), write_size(0), write_size(1_000_001)
+    ('16MiB', '5MB', '0B', '1000001B')
+    """
+    names = ("TiB", "GiB", "MiB", "KiB", "TB", "GB", "MB", "kB")
+    name = next((name for name in names if count and count % BYTES[name] == 0), "B")
+    return f"{count // BYTES[name]}{name}"
+
+
+def write_budget(given: Budget) -> str:
+    """A budget as settings have it, exactly; except that of money nobody knows any more which it was.
+
+    >>> write_budget(budget("100/min")), write_budget(budget("12 min/h")), write_budget(budget("5 MB/s"))
+    ('100/min', '0.2 s/s', '5MB/s')
+    """
+    if given.unit == "bytes" and given.is_integer():
+        return f"{write_size(int(given))}/s"
+    words = {"seconds": f"{float(given):.12g} s/s", "bytes": f"{float(given):.12g} B/s"}
+    return write_rate(given) if given.unit == "calls" else words.get(given.unit) or show_budget(given)
+
+
 def importance(text: str | float) -> Importance:
     """What an operator wants a page to be worth: requests per second, or "x2", twice what is learned.
 

@@ -196,6 +196,27 @@ def test_a_gone_page_is_left_alone_for_long() -> None:
     assert wait.until == 10.0 + 3600
 
 
+def test_a_gone_page_counts_as_not_fresh_until_it_is_back() -> None:
+    machine = engine()
+    for name in ("a", "b"):
+        machine.add(page(name), 0.0, current=0.0)
+    order = order_at(machine, 10.0)
+    other = next(f"http://{name}.example/" for name in ("a", "b") if name not in order.url[7:8])
+    carry_out(machine, order, Outcome.GONE, 10.0)
+    assert machine.is_gone(order.url)
+    assert not machine.is_gone(other)
+    assert machine.survey(10.1).carry_out().share == pytest.approx(machine.fresh_probability(other, 10.1) / 2)
+    back = order_at(machine, 10.0 + 30 * 86400.0)
+    if back.url != order.url:
+        carry_out(machine, back, Outcome.UNCHANGED, back.time)
+        back = order_at(machine, back.time + 2.0)
+    carry_out(machine, back, Outcome.UNCHANGED, back.time)
+    assert back.url == order.url
+    assert not machine.is_gone(order.url)
+    said = [machine.fresh_probability(url, back.time) for url in (order.url, other)]
+    assert machine.survey(back.time).carry_out().share == pytest.approx(sum(said) / 2) != max(said) / 2
+
+
 def test_a_copy_for_whose_successor_there_was_no_room_is_not_said_to_be_fresh() -> None:
     machine, url = engine(), "http://a.example/"
     machine.add(page("a"), 0.0, current=0.0)

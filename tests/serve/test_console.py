@@ -176,6 +176,25 @@ def test_a_difference_shows_words_that_came_and_went(client: httpx.Client) -> No
         assert re.search(r"<ins>2\s*</ins>", text)
 
 
+def test_a_change_leads_to_what_differs(client: httpx.Client) -> None:
+    text = get(client, "/changes?pattern=http://a.example/ch*").text
+    links = re.findall(r'href="(/page[^"]*#difference)"', text)
+    assert len(links) == 1, "the first copy differs from nothing"
+    assert re.search(r"<del>two\s*</del>", get(client, links[0].replace("&amp;", "&").partition("#")[0]).text)
+    time = re.search(r'<time datetime="2026-11-18T[^"]*" title="([^"]*)">([^<]*)</time>', text)
+    assert time is not None
+    assert re.fullmatch(r"(\d+ \w+ )+ago|in (\d+ \w+ ?)+", time[1])
+    assert re.fullmatch(r"2026-11-18 [\d:]{8}", time[2]), "what stays on the screen while time goes on says when it was"
+
+
+def test_a_version_that_is_not_kept_is_said_and_the_page_shown(client: httpx.Client) -> None:
+    text = get(client, f"/page?url={quote(CHANGED)}&to=77").text
+    assert "No version 77 is kept." in text
+    assert "Why then" in text
+    text = get(client, f"/page?url={quote('https://a.example/00000', safe='')}&to=77").text
+    assert "Earlier versions of this page are not kept" in text
+
+
 def test_a_page_is_told_of_with_those_beside_it(client: httpx.Client) -> None:
     page = client.get("/api/v1/page", params={"url": "https://a.example/00000", "history": 0}).json()
     assert page["history"] == []

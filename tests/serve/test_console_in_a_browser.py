@@ -158,7 +158,7 @@ def test_a_page_is_added_crawled_seen_to_change_read_and_paused(
         live.wait_for_selector("#changes tr >> text=changed", timeout=PATIENCE)
     else:
         until(live, "#changes tr >> text=changed")
-    live.locator("#changes tr", has_text="changed").first.locator("a").click()
+    live.locator("#changes tr", has_text="changed").first.locator("a", has_text="difference").click()
     live.wait_for_selector("#difference")
     assert live.locator("#difference del").first.inner_text().strip() == "seven"
     assert "eight other" in live.locator("#difference ins").first.inner_text()

@@ -2,15 +2,17 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from afresh.config import Config
 from afresh.errors import InputError
-from afresh.store import LastingStore, PageState, Sqlite
+from afresh.store import LastingStore, PageState, Sqlite, understood
 from afresh.store.figures import Figures, figures_kept
 from afresh.store.listing import Wanted, list_by_number
+from afresh.store.messages import PAUSED, Pauses
 from afresh.store.socket_file import ask
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_HOSTS = 100_000
 SIBLINGS = 8
+LOOKED_AT = 20  # crawls of a page that fails, to tell whether it is gone
 CRAWLS_A_CHANGE = 20  # that are looked through for the latest changes, where no index leads to them
 Object = dict[str, Any]
 
@@ -49,18 +52,26 @@ class StoreFacts:
         """A part of the list of pages, and where the next one begins."""
         kept = self.kept
         listing = kept.listed(wanted) if isinstance(kept, Sqlite) else list_by_number(kept, wanted)
-        urls = [state.page.url for state in listing.pages]
-        said = ask(self.kept.path, "fresh", {"urls": urls}) if urls else []
-        fresh = said if isinstance(said, list) and len(said) == len(urls) else [None] * len(urls)
-        when = time.time()
-        found = [self._row(state, when, share) for state, share in zip(listing.pages, fresh, strict=True)]
-        return {"pages": found, "next": listing.after or None, "looked_at": listing.looked_at}
+        return {"pages": self._rows(listing.pages), "next": listing.after or None, "looked_at": listing.looked_at}
 
-    def _row(self, state: PageState, when: float, fresh: float | None) -> Object:
+    def _rows(self, states: Sequence[PageState]) -> list[Object]:
+        """Some pages in short, in every list of them the same."""
+        urls, said = [state.page.url for state in states], None
+        with suppress(InputError):  # together, very long addresses are too long for a question
+            said = ask(self.kept.path, "fresh", {"urls": urls}) if urls else []
+        fresh = said if isinstance(said, list) and len(said) == len(urls) else [None] * len(urls)
+        when, pauses = time.time(), understood(PAUSED, lambda: Pauses.from_text(self.kept.get(PAUSED)))
+        return [self._row(state, when, share, pauses) for state, share in zip(states, fresh, strict=True)]
+
+    def _row(self, state: PageState, when: float, fresh: float | None, pauses: Pauses) -> Object:
         from afresh.cli.gone import gone_in
 
-        page, crawls = state.page, self.kept.history(state.page.url, 1) if state.failures else []
-        if fresh is None and state.checked is not None and state.beliefs is not None:
+        page = state.page
+        crawls = self.kept.history(page.url, LOOKED_AT) if state.failures else []
+        gone = gone_in(crawls) is not None
+        if gone:
+            fresh = 0.0
+        elif fresh is None and state.checked is not None and state.beliefs is not None:
             fresh = state.beliefs.freshness(max(when - state.checked, 0.0), state.signals)
         return {
             "url": page.url,
@@ -73,8 +84,8 @@ class StoreFacts:
             "changes": state.changes,
             "failures": state.failures,
             "reason": crawls[0].reason if crawls else "",
-            "gone": gone_in(crawls) is not None,
-            "paused": page.paused,
+            "gone": gone,
+            "paused": page.paused or pauses.everything or page.host in pauses.hosts,
         }
 
     def page(self, url: str, history: int) -> Object | None:
@@ -94,8 +105,7 @@ class StoreFacts:
         """Pages beside one, whose changes tell of its own: the first of its folder."""
         folder = url[: url.rindex("/") + 1]
         beside = [state for state in self.kept.states_under(folder, SIBLINGS + 1) if state.page.url != url]
-        when = time.time()
-        return [self._row(state, when, None) for state in beside[:SIBLINGS]]
+        return self._rows(beside[:SIBLINGS])
 
     def hosts(self) -> list[Object]:
         """Every host, the most troubled first."""
@@ -157,7 +167,7 @@ class StoreFacts:
             return None
         rows = compared(before, after, Detector(site_rules(self._settings())).rules_of(state.page.host))
         removed, added = counted(rows or [])
-        shown = None if rows is None else [_row_or_gap(row) for row in inline(rows)]
+        shown = None if rows is None else _shown(rows, inline(rows))
         words = {"removed": removed, "added": added}
         return {"url": url, "from": asdict(old), "to": asdict(new), "words": words, "rows": shown}
 
@@ -217,11 +227,20 @@ class StoreFacts:
             self._kept.close()
 
 
-def _row_or_gap(row: "Row | Gap") -> Object:
+def _shown(rows: "Sequence[Row]", parts: "Sequence[Row | Gap]") -> list[Object]:
+    """Rows and gaps for programs; a single row that is left out between others is shown: a gap takes as much room."""
     from afresh.cli.diff import as_row
     from afresh.detect.diff import Gap
 
-    return {"kind": "gap", "rows": row.rows} if isinstance(row, Gap) else as_row(row)
+    shown, at = list[Object](), 0
+    for each in parts:
+        if isinstance(each, Gap) and (each.rows > 1 or len(parts) == 1):
+            shown.append({"kind": "gap", "rows": each.rows})
+            at += each.rows
+        else:
+            shown.append(as_row(rows[at]))
+            at += 1
+    return shown
 
 
 def require_web(url: str) -> tuple[str, str]:

@@ -281,7 +281,8 @@ def _keep_fresh(
     courier = courier_for(config, kept)
     kept.claim()  # and so is a store that another process runs on
     kept.put({COMPILING: None})  # of a runner that was killed meanwhile
-    compile_all(lambda: kept.put({COMPILING: repr(time.time())}), policy=config.crawl.policy)
+
+    compile_all(lambda: _tell_of_compiling(kept, beside), policy=config.crawl.policy)
     kept.put({COMPILING: None})
     searching = searching_for(config, kept)
     first = engine_for(config, totals.pages, to_come=to_come(discovery, totals.copies))
@@ -352,6 +353,15 @@ def _keep_fresh(
 
     outlive_pipes()
     progress.close(asyncio.run(go()))
+
+
+def _tell_of_compiling(kept: "LastingStore", beside: Beside | None) -> None:
+    """Say to who looks at the store, and to who waits for the console, that compiling takes a while."""
+    from afresh.cli.collection import COMPILING
+
+    kept.put({COMPILING: repr(time.time())})
+    if beside is not None:
+        errors.print("The console opens when compiling is done.")
 
 
 def _read_again(

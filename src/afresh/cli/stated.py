@@ -217,6 +217,8 @@ def _last(kept: Store, state: PageState) -> Crawl | None:
 
 
 def _fresh(engine: Engine | None, state: PageState, when: float) -> float:
+    if engine is not None and engine.is_gone(state.page.url):
+        return 0.0
     told = _told(state)
     if told is not None and state.checked is not None and not (engine and engine.is_outdated(state.page.url)):
         return told.freshness(max(when - state.checked, 0.0), state.signals)

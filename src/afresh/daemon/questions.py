@@ -80,11 +80,17 @@ def questions(
         return None if kinds is None else kinds.summary(engine.first)
 
     def fresh(arguments: Mapping[str, Any]) -> list[float | None]:
-        """How likely each of some pages has a fresh copy; None for what is not crawled."""
+        """How likely each of some pages has a fresh copy: 0 if it is gone; None for what is not crawled."""
         urls, now = arguments.get("urls"), clock()
         if not isinstance(urls, list) or len(urls) > MAX_URLS:
             raise InputError(f"Name up to {MAX_URLS} pages.", hint="Ask again for the others.")
-        return [engine.fresh_probability(url, now) if url in engine else None for url in map(str, urls)]
+
+        def said(url: str) -> float | None:
+            if url not in engine:
+                return None
+            return 0.0 if engine.is_gone(url) else engine.fresh_probability(url, now)
+
+        return [said(url) for url in map(str, urls)]
 
     def page(arguments: Mapping[str, Any]) -> dict[str, Any]:
         url, now = str(arguments.get("url", "")), clock()

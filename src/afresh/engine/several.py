@@ -238,6 +238,10 @@ class Engines:
         """Whether the copy of a page is known to differ from it."""
         return self.part_of(url).is_outdated(url)
 
+    def is_gone(self, url: str) -> bool:
+        """Whether the last crawl of a page found that there is no such page any more."""
+        return self.part_of(url).is_gone(url)
+
     def failures(self, url: str) -> int:
         """How often the page has failed in a row, up to now."""
         return self.part_of(url).failures(url)

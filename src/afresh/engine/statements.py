@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from afresh.checks import moment, whole
-from afresh.engine.columns import OUTDATED
+from afresh.engine.columns import GONE, OUTDATED
 from afresh.engine.hearts import Rough, heart_for
 from afresh.engine.names import Names
 from afresh.errors import InputError
@@ -60,7 +60,7 @@ class Survey:
     time: float
     pages: int
     weights: Floats  # request rates of those that are looked at closely
-    fresh: Callable[[], Floats]  # and how likely their copies are to be current; 0 where there is none
+    fresh: Callable[[], Floats]  # and how likely their copies are to be current; 0 where there is none, or no page
     rough: Callable[[], Rough] | None = None  # the same of all pages, roughly; None: all are looked at closely
 
     @property
@@ -185,13 +185,20 @@ class Statements:
         all_of_them = len(self) <= most
         slots = self.names.in_use() if all_of_them else self._in_turn(most)
         rough = None if all_of_them else self.heart.rough(slots, self.names.used, now)
-        weights = self.heart.columns.pages["request_rate"][slots].astype(np.float64)
-        return Survey(now, len(self), weights, self.heart.snapshot(slots, now), rough)
+        pages = self.heart.columns.pages
+        weights, gone = pages["request_rate"][slots].astype(np.float64), pages["flags"][slots] & GONE != 0
+        said = self.heart.snapshot(slots, now)
+        # Roughly, a page that is gone has a copy like others: those that are looked at closely correct that, too.
+        return Survey(now, len(self), weights, lambda: np.where(gone, 0.0, said()), rough)
 
     def is_outdated(self, url: str) -> bool:
         """Whether the copy of a page is known to differ from it: there was no room for the new one."""
         slot = self._slot(url)
         return self.heart.has(slot, OUTDATED) and self.heart.current(slot) is not None
+
+    def is_gone(self, url: str) -> bool:
+        """Whether the last crawl of a page found that there is no such page any more."""
+        return self.heart.has(self._slot(url), GONE)
 
     def current(self, url: str) -> float | None:
         """The moment that the copy of a page is as of; None if there is none."""

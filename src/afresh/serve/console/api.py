@@ -84,14 +84,13 @@ class Api:
             return found
 
         async def hosts(said: dict[str, Any]) -> Object:
-            every: list[Object] = await long("hosts", lambda facts: facts.hosts()) or []
+            every: list[Object] = await long("hosts", lambda facts: facts.hosts())
             found = [each for each in every if said["name"] in each["host"]] if said["name"] else every
             return {"hosts": found[said["skip"] : said["skip"] + said["limit"]], "total": len(found)}
 
         async def plan(said: dict[str, Any]) -> Object:
             budgets, goals = sorted(said["budget"]), sorted(said["reach"])
-            found = await long(f"plan {budgets} {goals}", lambda facts: facts.plan(budgets, goals))
-            return found or {}
+            return await long(f"plan {budgets} {goals}", lambda facts: facts.plan(budgets, goals))
 
         async def diff(said: dict[str, Any]) -> Object:
             url, numbers = said["url"], (said["from"], said["to"])

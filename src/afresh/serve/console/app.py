@@ -1,5 +1,8 @@
 """The console's application: the API, the feed, metrics and pages, behind one door."""
 
+import asyncio
+import math
+import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -15,6 +18,8 @@ from afresh.serve.console.feed import Feed
 from afresh.serve.console.metrics import MEDIA, exposition
 from afresh.serve.console.site import Site
 from afresh.serve.receive.application import application
+
+PATIENCE = 6.0  # seconds that a scrape waits for what takes long: Prometheus gives up after ten
 
 
 class ConsoleApp:
@@ -37,11 +42,17 @@ class ConsoleApp:
         """What Prometheus asks for."""
         self.door.require_name(request)
         self.door.require(request, "read")
+        ask, long = self.reading.ask, self.reading.ask_long
         try:
-            text = await self.reading.ask_long("metrics", exposition)
+            # Whether a runner answers, and what it counted, is as of now. What takes long may be older: that is told.
+            counts, collection, senders = await asyncio.gather(
+                ask(lambda facts: facts.counts()),
+                long("collection", lambda facts: facts.collection(), seconds=PATIENCE, older=math.inf),
+                long("senders", lambda facts: facts.senders(), seconds=PATIENCE, older=math.inf),
+            )
         except AfreshError as error:
             raise as_refused(error) from None
-        return Response(text, media_type=MEDIA)
+        return Response(exposition(collection, counts, senders["grades"], time.time()), media_type=MEDIA)
 
     async def end_streams(self) -> None:
         """End what would go on for ever, so that the listener can stop."""

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from afresh.serve.console import pictures
 from afresh.serve.console.facts import Object
+from afresh.serve.console.wording import clock
 from afresh.store.figures import Figures
 
 
@@ -45,7 +46,7 @@ def charts_of(figures: list[Figures], begin: float, end: float) -> Object:
     budgets = [(row.time, row.budget) for row in figures]
     return {
         "figures": len(figures),
-        "axis": [begin + (end - begin) * part for part in (0.0, 0.5, 1.0)],
+        "axis": [clock(begin + (end - begin) * part, end - begin) for part in (0.0, 0.5, 1.0)],
         "fresh_chart": pictures.lines([("main", fresh)], begin=begin, end=end, top=1.0),
         "checked_chart": pictures.lines([("said", said), ("found", found)], begin=begin, end=end, top=1.0),
         "crawl_chart": pictures.bars(_binned(rates), begin=begin, end=end, top=top),

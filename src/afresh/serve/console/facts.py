@@ -1,6 +1,7 @@
 """What the console asks for, and how: in threads, bounded, and what takes long is kept for a while."""
 
 import asyncio
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -22,7 +23,6 @@ MAX_KEPT = 32  # answers that took long
 REST_TIMES = 20.0  # an answer that took long is kept so many times as long as that: 5 % of a core at most
 FRESH_SECONDS = 1.0
 RECKONED = "That is still being reckoned."
-OLD_SECONDS = 120.0  # an older answer is not given any more
 
 
 class Facts(Protocol):
@@ -85,9 +85,19 @@ class _Kept:
 
     def __init__(self) -> None:
         self.value: Any = None
-        self.time = -1e9
+        self.time = -math.inf  # when it began to be found: it says nothing of what came later
         self.took = 0.0
         self.task: asyncio.Task[Any] | None = None
+
+    @property
+    def age(self) -> float:
+        """Seconds; infinity where there is no answer yet."""
+        return time.monotonic() - self.time
+
+    @property
+    def is_current(self) -> bool:
+        """Whether its time has not run out."""
+        return self.age <= max(FRESH_SECONDS, REST_TIMES * self.took)
 
 
 class Reading:
@@ -120,35 +130,38 @@ class Reading:
             self._waiting -= 1
 
     async def ask_long(
-        self, name: str, question: Callable[[Facts], Told], *, wait: bool = True, seconds: float = SECONDS
-    ) -> Told | None:
-        """The answer to a question that may take long, of a moment ago; Refused if it does not come in so many seconds.
+        self, name: str, question: Callable[[Facts], Told], *, seconds: float = SECONDS, older: float = 0.0
+    ) -> Told:
+        """The answer to a question that may take long.
 
-        Without `wait`, None if there is none yet.
+        One whose time has run out is not given: who asks waits for the new one. If that does not come in so many
+        seconds, it is Refused; except that the last one is given if it is at most `older` seconds old: the caller then
+        says of when it is.
         """
         kept = self._kept.setdefault(name, _Kept())
         self._kept.move_to_end(name)
         while len(self._kept) > MAX_KEPT:
             self._kept.popitem(last=False)
-        now = time.monotonic()
-        if now - kept.time > max(FRESH_SECONDS, REST_TIMES * kept.took) and (kept.task is None or kept.task.done()):
+        if kept.is_current:
+            return cast(Told, kept.value)
+        if kept.task is None or kept.task.done():
             kept.task = asyncio.create_task(self._renew(kept, question))
             kept.task.add_done_callback(lambda task: task.cancelled() or task.exception())  # who waits hears of it
-        if now - kept.time <= max(OLD_SECONDS, 2 * REST_TIMES * kept.took):
-            return cast(Told, kept.value)
-        if not wait:
-            return None
         try:
             async with asyncio.timeout(seconds):
                 return cast(Told, await asyncio.shield(cast(asyncio.Task[Told], kept.task)))
         except TimeoutError:
+            if kept.age <= older and kept.time > -math.inf:
+                return cast(Told, kept.value)
             raise Refused(503, RECKONED, "Ask again in a moment.", Retry_After="5") from None
 
     async def _renew(self, kept: _Kept, question: Callable[[Facts], Told]) -> Told:
-        began = time.monotonic()
-        value = await asyncio.get_running_loop().run_in_executor(self._long, self._answer, question)
-        kept.value, kept.time = value, time.monotonic()
-        kept.took = kept.time - began
+        def timed() -> tuple[Told, float, float]:  # without the time that it waits for others to be answered
+            began = time.monotonic()
+            return self._answer(question), began, time.monotonic() - began
+
+        value, kept.time, kept.took = await asyncio.get_running_loop().run_in_executor(self._long, timed)
+        kept.value = value
         return value
 
     def _answer(self, question: Callable[[Facts], Told]) -> Told:

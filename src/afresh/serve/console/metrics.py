@@ -8,11 +8,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
-from afresh.serve.console.facts import Facts, Object
+from afresh.serve.console.facts import Object
 
 # Names as a query writes them, with what they say. What ends in _total counts since the runner began.
 NAMES = {
     "afresh_up": "1 while a runner answers",
+    "afresh_facts_age_seconds": "How old the figures of the collection are, where finding them takes long",
     "afresh_freshness_ratio": "Share of requests (or of pages) that find a fresh copy, as believed",
     "afresh_calibration_bias_ratio": "By how much copies turn out staler than was said; below 0: fresher",
     "afresh_pages": "Pages that are kept",
@@ -20,6 +21,9 @@ NAMES = {
     "afresh_failing_pages": "Pages whose last crawl failed, by reason",
     "afresh_gone_pages": "Pages that are gone",
     "afresh_failing_hosts": "Hosts that fail",
+    "afresh_paused": "1 while everything is paused",
+    "afresh_paused_hosts": "Hosts that are paused",
+    "afresh_paused_pages": "Pages that are paused by themselves",
     "afresh_budget_per_second": "The budget, in its own unit",
     "afresh_price": "What a refresh must gain",
     "afresh_politeness_limit_per_second": "Crawls a second that politeness allows",
@@ -49,10 +53,10 @@ class _Of(Collector):
         return self._metrics
 
 
-def exposition(facts: Facts) -> bytes:
-    """All metrics as Prometheus reads them."""
+def exposition(collection: Object, counts: Object | None, grades: list[Object], now: float) -> bytes:
+    """All metrics as Prometheus reads them: of the collection, of what a runner counted, and of who sends signals."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Of(_metrics(facts)))
+    registry.register(_Of(_metrics(collection, counts, grades, now)))
     return generate_latest(registry)
 
 
@@ -70,10 +74,10 @@ def _counter(name: str, label: str, counts: dict[str, float]) -> Metric:
     return made
 
 
-def _metrics(facts: Facts) -> Iterable[Metric]:
-    said, counts = facts.collection(), facts.counts()
+def _metrics(said: Object, counts: Object | None, grades: list[Object], now: float) -> Iterable[Metric]:
     calibration: Object = said["calibration"] or {}
     yield from _gauge("afresh_up", counts is not None)
+    yield from _gauge("afresh_facts_age_seconds", max(now - said["time"], 0.0))
     yield from _gauge("afresh_freshness_ratio", said["expected_freshness"])
     yield from _gauge("afresh_calibration_bias_ratio", calibration.get("bias"))
     yield from _gauge("afresh_pages", said["pages"])
@@ -84,6 +88,10 @@ def _metrics(facts: Facts) -> Iterable[Metric]:
     yield failing
     yield from _gauge("afresh_gone_pages", said["gone"])
     yield from _gauge("afresh_failing_hosts", (said["failing_hosts"] or {"hosts": 0})["hosts"])
+    paused = said["paused"]
+    yield from _gauge("afresh_paused", paused["everything"])
+    yield from _gauge("afresh_paused_hosts", len(paused["hosts"]))
+    yield from _gauge("afresh_paused_pages", paused["pages"])
     yield from _gauge("afresh_budget_per_second", said["budget"])
     yield from _gauge("afresh_price", said["price"])
     yield from _gauge("afresh_politeness_limit_per_second", said["politeness_rate"])
@@ -99,7 +107,7 @@ def _metrics(facts: Facts) -> Iterable[Metric]:
         yield _counter("afresh_receiver_deliveries_total", "outcome", deliveries)
     if counts is not None:
         yield from _counted(counts)
-        yield from _of_senders(facts.senders()["grades"])
+        yield from _of_senders(grades)
 
 
 def _counted(counts: Object) -> Iterable[Metric]:

@@ -51,7 +51,10 @@ PAGES = Operation(
             choices=ORDERS,
         ),
         Parameter(
-            "state", "Only pages with a copy, without one, that fail, or that are paused.", choices=("", *STATES)
+            "state",
+            "Only pages with a copy, without one, that fail (also those that are gone), or that are paused by "
+            "themselves; of a paused host, all pages are paused.",
+            choices=("", *STATES),
         ),
         _HOST,
         Parameter("text", "Only addresses that contain this; or that begin so, if it begins with http:", longest=300),

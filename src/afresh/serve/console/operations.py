@@ -54,12 +54,15 @@ class Parameter:
         return number
 
     def _refused(self) -> Refused:
-        wanted = ", ".join(self.choices) if self.choices else f"a text of at most {self.longest} characters"
+        wanted = (
+            ", ".join(filter(None, self.choices)) if self.choices else f"a text of at most {self.longest} characters"
+        )
         if self.kind == "boolean":
             wanted = "true or false"
         elif self.kind != "string":
-            low = "" if self.low is None else f" from {self.low:g}"
-            high = "" if self.high is None else f" to {self.high:g}"
+            how = "d" if self.kind == "integer" else "g"
+            low = "" if self.low is None else f" from {self.low:{how}}"
+            high = "" if self.high is None else f" to {self.high:{how}}"
             wanted = f"{'a whole number' if self.kind == 'integer' else 'a number'}{low}{high}"
         return Refused(400, f"The parameter {self.name} cannot be used.", f"It takes {wanted}.")
 

@@ -1,5 +1,6 @@
 """The pages for a browser: facts into templates. They work without any script."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from importlib.resources import files
@@ -11,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from xxhash import xxh3_64_hexdigest
 
-from afresh.errors import AfreshError
+from afresh.errors import AfreshError, InputError
 from afresh.serve.console import offers, pictures
 from afresh.serve.console.api import as_refused, problem
 from afresh.serve.console.charts import charts_of, curve_of
@@ -27,7 +28,10 @@ from afresh.store.listing import Wanted
 
 PATIENCE = 4.0  # seconds that a page waits for what takes long; then it says so, and comes again by itself
 AGAIN = "3"  # seconds
+SAID_FROM = 10.0  # seconds: figures that are older say so
+ASIDE, OLD_ASIDE = 0.5, 120.0  # seconds: how long an advice is waited for, and how old it may be instead
 SHOWN = 50  # changes
+NO_VERSIONS = "Earlier versions of this page are not kept: store.versions says how many there may be."
 MORE_BUDGET = 1.2  # what is reckoned besides the budget there is
 SPANS = {"1h": 1.0, "6h": 6.0, "24h": 24.0, "7d": 168.0}
 STATIC = {
@@ -131,7 +135,9 @@ class Site:
     async def overview(self, request: Request) -> tuple[str, Object]:
         """How the collection is, and how it went."""
         span = OVERVIEW.read(request)["span"]
-        collection = await self.reading.ask_long("collection", lambda facts: facts.collection(), seconds=PATIENCE) or {}
+        collection = await self.reading.ask_long(
+            "collection", lambda facts: facts.collection(), seconds=PATIENCE, older=math.inf
+        )
         end = time.time()
         begin = end - SPANS[span] * 3600.0
         figures = await self.reading.ask(lambda facts: facts.figures(begin))
@@ -140,14 +146,15 @@ class Site:
             budgets = [budget, budget * MORE_BUDGET]
             try:
                 more = await self.reading.ask_long(
-                    f"more {budget}", lambda facts: facts.plan(budgets, [0.5]), wait=False
+                    f"more {budget}", lambda facts: facts.plan(budgets, [0.5]), seconds=ASIDE, older=OLD_ASIDE
                 )
-            except AfreshError:
+            except (AfreshError, Refused):
                 more = None
         changes = await self.feed.latest(8, lambda change: True)
         charts = charts_of(figures, begin, end)
         return "overview.html", {
             "c": collection,
+            "old": collection["time"] if end - collection["time"] > SAID_FROM else None,
             "more": more,
             "changes": changes,
             "span": span,
@@ -165,7 +172,7 @@ class Site:
     async def page(self, request: Request) -> tuple[str, Object]:
         """All about one page."""
         asked = PAGE.read(request)
-        versions, difference, late = await self._difference(asked)
+        found = await self._difference(asked)
         page = await self.reading.ask(lambda facts: facts.page(asked["url"], asked["history"]))
         if page is None:
             raise Refused(404, "This page is not kept.", "Look for it among the pages, or add it.")
@@ -178,31 +185,32 @@ class Site:
             "timeline": pictures.timeline(crawls, begin=begin, end=end),
             "begin": begin,
             "asked": asked,
-            "versions": versions,
-            "difference": difference,
-            "late": late,
+            **found,
         }
 
-    async def _difference(self, asked: Object) -> tuple[list[Object], Object | None, bool]:
-        """The versions of a page, what changed between two of them, and whether that is still being reckoned."""
+    async def _difference(self, asked: Object) -> Object:
+        """The versions of a page, what changed between two of them, whether that is still being reckoned, and what is
+        said if those that somebody asks for are not kept."""
         url, numbers = asked["url"], (asked["from"], asked["to"])
         versions = await self.reading.ask(lambda facts: facts.versions(url))
+        found: Object = {"versions": versions, "difference": None, "late": False, "missing": ""}
         if len(versions) < 2:
-            return versions, None, False
+            return found | {"missing": NO_VERSIONS if numbers != (None, None) else ""}
         name = f"difference {numbers} {versions[0]['number']} {url}"  # that between two versions stays as it is
         try:
-            return (
-                versions,
-                await self.reading.ask_long(name, lambda facts: facts.difference(url, *numbers), seconds=PATIENCE),
-                False,
+            difference = await self.reading.ask_long(
+                name, lambda facts: facts.difference(url, *numbers), seconds=PATIENCE
             )
         except Refused:  # the first one in a process has to load what is compiled
-            return versions, None, True
+            return found | {"late": True}
+        except InputError as error:
+            return found | {"missing": f"{error.message} {error.hint}"}
+        return found | {"difference": difference}
 
     async def hosts(self, request: Request) -> tuple[str, Object]:
         """Hosts, the most troubled first."""
         said = offers.HOSTS.read(request)
-        every = await self.reading.ask_long("hosts", lambda facts: facts.hosts(), seconds=PATIENCE) or []
+        every = await self.reading.ask_long("hosts", lambda facts: facts.hosts(), seconds=PATIENCE)
         found = [each for each in every if said["name"] in each["host"]]
         part = found[said["skip"] : said["skip"] + said["limit"]]
         return "hosts.html", {"hosts": part, "total": len(found), "asked": said}
@@ -210,7 +218,7 @@ class Site:
     async def signals(self, request: Request) -> tuple[str, Object]:
         """Who sends signals, and what they are worth."""
         NOTHING.read(request)
-        found = await self.reading.ask_long("senders", lambda facts: facts.senders(), seconds=PATIENCE) or {}
+        found = await self.reading.ask_long("senders", lambda facts: facts.senders(), seconds=PATIENCE)
         return "signals.html", {"senders": found["senders"][:200], "grades": found["grades"][:200]}
 
     async def changes(self, request: Request) -> tuple[str, Object]:
@@ -239,11 +247,8 @@ class Site:
         """What budgets buy, and what goals cost."""
         said = offers.PLAN.read(request)
         budgets, goals = sorted(said["budget"]), sorted(said["reach"]) or [0.5, 0.8, 0.9, 0.95, 0.99]
-        found = (
-            await self.reading.ask_long(
-                f"plan {budgets} {goals}", lambda facts: facts.plan(budgets, goals), seconds=PATIENCE
-            )
-            or {}
+        found = await self.reading.ask_long(
+            f"plan {budgets} {goals}", lambda facts: facts.plan(budgets, goals), seconds=PATIENCE
         )
         return "plan.html", {"plan": found, "asked": said, "curve": curve_of(found.get("budgets", []))}
 

@@ -8,9 +8,11 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from afresh.units import show_count, show_duration, show_rate, show_size
+from afresh.units import SECONDS, show_count, show_duration, show_rate, show_size
 
-MINUTE = 60.0
+COARSE = 10  # fewer of a unit need a smaller one besides
+SHORT, LONG = 600.0, 86_401.0  # seconds: an axis that is shorter shows seconds, a longer one days
+_UNITS = (("y", "d"), ("d", "h"), ("h", "min"), ("min", "s"))
 _NOTHING = "–"
 OUTCOMES = {
     "new": "first copy",
@@ -39,14 +41,42 @@ def moment(seconds: float | None) -> Markup:
     if seconds is None or not math.isfinite(seconds):
         return escape(_NOTHING)
     try:
-        exact = datetime.fromtimestamp(seconds, UTC)
+        when = datetime.fromtimestamp(seconds, UTC)
     except (OverflowError, ValueError, OSError):
         return escape(_NOTHING)
-    away = seconds - time.time()
-    length = show_duration(float(round(abs(away)))) if abs(away) < MINUTE else show_duration(abs(away))
-    near = "now" if abs(away) < 1 else f"in {length}" if away > 0 else f"{length} ago"
-    machine, person = exact.strftime("%Y-%m-%dT%H:%M:%SZ"), exact.strftime("%Y-%m-%d %H:%M:%S UTC")
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(machine, person, near)
+    machine, person = when.strftime("%Y-%m-%dT%H:%M:%SZ"), when.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(machine, person, away(seconds - time.time()))
+
+
+def away(seconds: float) -> str:
+    """How far ahead something is, or how long ago.
+
+    >>> away(-295.0), away(7_260.0), away(-0.4), away(-20 * 60.0)
+    ('4 min 55 s ago', 'in 2 h 1 min', 'now', '20 min ago')
+    """
+    length = lasting(abs(seconds))
+    return "now" if abs(seconds) < 1 else f"in {length}" if seconds > 0 else f"{length} ago"
+
+
+def lasting(seconds: float) -> str:
+    """A length of time as people say it: whole numbers, and a second unit where the first one is coarse.
+
+    >>> lasting(12.3), lasting(61), lasting(3 * 3600 + 59), lasting(86_400 * 45), lasting(3 * 365.25 * 86_400)
+    ('12 s', '1 min 1 s', '3 h', '45 d', '3 y')
+    """
+    for name, smaller in _UNITS:
+        if seconds >= SECONDS[name]:
+            count, rest = divmod(seconds, SECONDS[name])
+            less = int(rest / SECONDS[smaller]) if smaller and count < COARSE else 0
+            return f"{count:.0f} {name}" + (f" {less} {smaller}" if less else "")
+    return f"{int(seconds)} s"
+
+
+def dated(seconds: float) -> Markup:
+    """A point in time in full, as lists have it that stay on the screen while time goes on."""
+    said = Markup('<time datetime="{}" title="{}">{}</time>')
+    machine = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return said.format(machine, away(seconds - time.time()), exact(seconds))
 
 
 def exact(seconds: float) -> str:
@@ -87,9 +117,14 @@ def block(text: str, longest: int = 4_000) -> str:
     return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in cut)
 
 
-def clock(seconds: float) -> str:
-    """A moment of a chart's axis."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%H:%M" if seconds % 86400 else "%d %b")
+def clock(seconds: float, span: float) -> str:
+    """A moment of the axis of a chart that shows so many seconds.
+
+    >>> clock(60.0, 90.0), clock(60.0, 3600.0), clock(60.0, 7 * 86_400.0)
+    ('00:01:00', '00:01', '01 Jan 00:01')
+    """
+    form = "%H:%M:%S" if span < SHORT else "%H:%M" if span < LONG else "%d %b %H:%M"
+    return datetime.fromtimestamp(seconds, UTC).strftime(form)
 
 
 def breakable(url: str) -> Markup:
@@ -122,7 +157,7 @@ def number(value: float | None) -> str:
 FILTERS: dict[str, Callable[..., Any]] = {
     "percent": percent,
     "moment": moment,
-    "clock": clock,
+    "dated": dated,
     "exact": exact,
     "block": block,
     "paired": paired,

@@ -26,7 +26,12 @@ const KINDS = { new: "new", changed: "changed", gone: "bad" };
 
 function row(change) {
   const line = document.createElement("tr");
-  const cell = (kind) => { const made = line.insertCell(); made.className = kind; return made; };
+  const cell = (kind, label) => {
+    const made = line.insertCell();
+    made.className = kind;
+    if (label) made.dataset.label = label;
+    return made;
+  };
   const badge = document.createElement("span");
   badge.className = "badge " + (KINDS[change.change] || "");
   badge.textContent = WORDS[change.change] || change.change;
@@ -39,17 +44,26 @@ function row(change) {
   const when = new Date(change.time * 1000);
   time.dateTime = when.toISOString();
   time.title = time.dateTime;
-  time.textContent = time.dateTime.slice(11, 19);
-  cell("tight").append(time);
-  cell("tight num").textContent = size(change.size);
+  time.textContent = time.dateTime.slice(0, 19).replace("T", " ");
+  cell("tight", "at").append(time);
+  const differs = change.change === "changed";
+  cell("tight num", differs && "differs by").textContent = differs ? (100 * change.significance).toFixed(1) + " %" : "";
+  cell("tight num", "size").textContent = change.size ? size(change.size) : "–";
+  const what = cell("tight");
+  if (differs) {
+    const there = document.createElement("a");
+    there.href = link.href + "&to=" + change.number + "#difference";
+    there.textContent = "difference";
+    what.append(there);
+  }
   line.classList.add("arrived");
   return line;
 }
 
 function size(bytes) {
   if (bytes < 1024) return bytes + " B";
-  if (bytes < 1048576) return (bytes / 1024).toPrecision(3) + " KiB";
-  return (bytes / 1048576).toPrecision(3) + " MiB";
+  if (bytes < 1048576) return Number((bytes / 1024).toPrecision(3)) + " KiB";
+  return Number((bytes / 1048576).toPrecision(3)) + " MiB";
 }
 
 const list = document.getElementById("changes");
