@@ -163,4 +163,3 @@ def test_one_worker_tells_of_the_changes_of_all_and_each_once(crew: Crew, told: 
         for change in message["changes"]:
             names.setdefault(change["number"], set()).add(message["id"])
     assert all(len(each) == 1 for each in names.values()), "told again under another name"
-    crew.check()
