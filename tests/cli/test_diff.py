@@ -74,9 +74,14 @@ def test_what_cannot_be_compared_gets_a_sentence_and_a_hint(afresh, tmp_path: Pa
     with Sqlite(tmp_path / "afresh.db") as kept:
         crawled(kept, ["<p>one", "<p>two"], 100.0)
         kept.add([Page("https://example.com/new", "example.com")])
+        page = Page("https://example.com/same", "example.com")
+        state = PageState(page, None, Validators(), 5.0, 5.0, crawls=1)
+        first = Record(Crawl(page.url, 5.0, Outcome.NEW), state, Copy(page.url, b"<p>one", "text/html", 5.0, 5.0))
+        kept.write([first], pages=[page])
     for words, sentence, hint in (
         ((URL,), "No version of https://example.com/ before that is kept.", "versions = 10 below [store]"),
         (("https://example.com/new",), "There is no copy", "fetch it first"),
+        (("https://example.com/same",), "has not changed yet", "--list"),
         (("https://example.com/strange",), "is not kept", "afresh add"),
         ((URL, "--from", "77"), "No version 77 is kept.", "--list"),
         ((URL, "--from", "x"), "'x' is neither a number nor a time.", "2d"),

@@ -54,6 +54,10 @@ def diff(
         if versions:
             _list(address, found, json)
             return
+        if len(found) == 1 and not state.changes and since is None:
+            raise InputError(
+                f"{address} has not changed yet: there is one version of it.", hint="See when: afresh diff URL --list"
+            )
         old, new = chosen(address, found, since, until)
         before, after = kept.version(address, old.number), kept.version(address, new.number)
         if before is None or after is None:
