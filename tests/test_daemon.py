@@ -18,8 +18,8 @@ from afresh.frontier import Lanes, Politeness, host_of
 from afresh.schedule import Scheduler
 from afresh.sim.web import Server, Site, SiteOptions, read_mark
 from afresh.sources.web import Permits, Web
-from afresh.store import Memory, Record
-from afresh.types import Crawl, Fetched, HostState, Outcome, Page, Validators
+from afresh.store import KeepVersions, Memory, Record
+from afresh.types import BACK, Crawl, Fetched, HostState, Outcome, Page, Validators
 
 NO_GAPS = Politeness(factor=0, shortest_gap=0, longest_gap=0)
 
@@ -363,6 +363,56 @@ def test_a_failed_fetch_never_replaces_a_copy() -> None:
     assert copy is not None
     assert copy.body == b"first"
     assert [crawl.outcome for crawl in store.history("http://h0.example/")] == [Outcome.FAILED, Outcome.NEW]
+
+
+def test_a_page_that_is_back_as_it_was_has_changed_and_keeps_its_copy() -> None:
+    """Who dropped it when it was gone had never heard of it again."""
+    url = "http://h0.example/"
+
+    async def go(store: Memory) -> Memory:
+        now = [200, b"text"]
+
+        def answer(url: str, known: Validators) -> Fetched:
+            status, body = now
+            return Fetched(url, time.time(), 0.001, status=status, body=body, content_type="text/plain")  # type: ignore[arg-type]
+
+        daemon = Daemon(engine=engine(50.0), sources=Web(Scripted(answer)), store=store)
+        running = asyncio.create_task(daemon.run())
+
+        async def found(status: int, body: bytes, outcome: Outcome) -> None:
+            """The page answers so from now on, is asked once more, and this comes of it."""
+            now[:] = [status, body]
+            began = time.time()
+            async with asyncio.timeout(30.0):
+                while not any(each.time >= began and each.outcome is outcome for each in store.history(url, 99)):
+                    if url in daemon.engine:
+                        daemon.engine.looks_again(url, daemon.clock())
+                        daemon.engine.crawl_now(url, daemon.clock())
+                    await asyncio.sleep(0.02)
+
+        await found(200, b"text", Outcome.NEW)
+        await found(404, b"", Outcome.GONE)
+        await found(200, b"text", Outcome.CHANGED)
+        await found(200, b"text", Outcome.UNCHANGED)  # and that once
+        await found(410, b"", Outcome.GONE)
+        await found(500, b"", Outcome.FAILED)  # decides nothing
+        await found(304, b"", Outcome.CHANGED)
+        daemon.stop()
+        await running
+        return store
+
+    store = Memory()
+    store.keep_versions = KeepVersions(count=9)
+    store.add(pages(1))
+    asyncio.run(go(store))
+    changes = [(crawl.outcome, crawl.reason) for _, crawl in store.changes()]
+    gone, back = [(Outcome.GONE, f"status_{status}") for status in (404, 410)], (Outcome.CHANGED, BACK)
+    assert changes == [(Outcome.NEW, ""), gone[0], back, gone[1], back]
+    assert [each.number for each in store.versions(url)] == [1], "the same content is no second version"
+    kept = store.copy(url)
+    assert kept is not None
+    assert kept.body == b"text"
+    assert store.totals().changes == 2
 
 
 def failing(url: str, known: Validators) -> Fetched:

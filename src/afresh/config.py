@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from afresh.errors import ConfigError
-from afresh.hours import Hours, hours, moments
+from afresh.hours import Hours, Moments, hours, moments
 from afresh.types import ADDRESSES, Address, Importance
 from afresh.units import Budget, budget, cost, duration, importance, rate, show_duration, size
 
@@ -828,7 +828,7 @@ class NotifySettings:
     quiet: Hours | None = _setting(
         "", _or_nothing(_quiet), "No messages in these hours, UTC or with a zone; they go afterwards. Empty: always."
     )
-    digest: Hours | None = _setting(
+    digest: Moments | None = _setting(
         "", _or_nothing(moments), "One message at these times of day: mon-fri 08:00 Europe/Berlin. Empty: one a change."
     )
 

@@ -37,6 +37,7 @@ class Outcome(StrEnum):
 CHANGES = frozenset({Outcome.NEW, Outcome.CHANGED, Outcome.GONE})
 
 
+BACK = "back"  # the reason of a crawl that found a page again that was gone; its copy is as it was
 STORE_FULL = "store_full"  # the reason of a crawl whose content could not be kept: `store.max_bytes` is reached
 
 

@@ -3,8 +3,11 @@
 import json
 import os
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
+from afresh.store import Sqlite
+from afresh.store.outbox import GATHERED, Message, Outbox
 from command_line import COMMAND, SETTINGS, synthetic_web
 from hook import hook
 
@@ -60,3 +63,16 @@ def test_rules_that_reach_nobody_are_refused(afresh, tmp_path: Path) -> None:  #
         assert hint in done.stderr
     (tmp_path / "afresh.toml").write_text("")
     assert "Nobody is to be told" in afresh("notify", "test").stderr
+
+
+def test_it_is_said_when_the_next_digest_goes(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    rules = '[[notify]]\nname = "daily"\nto = "screen:"\ndigest = "21:49, 21:57"\n'
+    (tmp_path / "afresh.toml").write_text(f'{rules}[[notify]]\nname = "each"\nto = "screen:"\n')
+    due = datetime(2036, 11, 19, 21, 57, tzinfo=UTC).timestamp()
+    with Sqlite(tmp_path / "afresh.db") as kept:
+        outbox = Outbox(kept)
+        outbox.begin(["daily", "each"])
+        outbox.add([Message("daily", str(nth), 0.0, due, "{}", GATHERED) for nth in range(8)], {})
+    assert "8 for the next digest, at 2036-11-19 21:57:00 UTC" in " ".join(afresh("notify", "list").stdout.split())
+    daily, each = json.loads(afresh("notify", "list", "--json").stdout)["rules"]
+    assert (daily["next_digest"], each["next_digest"]) == (due, None)

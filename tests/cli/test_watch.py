@@ -3,11 +3,17 @@
 import json
 import os
 import subprocess
+import threading
+import time
 import urllib.request
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from afresh.cli.troubles import Troubles
+from afresh.daemon import Finished
 from afresh.store import Sqlite
+from afresh.types import Crawl, Outcome
 from command_line import COMMAND, SETTINGS, synthetic_web
 from hook import hook
 from notify_waits import until
@@ -83,3 +89,62 @@ def test_what_cannot_be_watched_gets_a_sentence_and_nothing_is_kept(afresh, tmp_
         assert sentence in done.stderr
     with Sqlite(tmp_path / "afresh.db") as kept:
         assert kept.totals().pages == 0
+
+
+def test_a_page_that_fails_is_told_of_once_and_again_when_it_is_well() -> None:
+    said: list[str] = []
+    troubles = Troubles(said.append, lambda url: url == "http://e.org/seen")
+
+    def crawled(url: str, outcome: Outcome, reason: str = "") -> list[str]:
+        said.clear()
+        troubles.hear(Finished(Crawl(url, 1.0, outcome, reason=reason)))
+        return list(said)
+
+    page, other = "http://e.org/seen", "http://e.org/never"
+    assert crawled(page, Outcome.NEW) == []
+    assert crawled(page, Outcome.FAILED, "status_500") == ["http://e.org/seen fails: HTTP 500."]
+    assert crawled(page, Outcome.BUSY, "status_503") == []
+    assert crawled(page, Outcome.PROBED) == []
+    assert crawled(page, Outcome.UNCHANGED) == ["http://e.org/seen is well again."]
+    assert crawled(page, Outcome.UNCHANGED) == []
+    assert crawled(page, Outcome.GONE, "status_404") == []  # which is told of as a change
+    assert crawled(other, Outcome.GONE, "status_404") == ["http://e.org/never fails: HTTP 404."]
+
+
+def test_who_watches_sees_that_a_page_fails_while_it_does(tmp_path: Path) -> None:
+    class Page(BaseHTTPRequestHandler):
+        status = 500
+
+        def do_GET(self) -> None:
+            body = b"" if self.path == "/robots.txt" else b"<p>The harbour"
+            self.send_response(404 if self.path == "/robots.txt" else Page.status)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    site = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    (tmp_path / "afresh.toml").write_text(SETTINGS)
+    url = f"http://127.0.0.1:{site.server_address[1]}/"
+    process = subprocess.Popen(
+        [*COMMAND, "watch", url, "--every", "1s", "--console", "off"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        line, until_when = "", time.monotonic() + 100
+        while "fails" not in line and time.monotonic() < until_when:
+            line = process.stderr.readline()
+        assert line.endswith(f" UTC  {url} fails: HTTP 500.\n")
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+        site.shutdown()
+        site.server_close()

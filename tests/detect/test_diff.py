@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afresh.detect.diff import Gap, changed_blocks, diff, inline, pieces, side_by_side
+from afresh.detect.diff import Gap, changed_blocks, counted, diff, inline, pieces, side_by_side
 from afresh.detect.matching import Effort, common
 from afresh.detect.texts import blocks_of, compared
 from afresh.types import Copy
@@ -92,3 +92,16 @@ def test_pages_text_files_results_and_bytes_each_have_their_blocks() -> None:
     assert blocks_of(copy(rows, "application/json", "sql:shop/top"))[-1] == "[199]]}"  # type: ignore[index]
     assert compared(copy(b"\0\1", "image/png"), copy(b"\0\2", "image/png")) is None
     assert compared(None, copy(b"<p>New", "text/html"))[0].kind == "added"  # type: ignore[index]
+
+
+def test_a_number_is_one_word_and_signs_alone_are_none() -> None:
+    for old, new, marked in (
+        ("Price: 101.00 now", "Price: 89.00 now", ["101.00", "89.00"]),
+        ("from $1,299.95.", "from $1,199.95.", ["$1,299.95", "$1,199.95"]),
+        ("1'250,50€ a day", "1'350,50€ a day", ["1'250,50€", "1'350,50€"]),
+        ("up 5% to v2.0.1", "up 6% to v2.0.1", ["5%", "6%"]),
+    ):
+        assert [each.text for each in pieces(old, new) if each.kind != "same"] == marked
+        assert counted(diff([f"some words that stay {old}"], [f"some words that stay {new}"])) == (1, 1)
+    assert counted(diff(["Open daily - 9 to 5."], ["Open daily: 9 to 5!"])) == (0, 0)
+    assert [each.text for each in pieces("Open 9-5.", "Open 9-6.") if each.kind != "same"] == ["5", "6"]

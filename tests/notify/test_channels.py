@@ -132,7 +132,7 @@ def test_mail_goes_by_tls_and_its_headers_are_one_line_each(
         assert len(box.mails) == len(box.logins) == 1
     mail = email.message_from_bytes(box.mails[0], policy=email.policy.default)
     assert mail["Bcc"] is None
-    assert mail["Subject"] == "Sale Bcc: all@e.org?[31m — é changed: 1 word gone, 2 new"
+    assert mail["Subject"] == "afresh prices: Sale Bcc: all@e.org?[31m — é changed: 1 word gone, 2 new"
     assert mail["Message-ID"] == "<00ff@e.org>"
     assert (mail["From"], mail["To"]) == ("me@e.org", "you@e.org")
     assert "https://e.org/a" in mail.get_content()
@@ -169,7 +169,7 @@ def test_a_command_reads_json_and_no_shell_reads_titles(tmp_path: Path) -> None:
     send(command(f'import os, sys; open("{out}", "w").write(sys.stdin.read() + os.environ["AFRESH_SUBJECT"])'))
     body, _, subject = out.read_text().partition("}]}")
     assert json.loads(f"{body}}}]}}")["changes"][0]["url"] == "https://e.org/a"
-    assert subject.startswith("Sale Bcc: all@e.org?[31m")
+    assert subject.startswith("afresh prices: Sale Bcc: all@e.org?[31m")
     send(command("pass"))  # it need not read
     said = problem_of(command('import sys; sys.stderr.write("no \\x1b[1m way" * 1000000); sys.exit(3)'))
     assert said.problem.endswith("way") or said.problem.endswith("…")

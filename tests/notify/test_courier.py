@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,11 +20,13 @@ from afresh.notify import Courier, Rule
 from afresh.notify.channels.base import Channel
 from afresh.notify.channels.mail import MailServer
 from afresh.notify.channels.opening import channel_for
+from afresh.notify.courier import letter_of
 from afresh.notify.gather import Gatherer
+from afresh.notify.message import FULL_ITEMS
 from afresh.store import KeepVersions, LastingStore, PageState, Record, Sqlite
-from afresh.store.outbox import DEAD, Outbox
+from afresh.store.outbox import DEAD, GATHERED, Outbox
 from afresh.store.postgres import Postgres
-from afresh.types import Copy, Crawl, Outcome, Page, Validators
+from afresh.types import BACK, Copy, Crawl, Outcome, Page, Validators
 from hook import Hook, hook
 from notify_waits import until
 from postgres import Postgres as Server
@@ -196,6 +199,48 @@ def test_a_digest_goes_at_its_hour_and_quiet_hours_keep_messages_back(place: Pat
         assert not Outbox(kept).all()[0].gathered
 
 
+def test_who_is_told_that_a_page_is_gone_is_told_which_and_that_it_is_back(place: Path | str) -> None:
+    url, shop = "https://e.org/a", "<title>Shop</title><p>In stock"
+    with opened(place) as kept:
+        rules = [Rule("all", "screen:"), Rule("stock", "screen:", appear=("in stock",)), Rule("sold", "screen:")]
+        rules[2] = replace(rules[2], disappear=("sold out",))
+        gatherer = Gatherer(kept, rules, counts=lambda host: NO_RULES, clock=time.time)
+        gatherer.begin()
+        changed(kept, "https://e.org/never", "", 5.0, Outcome.GONE)  # nobody has ever seen it
+        changed(kept, url, shop, 10.0, Outcome.NEW)
+        changed(kept, url, "", 20.0, Outcome.GONE)
+        state = kept.state(url)
+        assert state is not None
+        kept.write([Record(Crawl(url, 30.0, Outcome.CHANGED, significance=1.0, reason=BACK), state)])
+        changed(kept, url, shop.replace("In", "Not in"), 40.0)
+        while gatherer.step():
+            pass
+        told = {rule.name: [letter_of(each) for each in gatherer.outbox.messages(rule.name, limit=9)] for rule in rules}
+    lines = [letter.text.splitlines() for letter in told["all"]]
+    assert lines[:2] == [["Shop is gone", url], ["Shop is back", url]]
+    assert [letter.items[0].back for letter in told["all"]] == [False, True, False]
+    assert told["all"][1].items[0].blocks == ((None, "Shop"), (None, "In stock"))
+    assert [letter.items[0].number for letter in told["stock"]] == [4]  # its text is here again
+    assert not told["sold"], "what it waits for never stood there"
+
+
+def test_a_digest_tells_its_first_changes_in_full_and_stays_bounded(tmp_path: Path) -> None:
+    with opened(tmp_path / "s.db") as kept:
+        rule = Rule("daily", "screen:", digest=moments("08:00"))
+        gatherer = Gatherer(kept, [rule], counts=lambda host: NO_RULES, clock=time.time)
+        gatherer.begin()
+        for nth in range(FULL_ITEMS + 20):
+            for text in ("old", "new"):
+                body = "".join(f"<p>{text}{block} {'word ' * 100}{text}" for block in range(12))
+                changed(kept, f"https://e.org/{nth}", body, 1.0, Outcome.NEW if text == "old" else Outcome.CHANGED)
+        while gatherer.step():
+            pass
+        parts = gatherer.outbox.messages("daily", GATHERED, 500)
+    items = [letter_of(each).items[0] for each in parts]
+    assert [len(item.blocks) for item in items] == [10] * FULL_ITEMS + [3] * 20
+    assert [item.more for item in items] == [2] * FULL_ITEMS + [9] * 20
+
+
 def test_more_changes_than_a_slow_receiver_takes_wait_in_the_store_and_cost_no_memory(place: Path | str) -> None:
     from afresh.notify import gather
 
@@ -206,14 +251,14 @@ def test_more_changes_than_a_slow_receiver_takes_wait_in_the_store_and_cost_no_m
         pages = [Page(f"https://e.org/{nth}", HOST) for nth in range(2_000)]
         kept.add(pages)
         states = [PageState(page, checked=1.0, failures=1) for page in pages]
-        kept.write([Record(Crawl(each.page.url, 1.0, Outcome.GONE), each) for each in states])
+        kept.write([Record(Crawl(each.page.url, 1.0, Outcome.CHANGED), each) for each in states])
         while gatherer.step():
             pass
         held = Outbox(kept).all()[0]
         assert gather.MAX_WAITING <= held.waiting < gather.MAX_WAITING + gather.BATCH
         assert held.position == held.waiting  # the others are still to be read
         with telling(kept, rules) as courier:
-            until(lambda: len(slow.messages) >= 1_500, 60)
+            until(lambda: len(slow.messages) >= 1_500, 150)
             assert courier.outbox.all()[0].waiting <= gather.MAX_WAITING + gather.BATCH
         assert slow.numbers == sorted(set(slow.numbers))
 

@@ -46,6 +46,25 @@ def test_a_digest_goes_at_its_time_also_where_the_clocks_leave_that_out_or_repea
     assert both.due(0.0) == 7.5 * 3600
 
 
+def test_each_time_of_a_digest_is_a_moment_of_its_own_however_near_they_are() -> None:
+    rule = Rule("r", "mailto:a@e.org", digest=moments("09:00, 10:00, 11:00"))
+    day = 86_400.0
+    assert [rule.due(hour * 3600.0) / 3600 for hour in (8.0, 9.0, 9.5, 10.99)] == [9.0, 10.0, 10.0, 11.0]
+    assert rule.due(11 * 3600.0) == day + 9 * 3600
+    near = Rule("r", "mailto:a@e.org", digest=moments("21:49, 21:57 Europe/Berlin"))
+    assert near.due(at("2026-11-19T21:49")) == at("2026-11-19T21:57")
+    often = moments(", ".join(f"{hour:02}:{minute:02}" for hour in range(24) for minute in (0, 15, 30, 45)))
+    now = at("2026-03-28T12:00")
+    for _ in range(96 * 2):  # also through the night in which the clocks change
+        assert often.following(now) == now + 900.0
+        now += 900.0
+    # Two that the clocks leave out are one moment; in a night in which they are set back, the first of two.
+    skipped = moments("02:10, 02:50 Europe/Berlin")
+    assert skipped.following(at("2026-03-29T01:59")) == at("2026-03-29T03:00")
+    assert skipped.following(at("2026-03-29T03:00")) == at("2026-03-30T02:10")
+    assert skipped.following(at("2026-10-25T02:50")) == at("2026-10-26T02:10")
+
+
 @pytest.mark.parametrize(
     ("before", "after", "matches"),
     [
@@ -93,6 +112,10 @@ def test_identifiers_are_the_same_again_and_no_others() -> None:
         ('name = "a"\nto = "x"\nsecret = "hush"', "A secret stands in the settings."),
         ('name = "a"\nto = "x"\nquiet = "00:00-24:00"', "leaves no time"),
         ('name = "a"\nto = "x"\ndigest = "8 o\'clock"', "is no time of day"),
+        ('name = "a"\nto = "x"\ndigest = "mon-fry 08:00"', "is no time of day"),
+        ('name = "a"\nto = "x"\ndigest = "08:00 Europe/Nowhere"', "names no time zone"),
+        (f'name = "a"\nto = "x"\ndigest = "{", ".join(["08:00"] * 200)}"', "times of day have at most 1,000"),
+        (f'name = "a"\nto = "x"\nquiet = "{", ".join(["08:00-09:00"] * 20)}"', "hours have at most 200"),
         ('name = "a"\nto = "x"\nquiet = "22:00-06:00 Europe/Atlantis"', "no time zone that is known"),
         ('name = "a"\nto = "x"\non = ["moved"]', "is not a list of changes"),
         ('name = "a"', "has no to"),

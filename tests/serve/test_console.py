@@ -113,7 +113,9 @@ def test_changes_can_be_read_on_where_one_stopped(client: httpx.Client) -> None:
     assert (changed["change"], changed["url"]) == ("changed", CHANGED)
     assert changed["blocks"][0][0] == "one two three"
     assert changed["blocks"][0][1].startswith("one 2 three <b>")
-    assert json.loads(own[0])["blocks"] is None
+    new = json.loads(own[0])
+    assert (new["change"], new["blocks"]) == ("new", [[None, "one two three"], [None, "stays"]])
+    assert (new["words"], changed["words"]["removed"]) == ({"removed": 0, "added": 4}, 1)
 
 
 def test_events_resume_behind_the_last_that_was_taken_up(client: httpx.Client, served: Served) -> None:
@@ -138,6 +140,25 @@ def test_the_feed_for_readers_is_atom(client: httpx.Client) -> None:
     entries = feed.findall(f"{space}entry")
     assert len({entry.findtext(f"{space}id") for entry in entries}) == len(entries) > 10
     assert all("a.example" in (entry.findtext(f"{space}title") or "") for entry in entries)
+    told = next(entry for entry in entries if entry.findtext(f"{space}title") == f"changed: {CHANGED}")
+    content = told.findtext(f"{space}content") or ""
+    assert "1 word gone, " in content
+    assert "- one two three\n+ one 2 three <b>" in content
+    # By whatever name the console is asked, an entry is the same one.
+    host = {"Host": client.base_url.netloc.decode().replace("127.0.0.1", "localhost")}
+    again = ET.fromstring(client.get("/changes.atom?host=a.example", headers=host).text)
+    assert again.findtext(f"{space}id") != feed.findtext(f"{space}id")
+    named = [[entry.findtext(f"{space}id") for entry in each.findall(f"{space}entry")] for each in (feed, again)]
+    assert named[0] == named[1]
+
+
+def test_it_is_said_why_nothing_can_be_compared(client: httpx.Client) -> None:
+    first = client.get("/api/v1/pages").json()["pages"]
+    copied, none = (next(each["url"] for each in first if bool(each["fetched"]) is has) for has in (True, False))
+    for url, said in ((copied, "has not changed yet"), (none, "no copy"), ("http://a.example/strange", "is not kept")):
+        answer = client.get("/api/v1/diff", params={"url": url})
+        assert answer.status_code == 404
+        assert said in answer.json()["detail"]
 
 
 class _Tags(HTMLParser):

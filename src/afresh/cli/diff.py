@@ -54,6 +54,10 @@ def diff(
         if versions:
             _list(address, found, json)
             return
+        if len(found) == 1 and not state.changes and since is None:
+            raise InputError(
+                f"{address} has not changed yet: there is one version of it.", hint="See when: afresh diff URL --list"
+            )
         old, new = chosen(address, found, since, until)
         before, after = kept.version(address, old.number), kept.version(address, new.number)
         if before is None or after is None:
@@ -123,17 +127,17 @@ def as_row(row: "Row") -> dict[str, Any]:
 
 
 def _said(version: Version) -> str:
-    return f"number {version.number}, {moment(version.fetched)}, {show_size(version.size)}"
+    return f"number {version.number}, {moment(version.since)}, {show_size(version.size)}"
 
 
 def _list(url: str, found: Sequence[Version], json: bool) -> None:
     if json:
         typer.echo(as_json({"url": url, "versions": [asdict(each) for each in found]}))
         return
-    console.print(f"{'number':>12}  {'fetched':24} {'replaced':24} size")
+    console.print(f"{'number':>12}  {'appeared':24} {'replaced':24} size")
     for each in found:
         replaced = moment(each.replaced) if each.replaced_by else "the current copy"
-        console.print(f"{each.number:>12}  {moment(each.fetched):24} {replaced:24} {show_size(each.size)}")
+        console.print(f"{each.number:>12}  {moment(each.since):24} {replaced:24} {show_size(each.size)}")
 
 
 def _print(row: "Row | Gap") -> None:

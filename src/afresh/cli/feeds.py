@@ -1,19 +1,22 @@
 """Commands that pass on what is kept: changes and export."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from afresh.cli.gone import Gone, gone_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console
-from afresh.errors import ConfigError
+from afresh.errors import ConfigError, StoreError
 from afresh.store import Store
-from afresh.types import Copy, Crawl
+from afresh.types import BACK, Copy, Crawl
 from afresh.units import show_count
+
+if TYPE_CHECKING:
+    from afresh.detect import Rules
 
 BATCH = 1000
 
@@ -55,7 +58,30 @@ def changes(
 def change_facts(number: int, crawl: Crawl) -> dict[str, Any]:
     """A change as programs read it."""
     line: dict[str, Any] = {"number": number, "url": crawl.url, "time": crawl.time, "change": crawl.outcome}
-    return line | {"significance": crawl.significance, "size": crawl.size}
+    return line | {"significance": crawl.significance, "size": crawl.size, "back": crawl.reason == BACK}
+
+
+def text_of_change(kept: Store, change: Mapping[str, Any], rules: "Rules") -> dict[str, Any]:
+    """What a change was about: the page's title, words that are gone and new, and the text of each block that differs,
+    before and after. Of a page that is new or back that is all of it. None where it is not kept, or is no text.
+    """
+    from afresh.detect.diff import changed_blocks, counted
+    from afresh.detect.texts import compared
+    from afresh.notify.message import title_of
+    from afresh.store.versions import around, copy_before
+
+    url, number, whole = change["url"], change["number"], change["change"] == "new" or change["back"]
+    rows = None
+    try:
+        before, after = around(kept, url, number)
+        if after is not None and (before is not None or whole):
+            rows = compared(None if whole else before, after, rules)
+        shown = after or copy_before(kept, url, number)
+    except StoreError:
+        return {"title": "", "words": None, "blocks": None}  # damaged
+    words = None if rows is None else dict(zip(("removed", "added"), counted(rows), strict=True))
+    pairs = None if rows is None else [list(pair) for pair in changed_blocks(rows)]
+    return {"title": "" if shown is None else title_of(shown), "words": words, "blocks": pairs}
 
 
 def export(

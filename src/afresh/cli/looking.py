@@ -171,20 +171,15 @@ class StoreFacts:
         words = {"removed": removed, "added": added}
         return {"url": url, "from": asdict(old), "to": asdict(new), "words": words, "rows": shown}
 
-    def blocks(self, url: str, number: int) -> list[list[str | None]] | None:
-        """The text of the blocks that a change has changed, before and after; None where that is not kept."""
+    def text_of_change(self, change: Object) -> Object:
+        """What a change was about: title, words, and the text of the blocks; None where that is not kept."""
+        from afresh.cli.feeds import text_of_change
         from afresh.cli.opening import site_rules
         from afresh.detect import Detector
-        from afresh.detect.diff import changed_blocks
-        from afresh.detect.texts import compared
-        from afresh.store.versions import around
 
-        before, after = around(self.kept, url, number)
-        state = self.kept.state(url)
-        if before is None or after is None or state is None:
-            return None
-        rows = compared(before, after, Detector(site_rules(self._settings())).rules_of(state.page.host))
-        return None if rows is None else [list(pair) for pair in changed_blocks(rows)]
+        state = self.kept.state(change["url"])
+        host = "" if state is None else state.page.host
+        return text_of_change(self.kept, change, Detector(site_rules(self._settings())).rules_of(host))
 
     def plan(self, budgets: Sequence[float], goals: Sequence[float]) -> Object:
         """What budgets buy, and what goals cost."""

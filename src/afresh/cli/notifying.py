@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from afresh.notify import Courier
     from afresh.notify.channels.base import Channel
     from afresh.store import LastingStore
-    from afresh.store.outbox import Told
+    from afresh.store.outbox import Outbox, Told
 
 
 WATCHING = "watch-"  # begins the names of rules that `afresh watch` makes of its options
@@ -106,8 +106,8 @@ def beside(courier: "Courier", daemon: "Daemon") -> None:
     daemon.listeners.append(lambda event: courier.wake() if isinstance(event, Stored) else None)
 
 
-def facts_of(told: "Told", rules: dict[str, Rule]) -> dict[str, Any]:
-    """How it stands with a rule, for programs."""
+def facts_of(told: "Told", rules: dict[str, Rule], digest: float | None = None) -> dict[str, Any]:
+    """How it stands with a rule whose next digest goes at a moment, for programs."""
     rule = rules.get(told.name)
     return {
         "rule": told.name,
@@ -116,6 +116,7 @@ def facts_of(told: "Told", rules: dict[str, Rule]) -> dict[str, Any]:
         "last_delivered": told.last,
         "waiting": told.waiting,
         "gathered": told.gathered,
+        "next_digest": digest,
         "given_up": told.dead,
         "failures": told.failures,
         "failing_since": told.since,
@@ -129,9 +130,20 @@ def notified(kept: "LastingStore", config: Config) -> list[dict[str, Any]]:
     from afresh.store.outbox import Outbox
 
     rules = {rule.name: rule for rule in rules_for(config)}
-    found = [facts_of(told, rules) for told in Outbox(kept).all()]
+    outbox = Outbox(kept)
+    found = [facts_of(told, rules, _next_digest(outbox, told, rules.get(told.name))) for told in outbox.all()]
     counts = ("delivered", "waiting", "gathered", "given_up")
     return [each for each in found if each["to"] is not None or any(each[name] for name in counts)]
+
+
+def _next_digest(outbox: "Outbox", told: "Told", rule: Rule | None) -> float | None:
+    """When the next digest of a rule goes; None if it makes none."""
+    if rule is None or rule.digest is None:
+        return None
+    from afresh.store.outbox import GATHERED
+
+    gathered = outbox.messages(told.name, GATHERED) if told.gathered else []
+    return gathered[0].due if gathered else rule.due(time.time())
 
 
 def notified_lines(facts: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -140,7 +152,8 @@ def notified_lines(facts: Iterable[dict[str, Any]]) -> Iterator[str]:
         said = [f"{each['rule']}: {show_count(each['delivered'], 'message')} delivered"]
         for name, word in (("waiting", "waiting"), ("gathered", "for the next digest"), ("given_up", "given up")):
             if each[name]:
-                said.append(f"{each[name]:,} {word}")
+                when = f", at {moment(each['next_digest'])}" if name == "gathered" and each["next_digest"] else ""
+                said.append(f"{each[name]:,} {word}{when}")
         if each["to"] is None and not each["rule"].startswith(WATCHING):
             said.append("no rule of this name in the settings")
         yield labelled("telling" if not nth else "", ", ".join(said), 13)

@@ -9,6 +9,7 @@ from afresh.units import show_count
 MAX_WIDTH = 70  # columns for a list of counts, so that it fits beside a heading on a line of 80
 
 _WORDS = {
+    "back": "it was gone and is back, as it was",
     "bad_coding": "wrongly compressed",
     "bad_protocol": "not HTTP",
     "bad_redirect": "bad redirect",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from afresh.cli.faults import Faults
     from afresh.cli.log import Log
     from afresh.daemon import Daemon
+    from afresh.daemon.events import Listener
     from afresh.frontier import Allowance
     from afresh.sources.sql import Definitions
     from afresh.sources.web import Discovery
@@ -307,7 +308,7 @@ def _keep_fresh(
             socket=socket_path(kept.path),
             budget_hours=budget_hours(config),
             cost=cost,
-            listeners=[progress.hear],
+            listeners=[progress.hear, *progress.listeners],
         )
         daemon.control.budget_by = progress.budget_by
         progress.stop = daemon.stop
@@ -422,6 +423,7 @@ class Progress:
     # The budgets of files and databases, with their units, as far as there are any.
     others: Callable[[], list[tuple[str, float, str]]] = list
     unheard: OSError | None = None  # why not
+    listeners: "list[Listener]" = field(default_factory=list)  # who hears of everything as well
     taking_up: "asyncio.Task[None] | None" = None  # other settings
 
     def __post_init__(self) -> None:

@@ -1,7 +1,9 @@
 """`afresh watch`: a few pages, looked at every so often, and who is told when one changes, in one command."""
 
+from contextlib import suppress
 from dataclasses import replace
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +16,9 @@ from afresh.errors import ConfigError, InputError
 from afresh.store import LastingStore
 from afresh.store.messages import of_pages
 from afresh.units import duration, show_count, show_duration, with_unit
+
+if TYPE_CHECKING:
+    from afresh.daemon.events import Listener
 
 VERSIONS = 10  # of each page, if the settings do not say more
 SHORTEST = 1.0  # seconds between two looks
@@ -65,7 +70,24 @@ def watch(
             _add(kept, urls, pause, read)
         progress = Progress(read, as_json_lines=False)
         progress.quiet = not terminal.is_terminal  # what changed is all that a program wants to read
+        progress.listeners.append(_troubles(kept))
         keep_fresh(read, kept, progress, limit, again=again, log=logging_to, config_file=config)
+
+
+def _troubles(kept: LastingStore) -> "Listener":
+    """Who says that a page fails, beside what changed."""
+    from afresh.cli.troubles import Troubles
+
+    def tell(line: str) -> None:
+        shown = terminal if terminal.is_terminal else errors  # above what goes on living there
+        with suppress(OSError):  # nobody looks on any more
+            shown.print(f"{datetime.fromtimestamp(now(), UTC):%H:%M:%S UTC}  {line}", soft_wrap=True)
+
+    def has_copy(url: str) -> bool:
+        state = kept.state(url)
+        return state is not None and state.fetched is not None
+
+    return Troubles(tell, has_copy).hear
 
 
 def watching(config: Config, pause: float, targets: list[str], listen: str) -> Config:

@@ -7,6 +7,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from afresh.sources import Sources
 from afresh.sources.base import PURSE, kept_meta
 from afresh.store import Heard, PageColumns, PageState, Record, Store, understood
 from afresh.store.messages import FOUND_SO_FAR
-from afresh.types import Answer, Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
+from afresh.types import BACK, CHANGES, Answer, Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
 
 _log = logging.getLogger("afresh.store")
 
@@ -42,6 +43,7 @@ MOST_LET_IN = 8  # pages that wait, while nothing else is due, in one go
 PLACES = 1 << 20
 MOST_DAMAGED = 100_000
 MAX_UNWRITTEN = 256 << 20  # bytes of bodies, if nothing else is said
+LOOKED_AT = 1_000  # crawls of a page's history, at most
 RECENT = 16_384  # durable states that are remembered, of about a kilobyte each
 
 
@@ -92,6 +94,7 @@ class Keeper:
             engine.made = self._begin_with
         self._turn = 0  # of the purses, which is asked first
         self._unwritten: list[Record] = []
+        self._in_writing: list[Record] = []
         self._found: list[Page] = []  # pages that are not durable yet
         self._newest: dict[str, PageState] = {}  # states that are not durable yet
         self._recent: OrderedDict[str, PageState] = OrderedDict()  # some of those that are, the latest used at the end
@@ -148,6 +151,21 @@ class Keeper:
         if state is None:
             raise StoreError(f"The page {url} is not in the store any more.", hint="Was the file replaced?")
         return state
+
+    def returned(self, before: PageState, verdict: Verdict) -> Verdict:
+        """The verdict on a page in this state; if it is as its copy says, and was gone, that is a change.
+
+        Who dropped the page when it was gone would never hear of it again otherwise.
+        """
+        if verdict.outcome is not Outcome.UNCHANGED or not before.failures:
+            return verdict
+        url = before.page.url
+        unwritten = [each.crawl for each in (*self._in_writing, *self._unwritten) if each.state.page.url == url]
+        earlier = chain(filter(None, reversed(unwritten)), self.store.history(url, LOOKED_AT))
+        said = next((crawl.outcome for crawl in earlier if crawl.outcome in CHANGES or crawl.outcome.refreshed), None)
+        if said is not Outcome.GONE:
+            return verdict
+        return Verdict(Outcome.CHANGED, 1.0, verdict.validators, BACK, verdict.cost)
 
     def copy(self, url: str) -> Copy | None:
         """The page's copy as it is now; None also if it is damaged, and to be replaced."""
@@ -318,8 +336,9 @@ class Keeper:
         copy = None
         if crawl.outcome.refreshed:
             checked = crawl.time
-            # What is the same but for noise need not be written where there is no room.
-            if fetched.answered is not Answer.SAME and (self.room.for_bodies or crawl.outcome is not Outcome.UNCHANGED):
+            # What is the same but for noise need not be written where there is no room; what is back has its copy.
+            brings = fetched.answered is not Answer.SAME and crawl.reason != BACK
+            if brings and (self.room.for_bodies or crawl.outcome is not Outcome.UNCHANGED):
                 validators, got = verdict.validators, crawl.time
                 copy = Copy(
                     url, fetched.body, fetched.content_type, crawl.time, crawl.time, validators, kept_meta(fetched.meta)
@@ -456,7 +475,9 @@ class Keeper:
                     self._note_number(number, page.url)
                 self._forget(page.url, crawls=0)
         if batch or taken or heard:
+            self._in_writing = batch
             await asyncio.to_thread(self.store.write, batch, taken=taken, heard=heard)
+            self._in_writing = []
         values: dict[str, str | None] = {**self.take(), **self.sources.take()}
         if values or alive is not None or now - self._alive >= 1.0:
             await asyncio.to_thread(self.store.put, values | self._signs(now))

@@ -500,6 +500,7 @@ class Daemon:
                 return
             if verdict.outcome in (Outcome.NEW, Outcome.CHANGED) and not self._keeper.room.for_bodies:
                 verdict = Verdict(Outcome.REFUSED, reason=STORE_FULL)
+            verdict = self._keeper.returned(before, verdict)
             rest = rest_after(fetched, read.links) if self._keeper.newcomers_of(order.url).compete else 0.0
             self._finish(order, before, fetched, verdict, read, rest)
         finally:
@@ -553,10 +554,11 @@ class Daemon:
             if fetched.url not in self.engine or not self._keeper.room.for_bodies:
                 self.engine.charge(fetched.url, fetched.cost, self.clock())
                 return False
-            crawl = self.engine.receive(fetched, read.verdict, self.clock())
+            verdict = self._keeper.returned(before, read.verdict)
+            crawl = self.engine.receive(fetched, verdict, self.clock())
             if crawl is not None:
                 self.sources.received(fetched)
-                self._keeper.keep(before, crawl, fetched, read.verdict, read.noise)
+                self._keeper.keep(before, crawl, fetched, verdict, read.noise)
                 self._tell(Finished(crawl, ordered=False))
             return crawl is not None
         finally:

@@ -16,8 +16,12 @@ ALIKE = 0.4  # share of the words that an old and a new block have in common to 
 LOOKED_AHEAD = 8  # new blocks among which the form that an old one has now is looked for
 MAX_WORDS = 20_000  # of a block that are compared; a longer one counts as taken away and put in
 
-# Words, the blanks between them, and single signs; of scripts without blanks, every character is a word.
-_WORDS = re.compile(r"\s+|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|.", re.DOTALL)
+# Words, the blanks between them, and single signs; of scripts without blanks, every character is a word. A number is
+# one word with the signs within it, and those of currencies and percent at its ends.
+_LETTERS = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
+_WORDS = re.compile(
+    rf"\s+|(?:[$€£¥₹](?=\d))?{_LETTERS}(?:(?<=\d)[.,'’](?=\d){_LETTERS})*(?:(?<=\d)[$€£¥₹%])?|.", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,8 @@ def pieces(old: str, new: str, effort: Effort | None = None) -> tuple[Piece, ...
 
     >>> [(each.kind, each.text) for each in pieces("Open 9 to 5 daily", "Open 9 to 6 daily")]
     [('same', 'Open 9 to '), ('old', '5'), ('new', '6'), ('same', ' daily')]
+    >>> [each.text for each in pieces("Now $1,299.95!", "Now $1,199.95!")]
+    ['Now ', '$1,299.95', '$1,199.95', '!']
     """
     olds, news = _WORDS.findall(old), _WORDS.findall(new)
     if max(len(olds), len(news)) > MAX_WORDS:
@@ -121,11 +127,15 @@ def pieces(old: str, new: str, effort: Effort | None = None) -> tuple[Piece, ...
     return tuple(_joined(found))
 
 
+def _is_word(text: str) -> bool:
+    return any(map(str.isalnum, text))
+
+
 def _joined(found: list[tuple[str, str, str]]) -> Iterator[Piece]:
     """Pieces of neighbours; a blank or a sign alone between two differences belongs to them."""
     same = was = now = ""
     for nth, (stays, gone, come) in enumerate(found):
-        lone = bool(stays) and not stays.isalnum() and (was or now) and nth + 1 < len(found) and not found[nth + 1][0]
+        lone = bool(stays) and not _is_word(stays) and (was or now) and nth + 1 < len(found) and not found[nth + 1][0]
         if stays and not lone:
             yield from _pieces("", was, now)
             same, was, now = same + stays, "", ""
@@ -194,7 +204,7 @@ def changed_blocks(rows: Iterable[Row]) -> list[tuple[str | None, str | None]]:
 
 
 def counted(rows: Iterable[Row]) -> tuple[int, int]:
-    """Words that were taken away, and words that were put in.
+    """Words that were taken away, and words that were put in; signs alone are none.
 
     >>> counted(diff(["one two three"], ["one four three five"]))
     (1, 2)
@@ -203,5 +213,5 @@ def counted(rows: Iterable[Row]) -> tuple[int, int]:
     for row in rows:
         for piece in row.pieces:
             if piece.kind != SAME:
-                counts[piece.kind] += sum(not word.isspace() for word in _WORDS.findall(piece.text))
+                counts[piece.kind] += sum(map(_is_word, _WORDS.findall(piece.text)))
     return counts[OLD], counts[NEW]

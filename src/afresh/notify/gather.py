@@ -1,18 +1,19 @@
 """From changes in the store to messages in the outbox."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from afresh.detect import Rules
 from afresh.detect.diff import diff
 from afresh.detect.texts import blocks_of
 from afresh.errors import StoreError
-from afresh.notify.message import Item, item_of
+from afresh.notify.message import FULL_ITEMS, Item, item_of
 from afresh.notify.rules import Rule, identifier
 from afresh.store import LastingStore
 from afresh.store.outbox import GATHERED, WAITING, Message, Outbox
-from afresh.store.versions import around
-from afresh.types import Copy, Crawl, Outcome
+from afresh.store.versions import around, copy_before
+from afresh.types import BACK, Copy, Crawl, Outcome
 
 BATCH = 50  # changes that are read at once, and whose messages are written in one transaction
 MAX_WAITING = 1_000  # messages of a rule; beyond it the rule reads no further, and the changes wait in the store
@@ -47,13 +48,23 @@ class Gatherer:
         changes = self.store.changes(after=min(positions.values()), limit=BATCH)
         if not changes:
             return 0
-        messages = [message for number, crawl in changes for message in self._messages(number, crawl, room, positions)]
+        gathered = Counter({rule.name: told[rule.name].gathered for rule in room})
+        messages: list[Message] = []
+        for number, crawl in changes:
+            made = self._messages(number, crawl, room, positions, gathered)
+            gathered.update(message.rule for message in made if message.state == GATHERED)
+            messages += made
         last = changes[-1][0]
         self.outbox.add(messages, {name: max(position, last) for name, position in positions.items()})
         return len(changes)
 
     def _messages(
-        self, number: int, crawl: Crawl, rules: Sequence[Rule], positions: Mapping[str, int]
+        self,
+        number: int,
+        crawl: Crawl,
+        rules: Sequence[Rule],
+        positions: Mapping[str, int],
+        gathered: Mapping[str, int],
     ) -> list[Message]:
         some = [rule for rule in rules if positions[rule.name] < number and crawl.outcome in rule.on]
         state = self.store.state(crawl.url) if some else None
@@ -61,14 +72,15 @@ class Gatherer:
             return []
         host = state.page.host
         some = [rule for rule in some if rule.concerns(crawl, host)]
-        if not some:
+        if not some or (crawl.outcome is Outcome.GONE and state.fetched is None):  # nobody has ever seen it
             return []
         item, before, after = self._read(number, crawl, host)
         now, messages = self.clock(), []
         for rule in some:
             if rule.words_match(before, after):
                 digest = rule.digest is not None
-                body = json.dumps((item.brief() if digest else item).facts())
+                brief = digest and gathered[rule.name] >= FULL_ITEMS
+                body = json.dumps((item.brief() if brief else item).facts())
                 name = identifier(rule.name, number, crawl.url, repr(crawl.time))
                 when = rule.due(max(now, crawl.time) if not digest else crawl.time)
                 messages.append(Message(rule.name, name, now, when, body, GATHERED if digest else WAITING))
@@ -78,19 +90,21 @@ class Gatherer:
         """What is told of a change, with all text before and after; None where that is not known."""
         before: Copy | None = None
         after: Copy | None = None
-        if crawl.outcome is not Outcome.GONE:
-            try:
+        gone, whole = crawl.outcome is Outcome.GONE, crawl.outcome is Outcome.NEW or crawl.reason == BACK
+        try:
+            if gone:
+                before = copy_before(self.store, crawl.url, number, most=MAX_READ)
+            else:
                 before, after = around(self.store, crawl.url, number, most=MAX_READ)
-            except StoreError:
-                before = after = None  # damaged: the change is told without its text
+        except StoreError:
+            before = after = None  # damaged: the change is told without its text
         counts = self.counts(host)
         old, new = (None if copy is None else blocks_of(copy, counts) for copy in (before, after))
-        known = new is not None and (old is not None or crawl.outcome is Outcome.NEW)
-        rows = diff(old or [], new) if known and new is not None else None
+        rows = None
+        if new is not None and (whole or old is not None):
+            rows = diff([] if whole else old or [], new)
         item = item_of(crawl, host, number, before=before, after=after, rows=rows)
         was, now = (
             None if blocks is None else "\n".join(" ".join(each.split()) for each in blocks) for blocks in (old, new)
         )
-        if crawl.outcome is Outcome.NEW:
-            was = ""
-        return item, was, "" if crawl.outcome is Outcome.GONE else now
+        return item, "" if whole else was, "" if gone else now

@@ -10,12 +10,14 @@ from typing import Any
 
 from afresh.detect.diff import NEW, OLD, SAME, Piece, Row, counted
 from afresh.reading.decode import utf8
-from afresh.types import Copy, Crawl, Outcome
+from afresh.types import BACK, Copy, Crawl, Outcome
 
 MAX_BLOCKS = 10  # of a change that are told,
 MAX_BLOCK = 300  # with so many characters each
-BRIEF_BLOCKS, BRIEF_BLOCK = 3, 160  # the same in a digest
+FULL_ITEMS = 50  # changes of a digest that are told as if they came alone; those beyond it are told so briefly:
+BRIEF_BLOCKS, BRIEF_BLOCK = 3, 160
 MAX_TITLE = 120
+MAX_SUBJECT = 240
 NEAR = 40  # characters of what stays, on each side of what differs
 MAX_LINE = 2_000  # characters, of a text for people
 MAX_SHOWN = 100  # changes of a digest whose text is shown to people; of the others the address
@@ -40,6 +42,7 @@ class Item:
     blocks: tuple[tuple[str | None, str | None], ...] = ()  # text before and after
     lines: tuple[str, ...] = ()  # the same for people
     more: int = 0  # blocks that differ and are not here
+    back: bool = False  # it was gone, and is as it was before
 
     def facts(self) -> dict[str, Any]:
         """For programs."""
@@ -49,6 +52,7 @@ class Item:
             "number": self.number,
             "time": self.time,
             "change": self.change,
+            "back": self.back,
             "significance": self.significance,
             "title": self.title,
             "words": {"removed": self.removed, "added": self.added},
@@ -58,7 +62,7 @@ class Item:
         }
 
     def brief(self) -> "Item":
-        """The same in fewer words, for a digest."""
+        """The same in fewer words, for a long digest."""
         few, lines = self.blocks[:BRIEF_BLOCKS], self.lines[:BRIEF_BLOCKS]
         blocks = tuple((cut(before, BRIEF_BLOCK), cut(after, BRIEF_BLOCK)) for before, after in few)
         shown = tuple(cut(line, 2 * BRIEF_BLOCK) or "" for line in lines)
@@ -71,7 +75,10 @@ class Item:
         names = ("url", "host", "number", "time", "change", "significance", "title")
         said = {name: facts[name] for name in names}
         lines, more = tuple(facts["lines"]), facts["more_blocks"]
-        return cls(**said, removed=words["removed"], added=words["added"], blocks=blocks, lines=lines, more=more)
+        back = bool(facts.get("back"))  # earlier versions did not say so
+        return cls(
+            **said, removed=words["removed"], added=words["added"], blocks=blocks, lines=lines, more=more, back=back
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +103,13 @@ class Letter:
     def subject(self) -> str:
         """One line for people."""
         if self.test:
-            return f"afresh: a test of the rule {self.rule}"
+            return one_line(f"afresh {self.rule}: a test", MAX_SUBJECT)
         if len(self.items) == 1:
             item = self.items[0]
-            return one_line(f"{item.title or item.url} {happened(item)}", MAX_TITLE + 80)
+            return one_line(f"afresh {self.rule}: {item.title or item.url} {happened(item)}", MAX_SUBJECT)
         hosts = sorted({item.host for item in self.items})
         where = hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"
-        return one_line(f"{len(self.items):,} changes on {where}", MAX_TITLE + 80)
+        return one_line(f"afresh {self.rule}: {len(self.items):,} changes on {where}", MAX_SUBJECT)
 
     @property
     def text(self) -> str:
@@ -117,7 +124,7 @@ class Letter:
                 yield ""
             yield f"{item.title} {happened(item)}" if item.title else happened(item).capitalize()
             yield item.url
-            if nth < MAX_SHOWN and item.change != Outcome.NEW:  # all of a new page is new
+            if nth < MAX_SHOWN and item.change != Outcome.NEW and not item.back:  # all of it is new
                 yield from item.lines
                 if item.more:
                     yield f"… {item.more:,} more blocks"
@@ -145,6 +152,7 @@ def item_of(
         blocks=blocks,
         lines=tuple(map(_line, first)),
         more=len(differing) - len(first),
+        back=crawl.reason == BACK,
     )
 
 
@@ -174,6 +182,8 @@ def cut(text: str | None, longest: int) -> str | None:
 
 def happened(item: Item) -> str:
     """What happened to a page, in a few words."""
+    if item.back:
+        return "is back"
     if item.change == Outcome.CHANGED and (item.removed or item.added):
         gone = f"{item.removed:,} word{'' if item.removed == 1 else 's'} gone"
         return f"changed: {gone}, {item.added:,} new"

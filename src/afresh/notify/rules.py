@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 from afresh.frontier.glob import Glob
 from afresh.frontier.host_patterns import HostPatterns
-from afresh.hours import Hours
+from afresh.hours import Hours, Moments
 from afresh.types import Crawl, Outcome
 
 KINDS = (Outcome.NEW, Outcome.CHANGED, Outcome.GONE)
@@ -29,7 +29,7 @@ class Rule:
     disappear: tuple[str, ...] = ()  # or one of these must be gone
     significance: float = 0.0  # of changes, at least
     quiet: Hours | None = None
-    digest: Hours | None = None
+    digest: Moments | None = None
 
     @property
     def asks_for_words(self) -> bool:
@@ -60,7 +60,7 @@ class Rule:
     def due(self, now: float) -> float:
         """When a message of this moment may go."""
         if self.digest is not None:
-            now = self.digest.begins(now)
+            now = self.digest.following(now)
         return now if self.quiet is None else self.quiet.closes(now)
 
 

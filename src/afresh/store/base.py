@@ -153,11 +153,17 @@ class Version:
     """One version of a page: the content that a crawl brought, until another one found something else."""
 
     number: int  # of the crawl that brought it, as `Store.changes` numbers them; 0: before versions had numbers
-    fetched: float
+    fetched: float  # when its bytes were last got: also by a crawl that found the same, or no more than noise
     content_type: str
     size: int  # bytes, before compression
     replaced_by: int = 0  # number of the crawl that found another content; 0: this is the copy that is kept now
     replaced: float | None = None  # when that was
+    appeared: float | None = None  # when it was first found; None: nobody knows any more
+
+    @property
+    def since(self) -> float:
+        """From when on it was the copy, as far as that is known."""
+        return self.fetched if self.appeared is None else self.appeared
 
 
 @dataclass(frozen=True, slots=True)

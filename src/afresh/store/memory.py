@@ -5,6 +5,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import inf
 from operator import itemgetter
 from types import TracebackType
 from typing import Self
@@ -27,6 +28,7 @@ from afresh.store.base import (
     Version,
 )
 from afresh.store.inbox import full
+from afresh.store.versions import dated
 from afresh.types import CHANGES, Copy, Crawl, HostState, Outcome, Page
 
 
@@ -306,7 +308,8 @@ class Memory:
             kept = self._pages.get(url)
             if kept is None or kept.copy is None:
                 return []
-            return [_version(kept), *(version for version, _ in kept.earlier)]
+            found = [_version(kept), *(version for version, _ in kept.earlier)]
+            return dated([replace(each, appeared=_appeared(kept, each)) for each in found])
 
     def version(self, url: str, number: int) -> Copy | None:
         """One version of a page by its number; None if it is not kept."""
@@ -408,6 +411,12 @@ def _version(kept: _Kept) -> Version:
     copy = kept.copy
     assert copy is not None  # noqa: S101 - the caller has looked
     return Version(kept.version, copy.fetched, copy.content_type, len(copy.body))
+
+
+def _appeared(kept: _Kept, version: Version) -> float | None:
+    """The first crawl since a version was brought that the history has."""
+    first, last = version.number, version.replaced_by or inf
+    return next((crawl.time for number, crawl in kept.crawls if 0 < first <= number < last), None)
 
 
 def _keep_version(kept: _Kept, keeps: KeepVersions, number: int, now: float) -> None:

@@ -66,10 +66,13 @@ SET_VERSION = "UPDATE pages SET version = (SELECT crawls FROM totals) + ? WHERE 
 EARLIER = "SELECT id, replaced, stored FROM versions WHERE page = ? ORDER BY id DESC"
 OLDEST_VERSIONS = "SELECT id, replaced FROM versions ORDER BY id LIMIT ?"
 DROP_VERSION = "DELETE FROM versions WHERE id = ?"
-CURRENT_VERSION = """SELECT version, copies.fetched, content_type, size, 0, NULL
-  FROM pages JOIN copies ON page = pages.number WHERE url = ?"""
-VERSIONS_OF = """SELECT versions.number, versions.fetched, content_type, size, replaced_by, replaced
-  FROM pages JOIN versions ON page = pages.number WHERE url = ? ORDER BY id DESC"""
+# Of the crawls since a version was brought, the first in the history brought it, or came soon after it.
+_APPEARED = """(SELECT min(time) FROM crawls WHERE crawls.page = pages.number AND {0} > 0 AND serial >= {0}"""
+CURRENT_VERSION = f"""SELECT version, copies.fetched, content_type, size, 0, NULL, {_APPEARED.format("version")})
+  FROM pages JOIN copies ON page = pages.number WHERE url = ?"""  # noqa: S608
+VERSIONS_OF = f"""SELECT versions.number, versions.fetched, content_type, size, replaced_by, replaced,
+  {_APPEARED.format("versions.number")} AND serial < replaced_by)
+  FROM pages JOIN versions ON page = pages.number WHERE url = ? ORDER BY id DESC"""  # noqa: S608
 VERSION_OF = """SELECT versions.fetched, content_type, replaced, size, checksum, body
   FROM pages JOIN versions ON page = pages.number WHERE url = ? AND versions.number = ? ORDER BY id DESC LIMIT 1"""
 ALL_VERSIONS = "SELECT url, versions.number FROM versions JOIN pages ON page = pages.number ORDER BY id"
@@ -293,10 +296,10 @@ def crawl_from(row: Row) -> Crawl:
 
 def version_from(row: Row) -> Version:
     """A version from a row of `CURRENT_VERSION` or `VERSIONS_OF`."""
-    number, fetched, content_type, size, replaced_by, replaced = row
+    number, fetched, content_type, size, replaced_by, replaced, appeared = row
     if min(number, size, replaced_by) < 0:
         raise ValueError("a version that cannot be")
-    return Version(number, fetched, untext(content_type), size, replaced_by, replaced)
+    return Version(number, fetched, untext(content_type), size, replaced_by, replaced, appeared)
 
 
 def host_row(host: HostState) -> Row:

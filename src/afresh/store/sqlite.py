@@ -38,6 +38,7 @@ from afresh.store.files import Claim, ensure, is_run
 from afresh.store.listing import Listing, Wanted, list_pages
 from afresh.store.schema import behind, migrate, steps
 from afresh.store.understood import NONSENSE
+from afresh.store.versions import dated
 from afresh.types import Copy, Crawl, HostState, Outcome, Page
 
 Made = TypeVar("Made")
@@ -442,7 +443,7 @@ class Sqlite:
         with self._read_lock, translated(self.path), moment(self._reader):
             execute = self._reader.execute
             found = [*execute(rows.CURRENT_VERSION, (url,)).fetchall(), *execute(rows.VERSIONS_OF, (url,)).fetchall()]
-        return self._made(rows.version_from, found)
+        return dated(self._made(rows.version_from, found))
 
     def version(self, url: str, number: int) -> Copy | None:
         """One version of a page by its number, whole; StoreError if it is not what was stored."""

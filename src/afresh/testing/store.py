@@ -232,12 +232,17 @@ def _keeps_versions(store: Store, model: StoreModel) -> None:
     require_same("versions() without a copy", store.versions(url), [])
     crawled(Outcome.NEW, 1.0, b"one")
     two = crawled(Outcome.CHANGED, 2.0, b"two")
-    require_same("versions() where none are wanted", store.versions(url), [Version(two, 2.0, "text/html", 3)])
+    require_same(
+        "versions() where none are wanted", store.versions(url), [Version(two, 2.0, "text/html", 3, appeared=2.0)]
+    )
     store.keep_versions = KeepVersions(count=2, seconds=100.0, bytes=1 << 20)
     crawled(Outcome.UNCHANGED, 3.0, b"two but for noise")
     crawled(Outcome.FAILED, 4.0, None)
     four = crawled(Outcome.CHANGED, 5.0, b"four")
-    kept = [Version(four, 5.0, "text/html", 4), Version(two, 3.0, "text/html", 17, four, 5.0)]
+    kept = [
+        Version(four, 5.0, "text/html", 4, appeared=5.0),
+        Version(two, 3.0, "text/html", 17, four, 5.0, appeared=2.0),
+    ]
     require_same("versions() after a change", store.versions(url), kept)
     before, now = store.version(url, two), store.version(url, four)
     require_same("the body of before", before and before.body, b"two but for noise")

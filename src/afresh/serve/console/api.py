@@ -57,6 +57,19 @@ def as_refused(error: AfreshError) -> Refused:
     return Refused(400, error.message, error.hint)
 
 
+def no_difference(page: Object | None, versions: int) -> Refused:
+    """What is said of a page of which no two versions can be compared."""
+    if page is None:
+        return Refused(404, "This page is not kept.", "Add it with a POST to /api/v1/add.")
+    if not versions:
+        return Refused(404, "There is no copy of this page yet.", "It can be compared once it has changed.")
+    if versions == 1 and not page["changes"]:
+        return Refused(404, "This page has not changed yet: there is one version of it.")
+    return Refused(
+        404, "Of this page the current version alone is kept.", "store.versions says how many earlier ones are."
+    )
+
+
 class Api:
     """Answers programs."""
 
@@ -97,7 +110,7 @@ class Api:
             versions = await ask(lambda facts: facts.versions(url))
             found = await ask(lambda facts: facts.difference(url, *numbers))
             if found is None:
-                raise Refused(404, "No two versions of this page are kept.", "Set store.versions.")
+                raise no_difference(await ask(lambda facts: facts.page(url, 1)), len(versions))
             return found | {"versions": versions}
 
         return [

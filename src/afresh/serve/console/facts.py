@@ -58,8 +58,9 @@ class Facts(Protocol):
     def difference(self, url: str, since: int | None, until: int | None) -> Object | None:
         """What changed between two versions, or at the last change; None if these are not kept."""
 
-    def blocks(self, url: str, number: int) -> list[list[str | None]] | None:
-        """The text of the blocks that a change has changed, before and after; None where that is not kept."""
+    def text_of_change(self, change: Object) -> Object:
+        """What a change of the feed was about: `title`, `words` (`removed`, `added`) and `blocks`, pairs of before and
+        after. The last two are None where that is not kept."""
 
     def plan(self, budgets: Sequence[float], goals: Sequence[float]) -> Object:
         """What budgets buy, and what goals cost."""

@@ -6,12 +6,14 @@ ago may have left the bounded history (`store.history` crawls of a page): within
 """
 
 import asyncio
+import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TypeVar
 from urllib.parse import quote, urlencode
+from uuid import NAMESPACE_URL, uuid5
 from xml.sax.saxutils import escape, quoteattr
 
 from starlette.requests import Request
@@ -22,7 +24,7 @@ from afresh.frontier.glob import Glob
 from afresh.serve.console.facts import Facts, Object, Reading
 from afresh.serve.console.offers import MAX_WITH_BLOCKS
 from afresh.serve.receive.bodies import Refused
-from afresh.units import as_json
+from afresh.units import as_json, show_count
 
 LOOK_SECONDS = 0.5  # between two looks for what is new, while anybody listens
 RECENT = 2_000  # changes in memory, for those who follow closely
@@ -31,6 +33,8 @@ BEAT_SECONDS = 15.0  # after which a quiet stream says that it is alive
 MAX_LISTENERS = 500
 MAX_EMPTY = 40  # parts in a row without anything that matches, before a reader of lines gets what there is
 MAX_BLOCKS_KEPT = 200  # changes
+TELLING_SECONDS = 4.0  # for what the entries of an Atom feed say
+ENTRY_BLOCKS, ENTRY_BLOCK = 10, 300  # of a change that such an entry shows, and characters of each
 MAX_BLOCK_CHARACTERS = 64 << 10  # of one change, before and after together
 
 Told = TypeVar("Told")
@@ -88,13 +92,11 @@ class Feed:
         return Response(body, media_type="application/x-ndjson", headers={"Afresh-Next": str(after)})
 
     async def _with_blocks(self, change: Object) -> Object:
-        """A change with the text of the blocks that it changed; the latest of these are kept in memory."""
-        number, url = change["number"], change["url"]
+        """A change with what it was about; the latest of these are kept in memory."""
+        number = change["number"]
         if number not in self._blocks:
-            found = None
-            if change["change"] == "changed":
-                found = await self._asked(lambda facts: facts.blocks(url, number))
-            self._blocks[number] = bounded(found)
+            found = await self._asked(lambda facts: facts.text_of_change(change))
+            self._blocks[number] = found | bounded(found["blocks"])
             while len(self._blocks) > MAX_BLOCKS_KEPT:
                 self._blocks.popitem(last=False)
         return change | self._blocks[number]
@@ -192,6 +194,11 @@ class Feed:
         """The latest changes that match, the newest first."""
         return [each for each in await self._asked(lambda facts: facts.latest(max(limit, BATCH))) if has(each)][:limit]
 
+    async def told(self, changes: list[Object]) -> list[Object]:
+        """The same with what they were about, as far as that is soon known; who asks again gets the rest."""
+        until = time.monotonic() + TELLING_SECONDS
+        return [await self._with_blocks(each) if time.monotonic() < until else each for each in changes]
+
     async def close(self) -> None:
         """End all streams, and look no more."""
         self._is_closed = True
@@ -256,17 +263,54 @@ def atom(changes: list[Object], base: str, host: str, pattern: str, now: float) 
     for change in changes:
         url = str(change["url"])
         link = f"{base}/page?url={quote(url, safe='')}"
-        title = _text(f"{change['change']}: {url}")
+        title = _text(f"{'back' if change['back'] else change['change']}: {change.get('title') or url}")
         parts.append(
-            f"<entry><title>{title}</title><id>{_text(base)}/changes/{change['number']}</id>"
-            f"<updated>{_moment(change['time'])}</updated><link href={quoteattr(_text(link))}/></entry>"
+            f"<entry><title>{title}</title><id>{entry_id(change)}</id><updated>{_moment(change['time'])}</updated>"
+            f'<link href={quoteattr(_text(link))}/><content type="text">{_text(content_of(change))}</content></entry>'
         )
     return "\n".join([*parts, "</feed>\n"])
 
 
+def entry_id(change: Object) -> str:
+    """The name of a change in feeds, by whatever name or address the console was asked.
+
+    >>> change = {"number": 1, "url": "https://a.example/", "time": 5.0}
+    >>> entry_id(change) == entry_id(dict(change)) != entry_id(change | {"time": 6.0})
+    True
+    """
+    return uuid5(NAMESPACE_URL, f"{change['url']}\n{change['time']!r}\n{change['number']}").urn
+
+
+def content_of(change: Object) -> str:
+    """What an entry says: the page, how many words, and the first blocks.
+
+    >>> change = {"url": "https://a.example/", "words": {"removed": 1, "added": 2}, "blocks": [["old", "new"]]}
+    >>> content_of(change | {"blocks_left_out": 0}).splitlines()
+    ['https://a.example/', '1 word gone, 2 words new', '- old', '+ new']
+    """
+    lines, words, pairs = [str(change["url"])], change.get("words"), change.get("blocks") or []
+    if words:
+        lines.append(f"{show_count(words['removed'], 'word')} gone, {show_count(words['added'], 'word')} new")
+    for before, after in pairs[:ENTRY_BLOCKS]:
+        lines += [f"- {_short(before)}"] * (before is not None) + [f"+ {_short(after)}"] * (after is not None)
+    more = len(pairs[ENTRY_BLOCKS:]) + change.get("blocks_left_out", 0)
+    return "\n".join([*lines, f"… {show_count(more, 'more block')}"] if more else lines)
+
+
+def _short(text: str | None) -> str:
+    said = " ".join((text or "").split())
+    return said if len(said) <= ENTRY_BLOCK else f"{said[: ENTRY_BLOCK - 1]}…"
+
+
 def _text(text: str) -> str:
     """Text that XML can hold."""
-    return escape("".join(each if each >= " " and each not in "\ufffe\uffff" else "?" for each in text))
+    return escape("".join(each if _fits(each) else "?" for each in text))
+
+
+def _fits(character: str) -> bool:
+    return character == "\n" or (
+        (" " <= character < "\ud800" or character > "\udfff") and character not in "\ufffe\uffff"
+    )
 
 
 def _moment(time: float) -> str:

@@ -76,7 +76,10 @@ PAGE = Operation(
     answers=_object(url=_TEXT, why=_TEXT),
     may_miss=True,
 )
-_VERSION = {"type": "object", "properties": {"number": {"type": "integer"}, "fetched": {"type": "number"}}}
+_VERSION = {
+    "type": "object",
+    "properties": {"number": {"type": "integer"}, "fetched": {"type": "number"}, "appeared": {"type": "number"}},
+}
 DIFF = Operation(
     "GET",
     "/diff",
@@ -127,8 +130,9 @@ CHANGES = Operation(
         _PATTERN,
         Parameter(
             "blocks",
-            "Also the text of the blocks that changed, as pairs of before and after; null where earlier versions are "
-            f"not kept (store.versions). Then at most {MAX_WITH_BLOCKS} lines come at once.",
+            "Also the text of the blocks that changed, as pairs of before and after, and of a page that is new or "
+            "back all of its text; null where that is not kept (store.versions), or the page is gone. "
+            f"Then at most {MAX_WITH_BLOCKS} lines come at once.",
             "boolean",
             False,
         ),

@@ -257,7 +257,7 @@ class Site:
         self.door.require_name(request)
         self.door.require(request, "read")
         said = CHANGES.read(request)
-        found = await self.feed.latest(50, matching(said["host"], said["pattern"]))
+        found = await self.feed.told(await self.feed.latest(50, matching(said["host"], said["pattern"])))
         base = self.door.public_origin or f"{request.url.scheme}://{request.headers['host']}"
         text = atom(found, base, said["host"], said["pattern"], time.time())
         return Response(text, media_type="application/atom+xml")

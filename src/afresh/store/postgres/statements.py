@@ -82,8 +82,12 @@ DROP_OLDEST_VERSIONS = """DELETE FROM versions_of_pages
 _OF_PAGE = (
     "FROM pages JOIN {} AS v ON v.slice = pages.slice AND page = pages.number WHERE pages.slice = %s AND key = %s"
 )
-CURRENT_VERSION = f"SELECT pages.version, v.fetched, content_type, size, 0, NULL::float8 {_OF_PAGE.format('copies')}"
-VERSIONS_OF = f"""SELECT v.number, v.fetched, content_type, size, replaced_by, replaced
+_APPEARED = """(SELECT min(time) FROM crawls WHERE crawls.slice = pages.slice AND crawls.page = pages.number
+  AND {0} > 0 AND serial >= {0}"""
+CURRENT_VERSION = f"""SELECT pages.version, v.fetched, content_type, size, 0, NULL::float8,
+  {_APPEARED.format("pages.version")}) {_OF_PAGE.format("copies")}"""
+VERSIONS_OF = f"""SELECT v.number, v.fetched, content_type, size, replaced_by, replaced,
+  {_APPEARED.format("v.number")} AND serial < replaced_by)
   {_OF_PAGE.format("versions_of_pages")} ORDER BY id DESC"""
 VERSION_OF = f"""SELECT v.fetched, content_type, replaced, size, checksum, body
   {_OF_PAGE.format("versions_of_pages")} AND v.number = %s ORDER BY id DESC LIMIT 1"""

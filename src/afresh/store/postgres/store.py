@@ -41,6 +41,7 @@ from afresh.store.postgres.link import AGAIN_SECONDS, Connection, Link, check_ad
 from afresh.store.postgres.writing import Batch, Sums, add_pages, key_of, keys_of
 from afresh.store.slices import slice_of
 from afresh.store.understood import NONSENSE
+from afresh.store.versions import dated
 from afresh.types import Address, Copy, Crawl, HostState, Page
 
 Made = TypeVar("Made")
@@ -409,7 +410,7 @@ class Postgres:
         """The versions of a page that are kept, the newest first."""
         key = key_of(url)
         current, earlier = self._link.read_together((sql.CURRENT_VERSION, key), (sql.VERSIONS_OF, key))
-        return self._made(rows.version_from, [*current, *earlier])
+        return dated(self._made(rows.version_from, [*current, *earlier]))
 
     def version(self, url: str, number: int) -> Copy | None:
         """One version of a page by its number, whole; StoreError if it is not what was stored."""
