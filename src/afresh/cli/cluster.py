@@ -74,6 +74,8 @@ def up(
         if not total > 0:
             raise ConfigError("A budget of 0 crawls nothing.", hint="Give a rate above 0, such as --budget 10/s.")
         count = shards or parts or 2
+        if any(member.alive for member in register.members()):
+            errors.print("A cluster runs on this store already: it goes on as is said here, also by who began it.")
         register.scale(count, budget=total)
         errors.print(f"{count} workers share {show_rate(total)}.", soft_wrap=True)
         if address is not None:
@@ -135,7 +137,7 @@ def _print(whole: dict[str, Any], facts: list[dict[str, Any]]) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 
-    state = "running" if whole["running"] else "stopped"
+    state = "stopped" if not whole["running"] else "running" if any(each["alive"] for each in facts) else "none runs"
     moving = f", {whole['slices_moving']:,} of 4,096 slices change hands" if whole["slices_moving"] else ""
     console.print(f"{whole['workers']} workers ({state}), {show_rate(whole['budget'])} together{moving}")
     if whole["drained"]:

@@ -33,6 +33,8 @@ def migrate(
     def config(store: str) -> Config:
         return replace(Config(), store=replace(Config().store, path=named(store)))
 
+    with open_store(config(source), create=False) as before:
+        before.claim(brief=True)  # before anything is made: a cluster may run there
     with open_store(config(source), create=False) as before, open_store(config(target), create=True) as after:
         assert isinstance(before, Sqlite | Postgres)  # noqa: S101 - there are no others
         assert isinstance(after, Sqlite | Postgres)  # noqa: S101

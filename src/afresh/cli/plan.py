@@ -80,6 +80,11 @@ def plan(
     if cluster:
         from afresh.cli.sizes import show_sizes
 
+        if budget or reach or rates or pages or quality or worth is not None or plot or store:
+            raise InputError(
+                "With --cluster nothing is planned but three sizes.", hint="It goes with --every and --json alone."
+            )
+
         show_sizes(every, json=json)
         return
     if plot is not None:

@@ -5,6 +5,7 @@ from dataclasses import asdict
 import typer
 
 from afresh.cli.terminal import as_json, console
+from afresh.errors import InputError
 from afresh.units import duration, show_duration, show_rate, show_size
 
 SIZES = (1e6, 1e9, 1e12)
@@ -14,6 +15,8 @@ def show_sizes(every: str, *, json: bool) -> None:
     """Print what collections of three sizes need."""
     from afresh.cluster.sizing import MEASURED, Size, advice, size
 
+    if not duration(every) > 0:
+        raise InputError(f"No page can be crawled once in {every}.", hint="Give a time above 0, such as --every 7d.")
     found = [size(pages, duration(every)) for pages in SIZES]
     if json:
         facts = [{**asdict(each), "saturates": each.saturates, "advice": advice(each)} for each in found]
@@ -47,4 +50,5 @@ def show_sizes(every: str, *, json: bool) -> None:
         line(lines[0][0], [shown for _, shown in lines])
     for each in found:
         console.print(f"{each.pages:.0e} pages: {advice(each)}.".replace("e+", "e"), highlight=False)
-    console.print("Unit costs and prices: docs/cluster.md, or --json.")
+    console.print("Object storage and several databases are not built yet. A worker takes 16 GiB of memory at most.")
+    console.print("Reckoned from unit costs and prices that --json names; what they mean: docs/cluster.md.")

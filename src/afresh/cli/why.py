@@ -233,7 +233,7 @@ def waits_for(facts: dict[str, Any]) -> str:
     if facts["held_by"] == "paused":
         return "waits for its hours" if facts["wishes"]["held_by"] == ["hours"] else "waits for `afresh resume`"
     if facts["by"] == "store":
-        return "waits for `afresh run`, and goes first then"
+        return "goes first as soon as a runner sees it"
     if facts["held_by"] == "leased":
         return "it is being fetched"
     if facts["host_ready"]:

@@ -56,7 +56,7 @@ class Actors:
         self._started: dict[int, float] = {}
         self._last: dict[int, tuple[str, bool, int]] = {}  # what each has last answered
 
-    def keep(self, parts: int, drained: frozenset[str]) -> None:
+    def keep(self, parts: int, drained: frozenset[str], leased: frozenset[int]) -> None:
         """Start those that do not run, and move those that run on a drained node."""
         nodes = {_label(node): node["NodeID"] for node in ray.nodes() if node["Alive"]}
         free = [label for label in nodes if not _is_in(label, drained) and nodes[label] not in self._headless(nodes)]

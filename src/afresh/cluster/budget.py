@@ -17,7 +17,8 @@ Floats = NDArray[np.float64]
 GAIN = 0.1  # a second; see `share_budget`
 TOLERANCE = 1e-9  # of the total, for what adds up to it in floating point
 LOWEST_PRICE = 1e-6  # of the highest
-LEAST_SHARE = 1e-3  # of an equal share: what a worker with nothing to do keeps, to show its price
+LEAST_SHARE = 1e-2  # of an equal share: what a worker with nothing to do keeps, to show its price
+HEADROOM = 1.25  # times what its hosts allow a worker may be granted, as that is an average
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Share:
     price_age: float = 0.0  # seconds since it was
     alive: bool = True  # its lease runs
     pages: float | None = None  # that it holds, by which its share is reckoned while it has no price
+    capacity: float | None = None  # what politeness towards its hosts lets it spend; None: not known
 
 
 def in_force(shares: Sequence[Share]) -> float:
@@ -88,7 +90,27 @@ def _wanted(total: float, shares: Sequence[Share], gain: float) -> Floats:
         now[waits] += gain * (total * counts[waits] / counts.sum() - now[waits])
         now *= total / now.sum()
     least = LEAST_SHARE * equal
-    lifted = np.maximum(now, least)
+    room = np.array([np.inf if share.capacity is None else HEADROOM * share.capacity for share in shares])
+    lifted = np.maximum(_within(total, now, np.maximum(room, least)), least)
     above = lifted - least
     spare = total - least * len(shares)
     return np.asarray(least + above * (spare / above.sum()) if above.sum() > 0 else np.full(len(shares), equal))
+
+
+def _within(total: float, wanted: Floats, room: Floats) -> Floats:
+    """Budgets in proportion to those that are wanted, none larger than its room; if all are full, by their rooms.
+
+    >>> _within(20.0, np.array([1.0, 18.0, 1.0]), np.array([5.0, 12.0, np.inf])).tolist()
+    [4.0, 12.0, 4.0]
+    >>> _within(20.0, np.array([1.0, 18.0, 1.0]), np.array([2.0, 6.0, 2.0])).tolist()
+    [4.0, 12.0, 4.0]
+    """
+    if room.sum() <= total:
+        return np.asarray(total * room / room.sum(), np.float64)
+    found = np.asarray(wanted * (total / wanted.sum()), np.float64)
+    full = np.zeros(len(wanted), np.bool_)
+    while (over := ~full & (found > room)).any():
+        full |= over
+        found[full] = room[full]
+        found[~full] = wanted[~full] * ((total - found[full].sum()) / wanted[~full].sum())
+    return found

@@ -21,8 +21,11 @@ EVERY_SECONDS = 1.0
 class Placer(Protocol):
     """Starts workers, and starts them again when they end."""
 
-    def keep(self, parts: int, drained: frozenset[str]) -> None:
-        """See to it that workers 0 … parts - 1 run, none on a node that is drained; the others end by themselves."""
+    def keep(self, parts: int, drained: frozenset[str], leased: frozenset[int]) -> None:
+        """See to it that workers 0 … parts - 1 run, none on a node that is drained; the others end by themselves.
+
+        Those that are `leased` run somewhere, perhaps begun by a coordinator that is no more.
+        """
 
     def close(self) -> None:
         """End those that still run."""
@@ -42,13 +45,19 @@ class Coordinator:
 
     def run(self) -> None:
         """Watch until the cluster is stopped."""
+        waits = False
         while not self._ended.is_set():
             began = time.monotonic()
             try:
                 if not self.once():
                     return
+                if waits:
+                    waits = False
+                    _log.warning("The coordinator goes on.")
             except AfreshError as error:
-                _log.warning("The coordinator waits: %s", error.message)
+                if not waits:  # it is said once, and not at every try
+                    _log.warning("The coordinator waits: %s", error.message)
+                waits = True
             self._ended.wait(max(EVERY_SECONDS - (time.monotonic() - began), 0.05))
 
     def once(self) -> bool:
@@ -56,6 +65,7 @@ class Coordinator:
         running, parts, _, settings = self.register.wanted()
         if running:
             self.register.spread()
+        leased = frozenset(member.part for member in self.register.members() if member.alive)
         if self.placer is not None:
-            self.placer.keep(parts if running else 0, frozenset(settings.get("drained", ())))
-        return running or any(member.alive for member in self.register.members())
+            self.placer.keep(parts if running else 0, frozenset(settings.get("drained", ())), leased)
+        return running or bool(leased)

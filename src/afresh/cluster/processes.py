@@ -20,10 +20,12 @@ class Processes:
         self._running: dict[int, subprocess.Popen[bytes]] = {}
         self._started: dict[int, float] = {}
 
-    def keep(self, parts: int, drained: frozenset[str]) -> None:
+    def keep(self, parts: int, drained: frozenset[str], leased: frozenset[int]) -> None:
         """Start those that do not run."""
         for part in range(parts):
             process = self._running.get(part)
+            if process is None and part in leased:
+                continue  # one that somebody else began
             if (process is None or process.poll() is not None) and (
                 time.monotonic() - self._started.get(part, -AGAIN_SECONDS) >= AGAIN_SECONDS
             ):

@@ -43,7 +43,7 @@ _SEEN = f"""SELECT running, parts, settings,
     AND (part IS NULL OR part NOT IN (SELECT part FROM runners WHERE {_LEASED}))) FROM cluster"""  # noqa: S608
 _SHARES = f"""SELECT part, budget, spending, price, {_LEASED},
   greatest(extract(epoch FROM clock_timestamp() - until)::float8 + {LEASE_SECONDS} - 1.5, 0),
-  (nullif(said, '')::json ->> 'pages')::float8 FROM runners
+  (nullif(said, '')::json ->> 'pages')::float8, (nullif(said, '')::json ->> 'capacity')::float8 FROM runners
   WHERE part >= 0 ORDER BY part FOR UPDATE"""  # noqa: S608
 _STATUS = f"""SELECT part, holder, {_LEASED}, budget, spending, price, said, t.pages, t.copies, t.slices,
   CASE WHEN {_LEASED} THEN greatest(extract(epoch FROM clock_timestamp() - until)::float8 + {LEASE_SECONDS}, 0)
@@ -192,6 +192,7 @@ class Register:
                     row[5],
                     bool(row[4]),
                     row[6] if row[4] else None,
+                    row[7] if row[4] else None,
                 )
                 for row in rows
             ]
@@ -222,17 +223,13 @@ class Register:
 
     def stop(self) -> None:
         """Have all workers end in order."""
-        self._change("UPDATE cluster SET running = false")
+        self._rows("UPDATE cluster SET running = false RETURNING 1")
 
     def set(self, **settings: Any) -> None:
         """Change some of the cluster's settings."""
         with self._transaction() as connection:
             row: Any = connection.execute("SELECT settings FROM cluster FOR UPDATE").fetchone()
             connection.execute("UPDATE cluster SET settings = %s", (json.dumps(json.loads(row[0] or "{}") | settings),))
-
-    def _change(self, statement: str) -> None:
-        with self._transaction() as connection:
-            connection.execute(statement.encode())
 
     def wanted(self) -> tuple[bool, int, float, Mapping[str, Any]]:
         """(whether the cluster is to run, how many workers, their budget, its settings)."""

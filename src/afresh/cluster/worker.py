@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Protocol
 
 from afresh.cluster.gate import Gate
@@ -214,12 +215,16 @@ class _Beats(threading.Thread):
         daemon, price = self._daemon, UNKNOWN
         said: dict[str, Any] = {"node": self.worker.node, "rate": round(self.worker.rate(), 3)}
         if daemon is not None:
-            first, stated = daemon.engine.first, daemon.overview.stated
-            if not len(daemon.engine) or getattr(first.scheduler, "spare", False):
-                price = 0.0  # it has more than it can use
+            first, stated, allowed = daemon.engine.first, daemon.overview.stated, daemon.overview.allowance
+            if not len(daemon.engine):
+                price = 0.0
             elif first.price > 0:
                 price = float(first.price)
             said["pages"] = daemon.pages
+            if not len(daemon.engine):
+                said["capacity"] = 0.0
+            elif allowed is not None and allowed.rate < inf:
+                said["capacity"] = allowed.rate
             if stated is not None:
                 said |= {"fresh": stated.share, "weight": daemon.overview.weight, "by_requests": stated.by_requests}
         return {"spending": self.spending, "price": price, "said": said}

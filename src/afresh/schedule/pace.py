@@ -33,6 +33,7 @@ class Pace:
         self.counted = counted
         self._due = -inf
         self._taken: deque[float] = deque()
+        self._reckoned_by = 0.0  # the budget that `_due` follows from
         self.budget = budget
 
     @property
@@ -47,6 +48,11 @@ class Pace:
             raise ConfigError(
                 f"budget must be 0 or at least {MIN_BUDGET:g} a second, not {budget!r}.", hint="0 crawls nothing."
             )
+        if budget > 0:
+            before, self._reckoned_by = self._reckoned_by, budget
+            if before > 0 and self._taken and self._due > self._taken[-1]:
+                # What is left of a step that began at a small budget would take long at a large one.
+                self._due = self._taken[-1] + (self._due - self._taken[-1]) * (before / budget)
         self._window = max(1, ceil(budget))
         while len(self._taken) > self._window:
             self._taken.popleft()

@@ -68,16 +68,19 @@ def together(parts: Sequence[Sequence[Figures]]) -> list[Figures]:
     """The rows of several workers as those of one, minute by minute.
 
     >>> one = [Figures(61.0, 0.4, pages=1, crawls=2, price=3.0), Figures(71.0, 0.5, pages=1, crawls=1, price=3.0)]
-    >>> other = [Figures(100.0, 0.9, pages=3, price=4.0)]
+    >>> other = [one[0], Figures(100.0, 0.9, pages=3, price=4.0)]
     >>> [(row.time, row.freshness, row.pages, row.crawls, row.price) for row in together([one, other])]
     [(100.0, 0.8, 4, 3, 4.0)]
     """
     if len(parts) <= 1:
         return [row for rows in parts for row in rows]
     minutes: dict[int, list[Figures]] = {}
+    met = set[float]()  # a worker goes on with the rows that it finds, so several may have the same ones
     for rows in parts:
         own: dict[int, list[Figures]] = {}
-        for row in rows:
+        new = [row for row in rows if row.time not in met]
+        met.update(row.time for row in new)
+        for row in new:
             own.setdefault(int(row.time // 60.0), []).append(row)
         for minute, some in own.items():
             counts = {name: sum(getattr(row, name) for row in some) for name in (*COUNTS, "seconds")}

@@ -48,6 +48,8 @@ class Claim:
             raise self._cluster()
         holder = f"process {os.getpid()} on {socket.gethostname()}{BRIEF if brief else ''}"
         self.token = int(_one(connection, sql.CLAIM, (holder,)))
+        if not brief:
+            connection.execute(sql.FORGET_WORKERS)
 
     def take_again(self, connection: Connection, patience: float) -> None:
         """Go on in a new session; StoreLocked if another process was faster."""

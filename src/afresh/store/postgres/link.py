@@ -122,6 +122,8 @@ def explain(address: Address, error: Exception) -> StoreError:
             )
         case errors.InsufficientPrivilege() | errors.ReadOnlySqlTransaction():
             return StoreError(f"The store {address} may not be written ({said}).", hint="Ask for the right to do so.")
+        case errors.UndefinedTable():
+            return StoreError(f"There is no store in {address}.", hint="Add a first page: afresh add URL --store …")
         case errors.InvalidCatalogName():
             return StoreError(f"There is no such database: {address}.", hint="Create it: createdb NAME")
         case psycopg.OperationalError() | psycopg.InterfaceError() | psycopg_pool.PoolTimeout():

@@ -149,7 +149,10 @@ GET_NAMED = "SELECT value FROM named WHERE name = %s AND part IN (-1, %s) ORDER 
 FORGET_NAMED = "DELETE FROM named WHERE part = %s AND name = %s"
 NAMES_UNDER = """SELECT name, max(octet_length(value)) FROM named
   WHERE name >= %s AND name < %s AND part IN (-1, %s) GROUP BY name ORDER BY name"""
-OWNER = "SELECT part FROM slices WHERE slice = %s AND part IS NOT NULL"
+OWNER = """SELECT slices.part FROM slices JOIN runners ON runners.part = slices.part
+  WHERE slice = %s AND until > clock_timestamp()"""
+# What the workers of a cluster knew is old once a single process has run; how it went stays.
+FORGET_WORKERS = "DELETE FROM named WHERE part >= 0 AND name NOT LIKE 'figures %'"
 VALUES_UNDER = "SELECT part, name, value FROM named WHERE name >= %s AND name < %s"
 
 TOTALS = f"""SELECT sum(pages)::bigint, sum(copies)::bigint, sum(crawls)::bigint, sum(changes)::bigint,
