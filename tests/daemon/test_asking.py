@@ -3,10 +3,13 @@
 import asyncio
 from collections.abc import Callable
 
-from afresh.frontier import Politeness, Scope, host_of
+from afresh.fetch import Scripted
+from afresh.frontier import Lanes, Politeness, Scope, host_of
+from afresh.sources import Later
 from afresh.sources.web import Discovery
+from afresh.sources.web.asking import Asker
 from afresh.store import Memory
-from afresh.types import Outcome
+from afresh.types import Fetched, Outcome, Validators
 from live_site import NONE, Clock, Crawl, LiveSite, html, to
 
 POLITE = Politeness(factor=0, shortest_gap=0.4, longest_gap=0.4)
@@ -47,6 +50,19 @@ def test_a_redirect_to_another_host_is_followed_in_that_hosts_turn_and_with_its_
     assert "/private" not in site.asked("b.test")
     assert min(site.gaps()) >= 0.39, "a redirect does not shorten the rest of the host it leads to"
     assert LiveSite(site.answer, log=[each for each in site.log if each.host == "b.test"]).most_at_once() == 1
+
+
+def test_an_order_that_was_given_before_its_host_was_visited_waits_for_the_rest_after_that() -> None:
+    lanes, now = Lanes(POLITE), 10.0
+    fetcher = Scripted(lambda url, known: Fetched(url, now, 0.1, status=200, body=b"here"))
+    asker = Asker(fetcher=fetcher, lanes=lanes, clock=lambda: now)
+    lanes.lane("b.test")
+    got = asyncio.run(asker.ask("http://b.test/own", Validators()))
+    assert isinstance(got, Fetched)
+    lanes.rest_until("b.test", now + 0.4)  # as after a visit
+    got = asyncio.run(asker.ask("http://b.test/own", Validators()))
+    assert isinstance(got, Later)
+    assert 0.39 < got.gap < 0.41
 
 
 def test_a_redirect_on_the_same_host_does_not_escape_its_rules() -> None:

@@ -51,8 +51,11 @@ class Asker:
         host = host_of(url)
         if host in self.never:
             return Fetched(url, self.clock(), 0.0, reason="scope")
-        if self.lanes.lane(host).visited:
+        lane = self.lanes.lane(host)
+        if lane.visited:
             return Later(VISITED)
+        if (rests := lane.ready - self.clock()) > 0.0:
+            return Later(rests)  # it was visited since the order was given, and rests from that
         address, held = await self._take_turn(url, host)
         if held is not None:
             return held
