@@ -23,7 +23,7 @@ MARGIN = 1.2  # by which what waits must be worth more: an exchange costs a craw
 MIN_UNTRIED = 100
 IDLE_TIMES = 4
 MAX_LEAVING = 512  # at a time
-HOST_SHARE = 0.25  # of the untried pages, that may be of one host while others wait
+HOST_SHARE = 0.25  # of the untried pages that may be in, for one host at most
 
 
 class Entering:
@@ -52,6 +52,7 @@ class Entering:
         self._leaving: list[str] = []  # pages without a copy, which make room for others
         if self.backlog is not None:
             self.backlog.admits = lambda page: page.url not in engine and sources.wanted(page)
+            keeper.untried_of = self.backlog.count_untried
 
     def look(self) -> None:
         """See how much room there is."""
@@ -63,7 +64,7 @@ class Entering:
         if self.max_kept is not None:
             space = min(space, max(self.max_kept - len(self.engine), 0))
         backlog.space = space
-        backlog.share = int(self.max_untried * HOST_SHARE)
+        backlog.share = int(min(self.max_untried, self.max_kept or self.max_untried) * HOST_SHARE)
 
     async def enter(self) -> int:
         """Let some in; how many."""
