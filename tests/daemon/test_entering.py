@@ -18,7 +18,7 @@ from afresh.sources import Sources
 from afresh.sources.web import Discovery, Web
 from afresh.sources.web.backlog import MIN_MEMORY, Backlog
 from afresh.store import PageState, Sqlite
-from afresh.types import Fetched, Order, Outcome, Page, Validators, Verdict
+from afresh.types import Fetched, Importance, Order, Outcome, Page, Validators, Verdict
 
 START = "http://start.example/"
 KNOWN = Validators(fingerprint=1)
@@ -77,18 +77,19 @@ class Scene:
         self.now += 1.1
         asyncio.run(go())
 
-    def crawled(self, chosen: Callable[[Page], bool], outcome: Outcome = Outcome.NEW) -> None:
-        """First crawls of those pages that are in and were not tried."""
+    def crawled(self, chosen: Callable[[Page], bool], outcome: Outcome = Outcome.NEW, *, again: bool = False) -> None:
+        """First crawls of those pages that are in and were not tried; or further ones."""
         asyncio.run(self.keeper.write())
         for state in self.states():
-            if state.crawls or not chosen(state.page):
+            if (state.crawls and not again) or not chosen(state.page):
                 continue
             url = state.page.url
             verdict = Verdict(outcome, 1.0, KNOWN if outcome.refreshed else Validators())
             fetched = Fetched(url, self.now, 0.1, status=200, body=b"x", content_type="text/plain")
             slot = self.engine.names.slot(url)
             order = self.engine._out[slot] = Order(slot, url, state.page.host, self.now, 1.0)
-            self.entering.tried(order, state.page, verdict)
+            if not state.crawls:
+                self.entering.tried(order, state.page, verdict)
             self.keeper.keep(state, self.engine.finish(order, fetched, verdict, self.now), fetched, verdict)
         asyncio.run(self.keeper.write())
 
@@ -134,3 +135,67 @@ def test_where_many_hosts_wait_they_share_the_places(tmp_path: Path) -> None:
         scene.turn()
         assert len(scene.untried()) >= 10
         assert max(scene.untried().values()) <= 10
+
+
+def test_pages_that_were_found_gone_before_the_bound_was_reached_make_room(tmp_path: Path) -> None:
+    with Scene(tmp_path, 60) as scene:
+        scene.store.add([Page("http://a.example/named3", "a.example")])
+        asyncio.run(scene.keeper.take_in())
+        scene.entering.look()
+        scene.found([f"http://h{host}.example/{nth}" for host in range(6) for nth in range(20)])
+        scene.turn()
+        gone = {state.page.url for state in scene.states() if state.page.url.endswith("/3")}
+        assert gone
+        scene.crawled(lambda page: page.url.endswith("3"), Outcome.GONE)
+        scene.crawled(lambda page: True)
+        for _ in range(4):
+            scene.turn()
+            scene.crawled(lambda page: True)
+        assert len(scene.engine) == 60
+        kept = {state.page.url for state in scene.states()}
+        assert not kept & gone
+        assert "http://a.example/named3" in kept
+        scene.found(sorted(gone))
+        waits = [url for number in range(6) for url, _ in scene.backlog.waiting.take(number, 1_000)]
+        assert not gone & set(waits), "nobody asks again for what is gone"
+        assert not kept & set(waits)
+
+
+def test_a_page_that_fails_again_and_again_waits_while_others_are_held(tmp_path: Path) -> None:
+    with Scene(tmp_path, 40) as scene:
+        scene.found([f"http://h{host}.example/{nth}" for host in range(5) for nth in range(20)])
+        scene.turn()
+        (failing,) = [state for state in scene.states() if state.page.url == "http://h0.example/1"]
+        for _ in range(3):
+            scene.crawled(lambda page: page.url == failing.page.url, Outcome.FAILED, again=True)
+        for _ in range(5):
+            scene.turn()
+            scene.crawled(lambda page: True)
+        assert failing.page.url not in scene.engine
+        assert len(scene.engine) == 40
+
+
+def test_a_bound_that_was_lowered_holds_after_a_while_and_what_leaves_waits(tmp_path: Path) -> None:
+    everything = {f"http://h{host}.example/{nth}" for host in range(10) for nth in range(30)}
+    with Scene(tmp_path, None) as scene:
+        scene.entering.max_untried = 10_000
+        scene.entering.look()
+        scene.store.add([Page("http://a.example/", "a.example")])
+        said = Page("http://b.example/x", "b.example", depth=3, importance=Importance(2.0))
+        scene.store.add([said])
+        scene.found(sorted(everything))
+        for _ in range(3):
+            scene.turn()
+        scene.crawled(lambda page: not page.url.endswith("7"))
+        assert len(scene.engine) == 302
+    with Scene(tmp_path, 50) as scene:
+        for _ in range(4):
+            scene.turn()
+        assert len(scene.engine) == 50
+        assert scene.discovery.counts()["full_at"] == 50
+        kept = {state.page.url for state in scene.states()}
+        assert {"http://a.example/", said.url} <= kept
+        assert not [url for url in kept if url.endswith("7")], "no crawl was spent on these"
+        waits = [url for number in range(10) for url, _ in scene.backlog.waiting.take(number, 1_000)]
+        assert len(waits) == len(set(waits)) == 252
+        assert set(waits) | kept == everything | {"http://a.example/", said.url}

@@ -59,6 +59,7 @@ class Backlog:
         self._most_hosts = max(memory // HOST_BYTES, LEAST_HOSTS)
         self.space = 0  # pages that may go straight on
         self.share = LEAST_EACH  # pages that were never tried, that may be of one host
+        self.full_at = 0  # pages that are held, where no more may be
         self._untried_of: dict[str, int] = {}  # pages of each host that are in and were never tried
         self.admits: Callable[[Page], bool] = lambda page: True  # whether a page that waited is still wanted
         with translated(folder):
@@ -269,7 +270,10 @@ class Backlog:
 
     def counts(self) -> dict[str, float]:
         """How it stands."""
+        full = self.max_known is not None and len(self.known) >= self.max_known
         return {
+            "full_at": self.full_at,
+            "known_at_most": self.max_known if full and self.max_known is not None else 0,
             "known": len(self.known),
             "known_on_disk": self.known.on_disk,
             "waiting": len(self.waiting),
