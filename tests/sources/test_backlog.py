@@ -226,9 +226,24 @@ def test_beyond_max_known_nothing_leaves_a_trace(tmp_path: Path) -> None:
     assert len(read(discovery, START, [f"http://h0.example/{nth}" for nth in range(30)])) == 10
     assert discovery.refused == {"max_known": 20}
     assert len(backlog.known) == 10
+    assert discovery.counts()["known_at_most"] == 10
     backlog.close()
     with pytest.raises(ConfigError, match="too little memory"):
         Backlog(tmp_path / "none", memory=1_000)
+
+
+def test_links_that_pages_have_in_common_count_as_answered_by_the_cache(tmp_path: Path) -> None:
+    discovery, backlog = opened(tmp_path / "found")
+    discovery.know([START, "http://h0.example/kept"])
+    menu = [f"http://h0.example/{nth}" for nth in range(10)]
+    for nth in range(5):
+        read(discovery, f"http://h0.example/page{nth}", [*menu, f"/only-on-{nth}"])
+    counts = discovery.counts()
+    assert (counts["looked_up"], counts["cache_hits"]) == (55, 40)
+    read(discovery, "http://h0.example/in/another/folder", menu)
+    counts = discovery.counts()
+    assert (counts["looked_up"], counts["cache_hits"]) == (65, 50)
+    backlog.close()
 
 
 def test_a_live_crawl_finds_all_through_a_small_door(tmp_path: Path) -> None:
