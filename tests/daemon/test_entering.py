@@ -18,6 +18,7 @@ from afresh.sources import Sources
 from afresh.sources.web import Discovery, Web
 from afresh.sources.web.backlog import MIN_MEMORY, Backlog
 from afresh.store import PageState, Sqlite
+from afresh.store.messages import packed
 from afresh.types import Fetched, Importance, Order, Outcome, Page, Validators, Verdict
 
 START = "http://start.example/"
@@ -125,6 +126,13 @@ def test_no_host_has_more_than_a_quarter_of_the_places_also_after_restarts(tmp_p
             scene.turn()
             assert scene.untried()["trap.example"] == 25
             assert scene.keeper.untried == sum(scene.untried().values())
+            gone = next(
+                state.page for state in scene.states() if state.page.host == "trap.example" and not state.crawls
+            )
+            scene.store.post(packed("remove", [gone.url], scene.now))
+            scene.turn()
+            assert gone.url not in scene.engine
+            assert scene.untried()["trap.example"] == 25
 
 
 def test_where_many_hosts_wait_they_share_the_places(tmp_path: Path) -> None:
@@ -142,12 +150,14 @@ def test_pages_that_were_found_gone_before_the_bound_was_reached_make_room(tmp_p
         scene.store.add([Page("http://a.example/named3", "a.example")])
         asyncio.run(scene.keeper.take_in())
         scene.entering.look()
-        scene.found([f"http://h{host}.example/{nth}" for host in range(6) for nth in range(20)])
+        scene.found([f"http://h{host}.example/{nth}" for host in range(6) for nth in range(6)])
         scene.turn()
+        assert len(scene.engine) < 60
         gone = {state.page.url for state in scene.states() if state.page.url.endswith("/3")}
         assert gone
         scene.crawled(lambda page: page.url.endswith("3"), Outcome.GONE)
         scene.crawled(lambda page: True)
+        scene.found([f"http://h{host}.example/{nth}" for host in range(6) for nth in range(6, 20)])
         for _ in range(4):
             scene.turn()
             scene.crawled(lambda page: True)
@@ -156,7 +166,8 @@ def test_pages_that_were_found_gone_before_the_bound_was_reached_make_room(tmp_p
         assert not kept & gone
         assert "http://a.example/named3" in kept
         scene.found(sorted(gone))
-        waits = [url for number in range(6) for url, _ in scene.backlog.waiting.take(number, 1_000)]
+        hosts = len(scene.backlog.waiting.names)
+        waits = [url for number in range(hosts) for url, _ in scene.backlog.waiting.take(number, 1_000)]
         assert not gone & set(waits), "nobody asks again for what is gone"
         assert not kept & set(waits)
 

@@ -198,7 +198,10 @@ def test_where_nothing_waits_one_host_has_its_share_and_the_rest_of_it_waits(tmp
     links = [f"http://trap.example/{nth}" for nth in range(50)] + ["http://a.example/", "http://b.example/"]
     assert read(discovery, START, links) == [*links[:5], *links[-2:]]
     assert len(backlog) == 45
-    assert [page.url for page in drain(backlog, 7)] == links[5:12]
+    backlog.space = 100
+    assert [page.url for page in backlog.enter(2.0, 0.0)] == links[5:10]
+    backlog.count_untried("trap.example", 5)
+    assert not backlog.enter(2.0, 0.0)
     backlog.close()
 
 
