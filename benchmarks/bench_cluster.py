@@ -101,7 +101,7 @@ def measure(server: Server, web: logged_web.LoggedWeb, workers: int, budget: flo
             coordinator = Coordinator(Address(url), processes)
             threading.Thread(target=coordinator.run, daemon=True).start()
         else:
-            processes.keep(1, frozenset())
+            processes.keep(1, frozenset(), frozenset())
         while web.rate(3.0) < 1 or (workers > 1 and sum(m.alive for m in register.members()) < workers):
             time.sleep(0.5)
         time.sleep(20.0)  # first crawls, and prices that agree

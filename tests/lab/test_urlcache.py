@@ -3,7 +3,9 @@
 import gzip
 import json
 import lzma
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +75,32 @@ def test_what_a_crawl_writes_is_read_back_and_continued(tmp_path: Path) -> None:
     short = read_trace(tmp_path / "own")
     assert 0 < short.url.size < found.url.size
     assert np.array_equal(short.url, found.url[: short.url.size])
+
+
+def test_what_a_crawl_met_is_in_the_file_within_seconds_whatever_ends_it(tmp_path: Path) -> None:
+    path = tmp_path / "own"
+    crawl = f"""
+import time
+from pathlib import Path
+from afresh.sources.web.url_trace import UrlTrace
+trace = UrlTrace(Path({str(path)!r}))
+trace.met("a.example", ["http://a.example/1", "http://a.example/2"])
+print("met", flush=True)
+time.sleep(60)
+"""
+    urls = ["http://a.example/1", "http://a.example/2"]
+    for times in (1, 2):
+        process = subprocess.Popen([sys.executable, "-c", crawl], stdout=subprocess.PIPE)
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"met\n"
+            size, end = path.stat().st_size, time.monotonic() + 20
+            while path.stat().st_size == size and time.monotonic() < end:
+                time.sleep(0.05)
+        finally:
+            process.kill()
+            process.communicate()
+        assert np.array_equal(read_trace(path).url, fingerprints(urls * times))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pytest
 
 from afresh.errors import ConfigError
 from afresh.frontier import Scope, Traps, host_of
-from afresh.frontier.choosing import LEAST_EACH
 from afresh.sources.web import Discovery
 from afresh.sources.web.backlog import Backlog
 from afresh.sources.web.known import LEAST_MEMORY
@@ -48,6 +47,7 @@ def test_what_there_is_room_for_goes_on_and_the_rest_waits_in_order(tmp_path: Pa
     backlog.space = 100
     straight = read(discovery, START, links)
     assert straight == links[:100]
+    backlog.count_untried("h0.example", len(straight))
     assert read(discovery, START, links) == []
     read(discovery, "http://h0.example/a0", [f"http://h0.example/b{nth}" for nth in range(50)], depth=5)
     assert len(backlog) == 250
@@ -165,10 +165,18 @@ def test_a_host_that_offers_endlessly_leaves_room_for_others(tmp_path: Path) -> 
     backlog.space = 0
     read(discovery, START, [f"http://trap.example/{'x' * nth}/y" for nth in range(1_500)])
     read(discovery, START, [f"http://good{nth}.example/{page}" for nth in range(20) for page in "abc"])
-    backlog.space, backlog.share = 300, 0
+    backlog.space, backlog.share = 300, 75
     entered = Counter(page.host for page in backlog.enter(2.0, 0.0))
-    assert entered["trap.example"] == LEAST_EACH
-    assert sum(entered.values()) == LEAST_EACH + 60
+    assert 50 <= entered["trap.example"] <= 75
+    assert sum(entered.values()) == entered["trap.example"] + 60
+    # They are in, and so it may have no more of them than that, however much room there is.
+    backlog.count_untried("trap.example", 75)
+    backlog._choice.clear()
+    backlog.space = 300
+    assert not backlog.enter(2.0, 0.0)
+    backlog.count_untried("trap.example", -3)
+    assert [page.host for page in backlog.enter(2.0, 0.0)] == 3 * ["trap.example"]
+    backlog.count_untried("trap.example", -72)
     # Its pages bring nothing; others are worth something: it comes in when nothing else does.
     for nth in range(40):
         backlog.tried(Page(f"http://trap.example/{nth}", "trap.example"), 5.0, copied=False)
@@ -183,9 +191,23 @@ def test_a_host_that_offers_endlessly_leaves_room_for_others(tmp_path: Path) -> 
     backlog.close()
 
 
+def test_where_nothing_waits_one_host_has_its_share_and_the_rest_of_it_waits(tmp_path: Path) -> None:
+    discovery, backlog = opened(tmp_path / "found")
+    backlog.space, backlog.share = 100, 25
+    backlog.count_untried("trap.example", 20)
+    links = [f"http://trap.example/{nth}" for nth in range(50)] + ["http://a.example/", "http://b.example/"]
+    assert read(discovery, START, links) == [*links[:5], *links[-2:]]
+    assert len(backlog) == 45
+    backlog.space = 100
+    assert [page.url for page in backlog.enter(2.0, 0.0)] == links[5:10]
+    backlog.count_untried("trap.example", 5)
+    assert not backlog.enter(2.0, 0.0)
+    backlog.close()
+
+
 def test_what_is_in_and_worth_less_can_be_told_from_what_waits_and_waits_again(tmp_path: Path) -> None:
     discovery, backlog = opened(tmp_path / "found")
-    backlog.space = 0
+    backlog.space, backlog.share = 0, 100
     read(discovery, START, [f"http://h1.example/a/b/c/d/{nth}" for nth in range(3)], depth=8)
     backlog.tried(Page(START, "h0.example"), 10.0, copied=True)
     deep, front = (
@@ -203,13 +225,28 @@ def test_what_is_in_and_worth_less_can_be_told_from_what_waits_and_waits_again(t
 
 def test_beyond_max_known_nothing_leaves_a_trace(tmp_path: Path) -> None:
     discovery, backlog = opened(tmp_path / "found", max_known=10)
-    backlog.space = 100
+    backlog.space = backlog.share = 100
     assert len(read(discovery, START, [f"http://h0.example/{nth}" for nth in range(30)])) == 10
     assert discovery.refused == {"max_known": 20}
     assert len(backlog.known) == 10
+    assert discovery.counts()["known_at_most"] == 10
     backlog.close()
     with pytest.raises(ConfigError, match="too little memory"):
         Backlog(tmp_path / "none", memory=1_000)
+
+
+def test_links_that_pages_have_in_common_count_as_answered_by_the_cache(tmp_path: Path) -> None:
+    discovery, backlog = opened(tmp_path / "found")
+    discovery.know([START, "http://h0.example/kept"])
+    menu = [f"http://h0.example/{nth}" for nth in range(10)]
+    for nth in range(5):
+        read(discovery, f"http://h0.example/page{nth}", [*menu, f"/only-on-{nth}"])
+    counts = discovery.counts()
+    assert (counts["looked_up"], counts["cache_hits"]) == (55, 40)
+    read(discovery, "http://h0.example/in/another/folder", menu)
+    counts = discovery.counts()
+    assert (counts["looked_up"], counts["cache_hits"]) == (65, 50)
+    backlog.close()
 
 
 def test_a_live_crawl_finds_all_through_a_small_door(tmp_path: Path) -> None:

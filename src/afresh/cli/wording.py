@@ -147,8 +147,15 @@ def search_lines(facts: Mapping[str, Any] | None) -> Iterator[str]:
 
 
 def found_line(found: Mapping[str, float], rate: float | None = None) -> str:
-    """What a crawl has found, what waits, and how much of that the cache of addresses answered."""
+    """What a crawl has found, which bounds that has reached, and how many links the cache of addresses answered.
+
+    >>> found_line({"known": 300, "waiting": 9, "known_at_most": 300, "full_at": 50})
+    'known: 300 (no more than 300 are), waiting: 9 (at most 50 are held)'
+    """
     looked, hits = found.get("looked_up", 0), found.get("cache_hits", 0)
-    share = f", {100 * hits / looked:.0f} % of {looked:,.0f} links by the cache" if looked else ""
+    share = f", {100 * hits / looked:.0f} % of {looked:,.0f} links since the start by the cache" if looked else ""
     speed = f" ({rate:,.0f}/s)" if rate else ""
-    return f"known: {found.get('known', 0):,.0f}{speed}, waiting: {found.get('waiting', 0):,.0f}{share}"
+    if most := found.get("known_at_most"):
+        speed = f" (no more than {most:,.0f} are)"
+    held = f" (at most {most:,.0f} are held)" if (most := found.get("full_at")) else ""
+    return f"known: {found.get('known', 0):,.0f}{speed}, waiting: {found.get('waiting', 0):,.0f}{held}{share}"

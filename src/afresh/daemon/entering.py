@@ -5,16 +5,18 @@ crawl is expected to gain what a refresh must gain now, or when there is nothing
 """
 
 import asyncio
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 from afresh.daemon.keeping import Keeper
 from afresh.engine import AnyEngine
+from afresh.frontier.faults import FAILURES_IN_TROUBLE
 from afresh.sources import Sources
 from afresh.sources.pieces import PIECE
 from afresh.store import PageState
 from afresh.store.messages import packed
-from afresh.types import Order, Outcome, Page, Verdict
+from afresh.types import STORE_FULL, Order, Outcome, Page, Verdict
 
 MAX_UNTRIED = 50_000  # pages in memory that were never crawled, if nothing else is said
 EXCHANGE_SECONDS = 1.0
@@ -23,13 +25,15 @@ MARGIN = 1.2  # by which what waits must be worth more: an exchange costs a craw
 MIN_UNTRIED = 100
 IDLE_TIMES = 4
 MAX_LEAVING = 512  # at a time
-HOST_SHARE = 0.25  # of the untried pages, that may be of one host while others wait
+NOWHERE = (Outcome.GONE, Outcome.MOVED, Outcome.REFUSED)  # what came of pages that need not be tried again soon
+HOST_SHARE = 0.25  # of the untried pages that may be in, for one host at most
 
 
 class Entering:
     """Keeps the number of pages in memory within bounds.
 
-    Invariant: beyond what is kept at its start, and what operators add, never more than `max_kept` pages are in.
+    Invariant: beyond what is kept at its start, and what operators add, never more than `max_kept` pages are in. Where
+    more are kept at its start, as the bound was lowered, the least valuable leave until it holds.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class Entering:
         self._leaving: list[str] = []  # pages without a copy, which make room for others
         if self.backlog is not None:
             self.backlog.admits = lambda page: page.url not in engine and sources.wanted(page)
+            keeper.untried_of = self.backlog.count_untried
 
     def look(self) -> None:
         """See how much room there is."""
@@ -63,7 +68,8 @@ class Entering:
         if self.max_kept is not None:
             space = min(space, max(self.max_kept - len(self.engine), 0))
         backlog.space = space
-        backlog.share = int(self.max_untried * HOST_SHARE)
+        backlog.full_at = self.max_kept if self.max_kept is not None and len(self.engine) >= self.max_kept else 0
+        backlog.share = int(min(self.max_untried, self.max_kept or self.max_untried) * HOST_SHARE)
 
     async def enter(self) -> int:
         """Let some in; how many."""
@@ -71,16 +77,21 @@ class Entering:
         backlog = self.backlog
         if backlog is None or not len(backlog):
             return 0
-        if backlog.leaving:
+        if not self._have_left():
             # A page that came in before its removal is heard of would be taken for one that is kept already.
-            backlog.leaving = {url for url in backlog.leaving if url in self.engine}
-            if backlog.leaving:
-                return 0
+            return 0
         pages = backlog.enter(self.clock(), 0.0 if self._spare else self.engine.first.scheduler.price)
         for first in range(0, len(pages), PIECE):
             self.keeper.welcome(pages[first : first + PIECE])
             await asyncio.sleep(0)  # others have a turn
         return len(pages)
+
+    def _have_left(self) -> bool:
+        """Whether all pages that wait again are out."""
+        backlog = self.backlog
+        if backlog is not None and backlog.leaving:
+            backlog.leaving = {url for url in backlog.leaving if url in self.engine}
+        return backlog is None or not backlog.leaving
 
     @property
     def _spare(self) -> bool:
@@ -93,7 +104,7 @@ class Entering:
             return
         self.backlog.tried(page, order.value, copied=verdict.outcome.refreshed)
         may_leave = page.depth > 0 and page.importance is None
-        if may_leave and verdict.outcome in (Outcome.GONE, Outcome.MOVED, Outcome.REFUSED) and self._crowded:
+        if may_leave and verdict.outcome in NOWHERE and self._crowded:
             self._leaving.append(page.url)
 
     @property
@@ -105,29 +116,72 @@ class Entering:
     async def leave(self) -> None:
         """Pages that are nowhere, or that others are worth more than, make room, as if an operator had removed them."""
         some, self._leaving = self._leaving[:MAX_LEAVING], self._leaving[MAX_LEAVING:]
-        if not some and self._crowded and self.clock() >= self._exchange_at:
-            some = await self._exchanged()
+        if not some and (self._crowded or self._excess) and self.clock() >= self._exchange_at and self._have_left():
+            sample = await asyncio.to_thread(self._sample)
+            some = await self._without_copy(sample)
+            if not some:
+                some = self._beyond(sample) if self._excess else self._exchanged(sample)
             self._exchange_at = self.clock() + EXCHANGE_SECONDS
         if some:
             await asyncio.to_thread(self.keeper.store.post, packed("remove", some, self.clock()))
             self.wake()
 
-    async def _exchanged(self) -> list[str]:
-        """Pages that are in and worth less than what waits: they wait again, behind the others of their hosts."""
+    @property
+    def _excess(self) -> int:
+        """How many pages are in beyond the bound: it was lowered, or operators have added some."""
+        return 0 if self.max_kept is None else max(len(self.engine) - self.max_kept, 0)
+
+    def _beyond(self, sample: Sequence[PageState]) -> list[str]:
+        """Of some pages, the same part of them that leaves of all: those that are worth least wait again."""
+        backlog = self.backlog
+        if backlog is None:
+            return []
+        worths = [(self._worth(state), nth) for nth, state in enumerate(sample) if self._may_leave(state)]
+        worths.sort()
+        count = min(math.ceil(len(sample) * self._excess / len(self.engine)), self._excess, MAX_LEAVING)
+        return self._put_back([sample[nth].page for _, nth in worths[:count]])
+
+    async def _without_copy(self, sample: Sequence[PageState]) -> list[str]:
+        """Pages that hold a place for nothing: those that are nowhere leave, those that fail again and again wait."""
+        backlog = self.backlog
+        empty = [state.page.url for state in sample if self._has_nothing(state)]
+        if backlog is None or not empty:
+            return []
+        last = await asyncio.to_thread(lambda: [next(iter(self.keeper.store.history(url, 1)), None) for url in empty])
+        nowhere: list[str] = []
+        failing: list[PageState] = []
+        for url, crawl in list(zip(empty, last, strict=True))[: min(len(backlog) + self._excess, MAX_LEAVING)]:
+            # The runner may know more of it than the store did.
+            if crawl is None or url not in self.engine or not self._has_nothing(state := self.keeper.state(url)):
+                continue
+            if crawl.outcome in NOWHERE:
+                nowhere.append(url)
+            elif crawl.outcome is Outcome.FAILED and crawl.reason != STORE_FULL:
+                failing.append(state)
+        backlog.leaving.update(nowhere)
+        return nowhere + self._put_back([state.page for state in failing if state.failures >= FAILURES_IN_TROUBLE])
+
+    def _exchanged(self, sample: Sequence[PageState]) -> list[str]:
+        """Of some pages, those that are worth less than what waits: they wait again, behind others of their hosts."""
         backlog = self.backlog
         best = [] if backlog is None else backlog.best(self.max_untried - min(self.keeper.untried, self.max_untried))
-        if backlog is None or not best:
+        if not best:
             return []
-        sample = await asyncio.to_thread(self._sample)
         worths = [
             (worth, nth)
             for nth, state in enumerate(sample)
-            if self._may_leave(state) and (worth := backlog.value(state.page) * self._wanted(state.page.url)) > 0.0
+            if state.crawls and self._may_leave(state) and (worth := self._worth(state)) > 0.0
         ]
         worths.sort()
-        leave = [sample[nth].page for (worth, nth), other in zip(worths, best, strict=False) if MARGIN * worth < other]
-        backlog.put_back(leave)
-        return [page.url for page in leave]
+        return self._put_back(
+            [sample[nth].page for (worth, nth), other in zip(worths, best, strict=False) if MARGIN * worth < other]
+        )
+
+    def _put_back(self, pages: Sequence[Page]) -> list[str]:
+        """Pages that are in wait again; they have still to be removed."""
+        if self.backlog is not None and pages:
+            self.backlog.put_back(pages)
+        return [page.url for page in pages]
 
     def _sample(self) -> list[PageState]:
         """Pages from some place on. In a thread."""
@@ -138,7 +192,16 @@ class Entering:
 
     def _may_leave(self, state: PageState) -> bool:
         page = state.page
-        return page.depth > 0 and page.importance is None and state.crawls > 0 and page.url in self.engine
+        return page.depth > 0 and page.importance is None and page.url in self.engine
+
+    def _has_nothing(self, state: PageState) -> bool:
+        return state.crawls > 0 and state.fetched is None and self._may_leave(state)
+
+    def _worth(self, state: PageState) -> float:
+        """What a page is worth by the measure of those that wait."""
+        backlog = self.backlog
+        worth = 0.0 if backlog is None else backlog.value(state.page) * self._wanted(state.page.url)
+        return worth if state.crawls else worth / MARGIN  # no crawl was spent on it yet
 
     def _wanted(self, url: str) -> float:
         """How much more a page is asked for than others: what is known of it beside what is expected."""

@@ -107,6 +107,8 @@ class Keeper:
         self._last_page = 0
         self._left_out = 0  # pages of such hosts
         self.untried = 0  # pages that were never crawled
+        # Is told of a host how many more of its pages are in and were never crawled, from before a restart too.
+        self.untried_of: Callable[[str, int], object] = lambda host, more: None
         self._alike = 0  # pages that were left out because their fingerprints are others'
         self._alive = 0.0  # when a sign of life was last written
         self._rates_kept = self._learned_kept = 0.0  # when what is learned of whole sites was
@@ -269,7 +271,6 @@ class Keeper:
     def _enter_part(self, part: Engine, arrivals: Arrivals, now: float, *, tried: NDArray[np.bool_]) -> Integers:
         slots = part.add_many(arrivals, now, settle=False)
         new = np.flatnonzero(slots >= 0)
-        self.untried += int((~tried[new]).sum())
         copied = ~np.isnan(arrivals.floats_of("current"))
         said = arrivals.floats_of("importance", math.inf), arrivals.floats_of("times", math.inf)
         free = np.isnan(said[0]) & np.isnan(said[1])
@@ -279,10 +280,16 @@ class Keeper:
         newcomers = self._newcomers[part.purse]
         for host, places in by_host.items():
             at = np.array(places)
+            if untried := int((~tried[at]).sum()):
+                self._count_untried(host, untried)
             waits = newcomers.offer(host, slots[at], new=~tried[at], copied=copied[at], free=free[at])
             if len(waits):
                 part.wait_many(waits)
         return slots
+
+    def _count_untried(self, host: str, more: int) -> None:
+        self.untried += more
+        self.untried_of(host, more)
 
     @staticmethod
     def _let_in(part: Engine, slot: int | None, now: float) -> None:
@@ -365,7 +372,7 @@ class Keeper:
         )
         self._newest[url] = after
         if not before.crawls:
-            self.untried -= 1
+            self._count_untried(before.page.host, -1)
             part = self.engine.part_of(url)
             self._let_in(part, self._newcomers[part.purse].tried(before.page.host), self.clock())
         self._unwritten.append(Record(crawl, after, copy, self.engine.lanes.state(after.page.host)))
@@ -442,8 +449,10 @@ class Keeper:
             host, waited = part.host_of(url), part.is_waiting(part.names.slot(url))
             part.remove(url)
             state = self._newest.get(url) or self._recent.get(url) or self.store.state(url)
-            self.untried -= state is not None and not state.crawls
-            if state is not None and not state.crawls and not waited:
+            untried = state is not None and not state.crawls
+            if untried:
+                self._count_untried(host, -1)
+            if untried and not waited:
                 # Its place among the pages of its host is free.
                 self._let_in(part, self._newcomers[part.purse].tried(host), self.clock())
         elif self.store.state(url) is not None:

@@ -95,6 +95,7 @@ class Links:
     # and what they mean (None: nothing that can be crawled). What `links` need not read again on the next page.
     written: dict[bytes, str | None] = field(default_factory=dict)
     anchors: dict[str, str] = field(default_factory=dict)  # the texts of some of them, by what they mean
+    met: int = 0  # how many links were left out as `met`
     again: tuple[str, ...] = ()  # links that were left out as `met`, but were to be counted
 
 
@@ -130,8 +131,10 @@ def links(
             found.take(tag, attributes)
         elif found.based or attributes not in met:
             found.plain(attributes)
-        elif counted and (again := counted.get(attributes)) is not None:
-            found.again[again] = None
+        else:
+            found.met += 1
+            if counted and (again := counted.get(attributes)) is not None:
+                found.again[again] = None
     return found.result(page.page)
 
 
@@ -150,6 +153,7 @@ class _Collector:
         self._seen: set[str] = set()  # links as written: most are repeated on a page
         self._written: dict[bytes, str | None] = {}
         self.again: dict[str, None] = {}
+        self.met = 0
         self.based = self._nofollow = self._noindex = False
         self._canonical: str | None = None
         self._left_out = 0
@@ -209,6 +213,7 @@ class _Collector:
             noindex=self._noindex,
             left_out=self._left_out,
             written={} if self._nofollow else self._written,
+            met=0 if self._nofollow else self.met,
             again=() if self._nofollow else tuple(self.again),
             anchors={} if self._nofollow else anchors(page, self._written),
         )

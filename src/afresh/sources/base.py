@@ -215,7 +215,8 @@ class Backlog(Protocol):
     """What was found and waits outside of the runner's memory: a finder may have one, by this name."""
 
     space: int  # things that may come in now; the runner says so
-    share: int  # of them, that may be of one lane
+    share: int  # of those that were never got, that may be of one lane
+    full_at: int  # things that are in, where no more may be; 0: there is room
     admits: Callable[[Page], bool]  # whether a thing that waited may still come in
     leaving: set[str]  # keys of what waits again, and perhaps is in until its removal is heard of
 
@@ -232,6 +233,9 @@ class Backlog(Protocol):
 
     def put_back(self, pages: Sequence[Page]) -> None:
         """Things that were in wait again."""
+
+    def count_untried(self, lane: str, more: int) -> None:
+        """So many more things of a lane are in and were never got, or fewer."""
 
     def tried(self, page: Page, value: float, *, copied: bool) -> None:
         """A thing was got for the first time: what that was worth when it was ordered; whether there is a copy now."""

@@ -58,7 +58,9 @@ class Backlog:
         self.max_known = max_known
         self._most_hosts = max(memory // HOST_BYTES, LEAST_HOSTS)
         self.space = 0  # pages that may go straight on
-        self.share = LEAST_EACH  # of them, that may be of one host
+        self.share = LEAST_EACH  # pages that were never tried, that may be of one host
+        self.full_at = 0  # pages that are held, where no more may be
+        self._untried_of: dict[str, int] = {}  # pages of each host that are in and were never tried
         self.admits: Callable[[Page], bool] = lambda page: True  # whether a page that waited is still wanted
         with translated(folder):
             folder.mkdir(exist_ok=True, mode=0o700)
@@ -131,22 +133,48 @@ class Backlog:
 
     def take_in(self, pages: Sequence[Page], marks: NDArray[np.uint64]) -> list[Page]:
         """Write pages down that were just found; those that go straight on."""
-        # While others wait, it is their value that decides, and not who was found last.
-        count = 0 if len(self.waiting) else max(self.space, 0)
-        straight, others = list(pages[:count]), pages[count:]
-        self.waiting.note(marks[:count], *_columns(straight))
+        on = self._go_straight(pages)
+        straight = [page for page, goes in zip(pages, on, strict=True) if goes]
+        others = [page for page, goes in zip(pages, on, strict=True) if not goes]
+        self.waiting.note(marks[on], *_columns(straight))
         for page in straight:
             if (number := self.waiting.number(page.host)) >= 0:
                 self._entered[number] += 1
-                self._untried[number] += 1
         if others:
             urls, depths = _columns(others)
-            self.waiting.put(marks[count:], urls, [page.host for page in others], depths)
+            self.waiting.put(marks[~on], urls, [page.host for page in others], depths)
             self._grow()
         self.space -= len(straight)
         self.admitted += len(pages)
         self._handed += straight
         return straight
+
+    def _go_straight(self, pages: Sequence[Page]) -> NDArray[np.bool_]:
+        """Which of these need not wait."""
+        on = np.zeros(len(pages), np.bool_)
+        if len(self.waiting):
+            return on  # while others wait, it is their value that decides, and not who was found last
+        left, share = self.space, max(self.share, LEAST_EACH)
+        new: dict[str, int] = {}
+        for nth, page in enumerate(pages):
+            if left <= 0:
+                break
+            count = new.get(page.host, 0)
+            if self._untried_of.get(page.host, 0) + count < share:
+                on[nth], new[page.host] = True, count + 1
+                left -= 1
+        return on
+
+    def count_untried(self, host: str, more: int) -> None:
+        """So many more pages of a host are in and were never tried, whoever brought them in, or fewer."""
+        count = max(self._untried_of.get(host, 0) + more, 0)
+        if count:
+            self._untried_of[host] = count
+        else:
+            self._untried_of.pop(host, None)
+        number = self.waiting.number(host)
+        if 0 <= number < len(self._untried):
+            self._untried[number] = count
 
     @property
     def handed(self) -> int:
@@ -174,7 +202,6 @@ class Backlog:
             found = [Page(url, host, added=now, depth=depth) for url, depth in taken]
             wanted = [page for page in found if self.admits(page)]
             self._entered[number] += len(wanted)
-            self._untried[number] += len(wanted)
             pages += wanted
         self.space -= len(pages)
         self._handed += pages
@@ -183,7 +210,7 @@ class Backlog:
     def best(self, most: int) -> list[float]:
         """The expected values of what would come in next, as far as the share of its host lets it, the best first."""
         values, waiting, untried = self._values()
-        may = np.minimum(waiting, np.maximum(max(self.share, LEAST_EACH) - untried, 0))
+        may = choosing.places_of_each(values, waiting, untried, self.share, 0.0)
         hosts = np.argsort(-np.where(may > 0, values, -1.0), kind="stable")[:most]
         found = np.repeat(values[hosts], np.where(values[hosts] > 0.0, may[hosts], 0))
         return [float(value) for value in found[:most]]
@@ -240,11 +267,13 @@ class Backlog:
         if number >= 0:
             self._sums[number] += worth
             self._tries[number] += 1.0
-            self._untried[number] = max(self._untried[number] - 1, 0)
 
     def counts(self) -> dict[str, float]:
         """How it stands."""
+        full = self.max_known is not None and len(self.known) >= self.max_known
         return {
+            "full_at": self.full_at,
+            "known_at_most": self.max_known if full and self.max_known is not None else 0,
             "known": len(self.known),
             "known_on_disk": self.known.on_disk,
             "waiting": len(self.waiting),
@@ -260,10 +289,13 @@ class Backlog:
             self.known.close()
 
     def _grow(self) -> None:
-        more = len(self.waiting.names) - len(self._entered)
+        before = len(self._entered)
+        more = len(self.waiting.names) - before
         if more > 0:
             for column in (self._entered, self._untried, self._sums, self._tries):
                 column.frombytes(bytes(4 * more))
+            for number in range(before, before + more):
+                self._untried[number] = self._untried_of.get(self.waiting.names[number], 0)
 
     def _snapshot(self, admission: Admission) -> Callable[[], bytes]:
         self.known.flush()

@@ -57,6 +57,8 @@ class Discovery:
         self._secret = token_bytes(16) if backlog is None else backlog.known.secret
         self._cache = Sieve(CACHE)  # the best of `afresh lab urlcache` at this size
         self._written = _Written(CACHE)
+        self._links = 0  # that were met since the start,
+        self._remembered = 0  # and of these, those that what is remembered of pages, or the cache, answered
         self.known = 0 if backlog is None else backlog.begin(self._admission)
         self.refused: dict[str, int] = {}  # how many addresses each rule kept out
 
@@ -98,12 +100,15 @@ class Discovery:
         self.heard(page, fetched, found)
         if self.closed:
             return
+        self._links += len(found.urls) + found.met
+        self._remembered += found.met
         depth = page.depth + 1
         too_deep, admitted = set[str](), set[str]()
         for piece in in_pieces(found.urls, len):
             wanted = []
             for url in piece:
                 if url in self._written.settled:
+                    self._remembered += 1
                     continue
                 refusal = self._admission.scope.refusal(url, depth)
                 if self._admits(refusal):
@@ -123,6 +128,7 @@ class Discovery:
 
     def listed(self, urls: list[str], now: float) -> list[Page]:
         """Collect what a sitemap names, one step from the site's own front door; those that are new."""
+        self._links += len(urls)
         wanted = [url for url in urls if self._admits(self._admission.scope.refusal(url, 1))]
         return self._collect(wanted, 1, now)
 
@@ -131,6 +137,7 @@ class Discovery:
         url = canonical_or_none(fetched.location)
         if url is None or not self._admits(self._admission.scope.refusal(url, page.depth)):
             return []
+        self._links += 1
         return self._collect([url], page.depth, fetched.started)
 
     def _collect(self, urls: list[str], depth: int, now: float) -> list[Page]:
@@ -139,7 +146,9 @@ class Discovery:
         if self.closed:
             return []
         # What there is no room for leaves no trace.
-        unmet = [(url, mark) for url, mark in self._unmet(urls) if self._admits(self._admission.full(url))]
+        unmet = self._unmet(urls)
+        self._remembered += len(urls) - len(unmet)
+        unmet = [(url, mark) for url, mark in unmet if self._admits(self._admission.full(url))]
         pages: list[Page] = []
         marks: list[int] = []
         refused: list[int] = []
@@ -179,10 +188,13 @@ class Discovery:
         return self._admission.scope.refusal(page.url, page.depth) is None
 
     def counts(self) -> dict[str, float]:
-        """How it stands: links looked up, those that the cache knew, pages admitted; and the backlog's own."""
+        """How it stands: links that were met, those that the cache knew, pages admitted; and the backlog's own.
+
+        Links that a page has in common with others of its folder are not even read: that is the cache's answer too.
+        """
         own: dict[str, float] = {
-            "looked_up": self._cache.hits + self._cache.misses,
-            "cache_hits": self._cache.hits,
+            "looked_up": self._links,
+            "cache_hits": self._remembered,
             "admitted": self.known,
         }
         return own if self.backlog is None else own | self.backlog.counts()

@@ -1,7 +1,7 @@
 """Writes the links of a crawl to a file as they are met, for `afresh lab urlcache`: compressed, off the event loop."""
 
+import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
@@ -9,9 +9,10 @@ import numpy as np
 import zstandard
 
 from afresh.errors import ConfigError
-from afresh.frontier.trace import MAGIC, RECORD, Records, records
+from afresh.frontier.trace import MAGIC, Records, records
 
-AT_ONCE = 1 << 14  # links that are compressed together; a crawl that is killed loses fewer than that many
+AT_ONCE = 1 << 14  # links that are compressed together,
+FLUSH_SECONDS = 3.0  # or what came in so long: a crawl that is killed loses no more
 LEVEL = 3
 
 
@@ -27,6 +28,7 @@ class UrlTrace:
         self.links = 0  # that were handed over
         self._waiting: list[Records] = []
         self._count = 0
+        self._lock, self._wake, self._closing = threading.Lock(), threading.Event(), False
         try:
             self._file: BinaryIO = path.open("ab")
             with path.open("rb") as before:
@@ -39,31 +41,40 @@ class UrlTrace:
                 self._file.flush()
         except OSError as error:
             raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="Choose another file.") from None
-        self._thread = ThreadPoolExecutor(1, "url-trace")
-        self._last: Future[None] | None = None
+        self._thread = threading.Thread(target=self._keep_writing, name="url-trace", daemon=True)
+        self._thread.start()
 
     def met(self, page_host: str, urls: Sequence[str]) -> None:
         """The links of one page, in their order."""
         if self.problem or not urls:
             return
-        self._waiting.append(records(page_host, urls))
-        self._count += len(urls)
+        found = records(page_host, urls)
+        with self._lock:
+            self._waiting.append(found)
+            self._count += len(urls)
         self.links += len(urls)
-        if self._count >= AT_ONCE and (self._last is None or self._last.done()):
-            self._hand_on()
+        if self._count >= AT_ONCE:
+            self._wake.set()
 
     def close(self) -> None:
         """Write what waits; a second call does nothing."""
-        if self._count:
-            self._hand_on()
-        self._thread.shutdown(wait=True)
+        self._closing = True
+        self._wake.set()
+        self._thread.join()
         self._file.close()
 
-    def _hand_on(self) -> None:
-        found = np.concatenate(self._waiting) if self._waiting else np.empty(0, RECORD)
-        self._waiting.clear()
-        self._count = 0
-        self._last = self._thread.submit(self._write, found)
+    def _keep_writing(self) -> None:
+        while not self._closing:
+            self._wake.wait(FLUSH_SECONDS)
+            self._wake.clear()
+            self._write_waiting()
+        self._write_waiting()
+
+    def _write_waiting(self) -> None:
+        with self._lock:
+            waiting, self._waiting, self._count = self._waiting, [], 0
+        if waiting and not self.problem:
+            self._write(np.concatenate(waiting))
 
     def _write(self, found: Records) -> None:
         try:
