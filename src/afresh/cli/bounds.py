@@ -19,6 +19,7 @@ from afresh.types import Fetched, Page
 
 NAME = "crawl"  # under which they are kept in the store
 PIECE = 100  # entries of the inbox at a time
+UNREAD = "copies unread"  # the named value that says that there are copies whose links were not read within them
 FOLDER_NAME = "found"  # and what tells the folder of what was found from that of another crawl
 
 
@@ -67,13 +68,19 @@ class Bounds:
             max_kept=kept.get("max_kept"),
         )
 
-    def keep(self, store: Store) -> None:
-        """Remember them."""
-        store.put({NAME: json.dumps(asdict(self))})
+    def keep(self, store: Store, before: "Bounds | None") -> None:
+        """Remember them, and that copies are to be read for what is within these bounds and was not within those."""
+        values = {NAME: json.dumps(asdict(self))}
+        if (before is None and store.totals().copies) or (before is not None and before.scope != self.scope):
+            values[UNREAD] = "bounds"  # with them: whoever is killed before the copies are read does so next time
+        store.put(values)
 
     @staticmethod
-    def read_again(store: Store, discovery: Discovery) -> None:
-        """Bounds were changed: links that were out of bounds may be within them now, so read all copies again."""
+    def read_copies(store: Store, discovery: Discovery) -> None:
+        """Read the links of all copies: those from elsewhere were never read, others within other bounds.
+
+        A page that is unchanged is not read again, so nothing else would find them.
+        """
         for _, state in store.states():
             discovery.know([state.page.url])
         found: list[Page] = []
@@ -83,9 +90,10 @@ class Bounds:
                 seen = Fetched(copy.url, copy.fetched, 0.0, body=copy.body, content_type=copy.content_type)
                 found += discovery.read(state.page, seen)
         store.add(found)
+        store.put({UNREAD: None})  # what was found is on disk by now
 
-    def backlog(self, store: Store, path: Path, memory: int) -> tuple[Backlog, bool]:
-        """What of this crawl is known and waits, in a folder beside the store; and whether that is lost."""
+    def backlog(self, store: Store, path: Path, memory: int) -> Backlog:
+        """What of this crawl is known and waits, in a folder beside the store; if that is lost copies are read anew."""
         before = store.get(FOLDER_NAME)
         name = Backlog.new_name() if before is None else before
         if before is None:
@@ -98,7 +106,9 @@ class Bounds:
             numbers=store.numbers,
             remove=lambda urls: _remove(store, urls),
         )
-        return backlog, before is not None and backlog.begun_anew
+        if before is not None and backlog.begun_anew:
+            store.put({UNREAD: "lost"})
+        return backlog
 
     def discovery(
         self, never: Iterable[str], trace: UrlTrace | None = None, backlog: Backlog | None = None

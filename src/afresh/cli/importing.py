@@ -94,6 +94,7 @@ class Importing:
         self._records: list[Record] = []
         self._new: list[Page] = []
         self._held = 0
+        self._told = False
         self._engine: Engine | None = None
         self._moment = 0.0
         self._latest = now() + SLACK
@@ -305,6 +306,12 @@ class Importing:
 
     def _write(self) -> None:
         """Make what is queued durable."""
+        from afresh.cli.bounds import UNREAD
+
+        if self._copies and not self._told:
+            # Before the copies: a crawl reads links of what has changed, and these are as they are.
+            self.store.put({UNREAD: "import"})
+            self._told = True
         if self._records or self._new:
             self.pages += self.store.write(self._records, pages=self._new)
         self._records, self._new, self._held = [], [], 0

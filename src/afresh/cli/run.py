@@ -131,7 +131,7 @@ def crawl(
 
     Example: afresh crawl https://example.com/ --depth 3 --max-pages 5000
     """
-    from afresh.cli.bounds import Bounds
+    from afresh.cli.bounds import UNREAD, Bounds
     from afresh.cli.opening import open_store, settings
     from afresh.frontier import HostPatterns
 
@@ -153,17 +153,17 @@ def crawl(
             bounds = Bounds(tuple(sorted(set(hosts))), *paths, depth, max_pages, max_known, max_kept)
             bounds.discovery(never)  # says what is wrong with them before anything is kept
             kept.add(pages)
-            bounds.keep(kept)
+            bounds.keep(kept, before)
         if bounds is None:
             raise InputError("There is no crawl to go on with.", hint="Name seeds: afresh crawl https://example.com/")
         if not pages and (max_known or max_kept):
             bounds = replace(bounds, max_known=max_known or bounds.max_known, max_kept=max_kept or bounds.max_kept)
-            bounds.keep(kept)
-        backlog, lost = bounds.backlog(kept, kept.path, room)
+            bounds.keep(kept, before)
+        backlog = bounds.backlog(kept, kept.path, room)
         with _traced(trace) as links, closing(backlog):
             discovery = bounds.discovery(never, links, backlog)
-            if before is not None and (lost or before.scope != bounds.scope):
-                bounds.read_again(kept, discovery)
+            if kept.get(UNREAD) is not None:
+                bounds.read_copies(kept, discovery)
             progress = Progress(read, as_json_lines=json, budget_by="" if budget is None else "--budget")
             progress.found = discovery.counts
             keep_fresh(
