@@ -230,3 +230,26 @@ def test_a_damaged_member_costs_itself_alone(tmp_path: Path) -> None:
     assert addresses(tmp_path) == [url for nth, url in enumerate(where) if nth not in (2, 4, 6)]
     assert all(f"the record at byte {begins[nth]:,} is damaged" in said for nth in (2, 4)), said
     assert f"the header of the record at byte {begins[6]:,} is broken" in said
+
+
+def test_what_is_said_of_imported_pages_is_true(tmp_path: Path) -> None:
+    url = "http://www.example.org/a"
+    (tmp_path / "one.warc").write_bytes(warc(record(url, page(b"one"), "2025-01-01T00:00:00Z"), packed=False))
+    run(tmp_path, "import", "--warc", "one.warc")
+    shown = json.loads(run(tmp_path, "show", url, "--json"))
+    assert 0.0 < shown["copy"]["fresh_probability"] < 1.0
+    assert "never crawled" not in shown["why"]
+    said = run(tmp_path, "show", url)
+    assert "first turn" not in said
+    (tmp_path / "one.cdx").write_text(
+        " CDX N b a m s k r M S V g\n"
+        "org,example,www)/a 20250101000000 http://www.example.org/a text/html 200 AAAA - - - - -\n"
+        "org,example,www)/a 20250102000000 http://www.example.org/a text/html 200 AAAA - - - - -\n"
+    )
+    (tmp_path / "afresh.db").unlink()
+    run(tmp_path, "import", "--cdx", "one.cdx")
+    assert json.loads(run(tmp_path, "status", "--json"))["expected_freshness"] == 0.0
+    said = run(tmp_path, "show", url)
+    assert "never crawled" not in said
+    assert "There is no copy of it yet" in " ".join(said.split())
+    assert "not crawled yet" not in said
