@@ -253,3 +253,35 @@ def test_what_is_said_of_imported_pages_is_true(tmp_path: Path) -> None:
     assert "never crawled" not in said
     assert "There is no copy of it yet" in " ".join(said.split())
     assert "not crawled yet" not in said
+
+
+@pytest.mark.parametrize("versions", [0, 5])
+def test_the_history_goes_through_a_file_and_back(tmp_path: Path, versions: int) -> None:
+    """Of a server that sends no validators: every check has the bytes, and the latest ones are kept."""
+    url, bodies = "http://www.example.org/a", (b"one", b"one", b"two", b"two", b"<p>three", b"<p>three", b"<p>three")
+    if not versions:
+        bodies += (b"<p class='other'>three", b"<p>three", b"<p>three")  # the same text
+    theirs = [record(url, page(body), f"2025-01-{nth + 1:02}T00:00:00Z") for nth, body in enumerate(bodies)]
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        (folder / "afresh.toml").write_text(f"[store]\nversions = {versions}\n")
+    (first / "their.warc.gz").write_bytes(warc(*theirs))
+    run(first, "import", "--warc", "their.warc.gz")
+    run(first, "export", "--warc", "../ours.warc.gz")
+    said = run(second, "import", "--warc", "../ours.warc.gz")
+    assert "Left out" not in said
+    found = []
+    for folder in (first, second):
+        with Sqlite(folder / "afresh.db", create=False) as store:
+            state, copy = store.state(url), store.copy(url)
+            assert state is not None
+            assert copy is not None
+            crawls = [(crawl.time, crawl.outcome, crawl.elapsed) for crawl in store.history(url, 100)]
+            found.append((crawls, state.crawls, state.changes, copy.body, copy.checked))
+    assert found[0] == found[1]
+    assert (found[0][1], found[0][2]) == (len(bodies), 2)
+    kinds = [each[0] for each in contents(tmp_path / "ours.warc.gz")]
+    assert kinds.count(WarcRecordType.revisit) == (4 if versions else 1)
+    run(second, "export", "--warc", "../again.warc.gz")
+    assert contents(tmp_path / "again.warc.gz") == contents(tmp_path / "ours.warc.gz")

@@ -144,11 +144,20 @@ class Importing:
 
     def _take(self, capture: "Capture") -> None:
         """One capture."""
+        from afresh.detect.compare import NOT_MODIFIED, SAME_TEXT
+
         known = self._known(capture.url, capture.time)
         if known is None:
             return
         if capture.problem:
             self.left_out[capture.problem] += 1
+            return
+        said = _said(capture, known)
+        if said is not None and (capture.bare or (capture.same and not known.validators.fingerprint)):
+            # A crawl of our own whose content is not kept, or comes with a later record.
+            answered = Fetched(known.page.url, capture.time, 0.0, 200 if capture.bare else 304)
+            reason = "" if said is not Outcome.UNCHANGED else SAME_TEXT if capture.bare else NOT_MODIFIED
+            self._note(known, answered, Verdict(said, float(said is not Outcome.UNCHANGED), reason=reason), None)
             return
         fetched = self._fetched(known.page.url, capture)
         if isinstance(fetched, str):
@@ -162,6 +171,9 @@ class Importing:
             known.validators, fetched, known.page.host, kept=lambda: self._copies.get(url) or self.store.copy(url)
         )
         verdict = look.verdict
+        if said is not None and verdict.outcome is Outcome.NEW is not said:  # there is nothing to compare it with
+            reason = SAME_TEXT if said is Outcome.UNCHANGED else ""
+            verdict = replace(verdict, outcome=said, significance=float(not reason), reason=reason)
         copy = None
         if verdict.outcome in (Outcome.NEW, Outcome.CHANGED) or (
             verdict.outcome is Outcome.UNCHANGED and fetched.answered is not Answer.SAME
@@ -326,6 +338,14 @@ class Importing:
         self._states.clear()
         self._met.clear()
         self._copies.clear()
+
+
+def _said(capture: "Capture", known: PageState) -> Outcome | None:
+    """What our own crawl found then; None if the record is not of one, or what it says cannot be."""
+    if capture.outcome not in ("new", "changed", "unchanged"):
+        return None
+    said = Outcome(capture.outcome)
+    return None if said is Outcome.NEW and known.checked is not None else said
 
 
 DIGEST = "cdx:"  # before a digest that stands for a content that is not here

@@ -14,6 +14,7 @@ from typing import BinaryIO
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
 from afresh.store.gzip_members import MAGIC, cut_at, following, member
+from afresh.store.warc import OUTCOME
 
 MAX_HEADER_BYTES = 64 << 10
 MAX_HEADERS = 500
@@ -35,6 +36,8 @@ class Capture:
     same: bool = False  # the content is that of the capture before
     digest: str = ""
     problem: str = ""
+    outcome: str = ""  # what a crawl of afresh found, where the bytes are not all there to tell
+    bare: bool = False  # that is all that is known of it
 
 
 @dataclass(slots=True)
@@ -185,7 +188,7 @@ def _capture(record: WarcRecord, max_body: int) -> tuple[Capture | None, bool]:
     same = record.record_type == WarcRecordType.revisit
     digest = (record.headers.get("WARC-Payload-Digest") or "")[:200]
     problem = "" if moment is not None else "no_date"
-    kind = record.headers.get("Content-Type") or ""
+    kind, outcome = record.headers.get("Content-Type") or "", record.headers.get(OUTCOME) or ""
     if record.record_type == WarcRecordType.resource:
         body, problem, ends = _body(record, max_body, problem)
         return Capture(url, time, 0, (), body, kind[:200], False, digest, problem), ends
@@ -197,13 +200,16 @@ def _capture(record: WarcRecord, max_body: int) -> tuple[Capture | None, bool]:
     http = record.http_headers
     if http is None:
         if same:  # a revisit may have no headers of its own
-            return Capture(url, time, 304, (), same=True, digest=digest, problem=problem), False
+            return Capture(url, time, 304, (), same=True, digest=digest, problem=problem, outcome=outcome), False
         return Capture(url, time, problem="no_answer"), False
     body, problem, ends = _body(record, max_body, problem)
     if not ends and record.headers.get("WARC-Truncated") and 200 <= (http.status_code or 0) < 300:
-        problem = problem or "truncated"
+        bare = outcome and not problem and not body  # the content is not kept, and when it was there is
+        problem = "" if bare else problem or "truncated"
+        if bare:
+            return Capture(url, time, 200, digest=digest, outcome=outcome, bare=True), ends
     headers = tuple(http.items_bytes())[:MAX_HEADERS]
-    return Capture(url, time, http.status_code or 0, headers, body, "", same, digest, problem), ends
+    return Capture(url, time, http.status_code or 0, headers, body, "", same, digest, problem, outcome), ends
 
 
 def _body(record: WarcRecord, max_body: int, problem: str) -> tuple[bytes, str, bool]:
