@@ -3,6 +3,8 @@
 import gzip
 import io
 import json
+import random
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -78,7 +80,11 @@ def test_a_crawl_of_another_program_goes_on_here(tmp_path: Path) -> None:
     assert {name: said[name] for name in ("new", "changed", "unchanged", "gone", "moved")} == {
         "new": 3, "changed": 1, "unchanged": 1, "gone": 1, "moved": 1
     }  # fmt: skip
-    assert (said["left_out_no_web_address"], said["left_out_no_date"], said["left_out_revisit_of_nothing"]) == (1, 1, 1)
+    assert (said["left_out_no_web_address"], said["left_out_in_the_future"], said["left_out_revisit_of_nothing"]) == (
+        1,
+        1,
+        1,
+    )
     with Sqlite(tmp_path / "afresh.db", create=False) as store:
         state, copy = store.state("http://www.example.org/a"), store.copy("http://www.example.org/a")
         assert state is not None
@@ -168,3 +174,114 @@ def test_hostile_files_cost_themselves_alone(tmp_path: Path) -> None:
     with Sqlite(tmp_path / "afresh.db", create=False) as store:
         assert [state.page.url for _, state in store.states() if state.fetched] == ["http://www.example.org/a"]
     assert "There is no file" in run(tmp_path, "import", "--warc", "none.warc", fails=True)
+    assert "is a folder" in run(tmp_path, "import", "--warc", str(tmp_path), fails=True)
+
+
+def test_captures_that_are_left_out_are_named_by_what_they_are(tmp_path: Path) -> None:
+    (tmp_path / "afresh.toml").write_text("[fetch]\nmax_body = 1000\n")
+    where = "http://www.example.org/"
+    captures = [
+        record(where + "good", page(b"one"), "2025-01-01T00:00:00Z"),
+        record(where + "large", page(b"x" * 5_000), "2025-01-01T00:00:00Z"),
+        record(where + "late", page(b"x"), "2099-01-01T00:00:00Z"),
+        record(where + "early", page(b"x"), "0001-01-01T00:00:00Z"),
+        record(where + "sometime", page(b"x"), "some day"),
+    ]
+    (tmp_path / "their.warc.gz").write_bytes(warc(*captures))
+    said = run(tmp_path, "import", "--warc", "their.warc.gz")
+    assert "Imported 1 capture of 1 new page: 1 new." in said
+    assert all(name in said for name in ("too_large 1", "in_the_future 1", "before_1991 1", "no_date 1")), said
+
+
+def noise(size: int) -> bytes:
+    return random.Random(size).randbytes(size)
+
+
+def addresses(folder: Path) -> list[str]:
+    with Sqlite(folder / "afresh.db", create=False) as store:
+        return [state.page.url for _, state in store.states() if state.fetched]
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_file_that_is_cut_off_is_said_to_be(tmp_path: Path, packed: bool) -> None:
+    where = [f"http://www.example.org/{nth}" for nth in range(5)]
+    members = [warc(record(url, page(noise(3_000)), "2025-01-01T00:00:00Z"), packed=packed) for url in where]
+    whole, begins = b"".join(members), [0, *accumulate(len(each) for each in members)]
+    name = "cut.warc.gz" if packed else "cut.warc"
+    for cut, left in ((begins[3] + 20, 3), (begins[3] + 200, 3), (begins[4] - 1_000, 3), (begins[5], 5)):
+        (tmp_path / name).write_bytes(whole[:cut])
+        (tmp_path / "afresh.db").unlink(missing_ok=True)
+        said = " ".join(run(tmp_path, "import", "--warc", name).split())
+        assert addresses(tmp_path) == where[:left]
+        assert (f"it ends within the record at byte {begins[3]:,}" in said) == (left == 3), said
+        assert ("Warning" in said) == (left == 3), said
+
+
+def test_a_damaged_member_costs_itself_alone(tmp_path: Path) -> None:
+    where = [f"http://www.example.org/{nth}" for nth in range(9)]
+    members = [bytearray(warc(record(url, page(noise(3_000)), "2025-01-01T00:00:00Z"))) for url in where]
+    begins = [0, *accumulate(len(each) for each in members)]
+    members[2][500:800] = bytes(300)
+    members[4][:50] = bytes(50)
+    broken = record(where[6], page(noise(3_000)), "2025-01-01T00:00:00Z")
+    members[6] = bytearray(gzip.compress(warc(broken, packed=False).replace(b"WARC-Target-URI", b"WARC-Xarget-URI")))
+    (tmp_path / "their.warc.gz").write_bytes(b"".join(members))
+    said = " ".join(run(tmp_path, "import", "--warc", "their.warc.gz").split())
+    assert addresses(tmp_path) == [url for nth, url in enumerate(where) if nth not in (2, 4, 6)]
+    assert all(f"the record at byte {begins[nth]:,} is damaged" in said for nth in (2, 4)), said
+    assert f"the header of the record at byte {begins[6]:,} is broken" in said
+
+
+def test_what_is_said_of_imported_pages_is_true(tmp_path: Path) -> None:
+    url = "http://www.example.org/a"
+    (tmp_path / "one.warc").write_bytes(warc(record(url, page(b"one"), "2025-01-01T00:00:00Z"), packed=False))
+    run(tmp_path, "import", "--warc", "one.warc")
+    shown = json.loads(run(tmp_path, "show", url, "--json"))
+    assert 0.0 < shown["copy"]["fresh_probability"] < 1.0
+    assert "never crawled" not in shown["why"]
+    said = run(tmp_path, "show", url)
+    assert "first turn" not in said
+    (tmp_path / "one.cdx").write_text(
+        " CDX N b a m s k r M S V g\n"
+        "org,example,www)/a 20250101000000 http://www.example.org/a text/html 200 AAAA - - - - -\n"
+        "org,example,www)/a 20250102000000 http://www.example.org/a text/html 200 AAAA - - - - -\n"
+    )
+    (tmp_path / "afresh.db").unlink()
+    run(tmp_path, "import", "--cdx", "one.cdx")
+    assert json.loads(run(tmp_path, "status", "--json"))["expected_freshness"] == 0.0
+    said = run(tmp_path, "show", url)
+    assert "never crawled" not in said
+    assert "There is no copy of it yet" in " ".join(said.split())
+    assert "not crawled yet" not in said
+
+
+@pytest.mark.parametrize("versions", [0, 5])
+def test_the_history_goes_through_a_file_and_back(tmp_path: Path, versions: int) -> None:
+    """Of a server that sends no validators: every check has the bytes, and the latest ones are kept."""
+    url, bodies = "http://www.example.org/a", (b"one", b"one", b"two", b"two", b"<p>three", b"<p>three", b"<p>three")
+    if not versions:
+        bodies += (b"<p class='other'>three", b"<p>three", b"<p>three")  # the same text
+    theirs = [record(url, page(body), f"2025-01-{nth + 1:02}T00:00:00Z") for nth, body in enumerate(bodies)]
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        (folder / "afresh.toml").write_text(f"[store]\nversions = {versions}\n")
+    (first / "their.warc.gz").write_bytes(warc(*theirs))
+    run(first, "import", "--warc", "their.warc.gz")
+    run(first, "export", "--warc", "../ours.warc.gz")
+    said = run(second, "import", "--warc", "../ours.warc.gz")
+    assert "Left out" not in said
+    found = []
+    for folder in (first, second):
+        with Sqlite(folder / "afresh.db", create=False) as store:
+            state, copy = store.state(url), store.copy(url)
+            assert state is not None
+            assert copy is not None
+            crawls = [(crawl.time, crawl.outcome, crawl.elapsed) for crawl in store.history(url, 100)]
+            found.append((crawls, state.crawls, state.changes, copy.body, copy.checked))
+    assert found[0] == found[1]
+    assert (found[0][1], found[0][2]) == (len(bodies), 2)
+    kinds = [each[0] for each in contents(tmp_path / "ours.warc.gz")]
+    assert kinds.count(WarcRecordType.revisit) == (4 if versions else 1)
+    run(second, "export", "--warc", "../again.warc.gz")
+    assert contents(tmp_path / "again.warc.gz") == contents(tmp_path / "ours.warc.gz")

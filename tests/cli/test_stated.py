@@ -11,7 +11,7 @@ from afresh.estimate.base import typical_rate
 from afresh.frontier import Lanes, Politeness
 from afresh.schedule import Scheduler
 from afresh.store import Memory, PageState, Record
-from afresh.types import Fetched, Importance, Outcome, Page, Signal, Verdict, Wait
+from afresh.types import Copy, Fetched, Importance, Outcome, Page, Signal, Verdict, Wait
 
 DAY = 86400.0
 NO_GAPS = Politeness(factor=0.0, shortest_gap=0.0, longest_gap=0.0)
@@ -23,12 +23,15 @@ def written(engine: Engine, url: str, page: Page) -> Record:
     state = PageState(
         page,
         engine.beliefs(url, 0.0),
+        fetched=engine.current(url),
         checked=engine.current(url),
         signals=engine.signals(url),
         crawls=VISITS,
         learned=engine.learned(url),
     )
-    return Record(None, state, None)
+    if state.checked is None:
+        return Record(None, state, None)
+    return Record(None, state, Copy(url, b"<p>", "text/html", state.checked, state.checked))
 
 
 def run(

@@ -92,8 +92,8 @@ class Bounds:
         store.add(found)
         store.put({UNREAD: None})  # what was found is on disk by now
 
-    def backlog(self, store: Store, path: Path, memory: int) -> tuple[Backlog, bool]:
-        """What of this crawl is known and waits, in a folder beside the store; and whether that is lost."""
+    def backlog(self, store: Store, path: Path, memory: int) -> Backlog:
+        """What of this crawl is known and waits, in a folder beside the store; if that is lost copies are read anew."""
         before = store.get(FOLDER_NAME)
         name = Backlog.new_name() if before is None else before
         if before is None:
@@ -106,7 +106,9 @@ class Bounds:
             numbers=store.numbers,
             remove=lambda urls: _remove(store, urls),
         )
-        return backlog, before is not None and backlog.begun_anew
+        if before is not None and backlog.begun_anew:
+            store.put({UNREAD: "lost"})
+        return backlog
 
     def discovery(
         self, never: Iterable[str], trace: UrlTrace | None = None, backlog: Backlog | None = None

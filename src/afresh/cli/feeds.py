@@ -97,7 +97,8 @@ def export(
 ) -> None:
     """Write all copies to a file for other programs.
 
-    In a WARC file every copy is a response record, and every later check that found it unchanged a revisit record.
+    In a WARC file every copy is a response record, and every later check that found the same bytes a revisit record.
+    Crawls in the history whose content is not kept are response records without content, marked as truncated.
     Files and results of queries are resource records.
     The last copy of a page that is gone is followed by a response record of its 404 or 410; in JSON lines `gone` says
     since when. With --current such copies are left out. Earlier versions of pages, if kept, are response records, too.
@@ -176,10 +177,10 @@ def _write_warc(kept: Store, path: Path | None, index: Path | None, current: boo
     counts = {"copies": 0, "gone": 0, "left_out": 0}
     with WarcFile(os.devnull if path is None else str(path), indexed=index is not None) as file:
         for copy, gone in _copies(kept, current, counts):
-            for version in reversed(kept.versions(copy.url)[1:]):
-                if (earlier := kept.version(copy.url, version.number)) is not None:
-                    file.write(earlier)
-            file.write(copy, kept.history(copy.url, limit=1000))
+            numbers = [version.number for version in reversed(kept.versions(copy.url)[1:])]
+            versions = (kept.version(copy.url, number) for number in numbers)
+            earlier = (each for each in versions if each is not None)  # one at a time
+            file.write(copy, kept.history(copy.url, limit=1000), earlier)
             if gone is not None:
                 file.write_gone(copy.url, gone.status, gone.since)
         lines = file.lines

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 200  # captures that are written together
 MAX_HELD = 64 << 20  # bytes of bodies among them
+OLDEST = 662_688_000.0  # 1991: there was no web to capture before
 SLACK = 86_400.0  # seconds that a clock elsewhere may be ahead
 FOUND = ("new", "changed", "unchanged", "gone", "moved", "failed", "busy")
 
@@ -54,7 +55,9 @@ def import_(
         importing = Importing(kept, read)
         problems = importing.read(files, indexes)
     for path, problem in problems:
-        errors.print(labelled("Warning:", f"{plain(str(path))}: {plain(problem)}. What came before is imported.", 9))
+        errors.print(
+            labelled("Warning:", f"{plain(str(path))}: {plain(problem, 1000)}. What could be read is imported.", 9)
+        )
     if problems and not importing.counts.total() and not importing.left_out.total():
         raise InputError("Nothing could be read.", hint="Is it a WARC or CDX file? gzip and zstd are known.")
     facts = importing.facts()
@@ -71,6 +74,8 @@ def import_(
 
 def _there(files: list[Path]) -> list[Path]:
     for path in files:
+        if path.is_dir():
+            raise InputError(f"{plain(str(path))} is a folder.", hint="Name the files in it, one by one.")
         if not path.is_file():
             raise InputError(f"There is no file {plain(str(path))}.", hint="Check the path.")
     return files
@@ -93,6 +98,7 @@ class Importing:
         self._copies: dict[str, Copy] = {}
         self._records: list[Record] = []
         self._new: list[Page] = []
+        self._met: dict[str, Page] = {}  # new ones of which nothing was of use so far
         self._held = 0
         self._told = False
         self._engine: Engine | None = None
@@ -105,7 +111,7 @@ class Importing:
         return {"captures": self.counts.total(), "pages": self.pages, **self.counts, **left_out}
 
     def read(self, files: list[Path], indexes: list[Path]) -> list[tuple[Path, str]]:
-        """Read everything; the files that ended early, and why."""
+        """Read everything; what was wrong with which files."""
         from afresh.store.cdx import read as read_index
 
         beside = {path.parent / Path(line.file).name for path in indexes for line in read_index(path) if line}
@@ -138,11 +144,20 @@ class Importing:
 
     def _take(self, capture: "Capture") -> None:
         """One capture."""
+        from afresh.detect.compare import NOT_MODIFIED, SAME_TEXT
+
         known = self._known(capture.url, capture.time)
         if known is None:
             return
         if capture.problem:
             self.left_out[capture.problem] += 1
+            return
+        said = _said(capture, known)
+        if said is not None and (capture.bare or (capture.same and not known.validators.fingerprint)):
+            # A crawl of our own whose content is not kept, or comes with a later record.
+            answered = Fetched(known.page.url, capture.time, 0.0, 200 if capture.bare else 304)
+            reason = "" if said is not Outcome.UNCHANGED else SAME_TEXT if capture.bare else NOT_MODIFIED
+            self._note(known, answered, Verdict(said, float(said is not Outcome.UNCHANGED), reason=reason), None)
             return
         fetched = self._fetched(known.page.url, capture)
         if isinstance(fetched, str):
@@ -156,6 +171,9 @@ class Importing:
             known.validators, fetched, known.page.host, kept=lambda: self._copies.get(url) or self.store.copy(url)
         )
         verdict = look.verdict
+        if said is not None and verdict.outcome is Outcome.NEW is not said:  # there is nothing to compare it with
+            reason = SAME_TEXT if said is Outcome.UNCHANGED else ""
+            verdict = replace(verdict, outcome=said, significance=float(not reason), reason=reason)
         copy = None
         if verdict.outcome in (Outcome.NEW, Outcome.CHANGED) or (
             verdict.outcome is Outcome.UNCHANGED and fetched.answered is not Answer.SAME
@@ -205,13 +223,13 @@ class Importing:
         if host_of(url) in self._never:
             self.left_out["never"] += 1
             return None
-        if not 0.0 < time <= self._latest:
-            self.left_out["no_date"] += 1
+        if not OLDEST <= time <= self._latest:
+            self.left_out["no_date" if not time else "in_the_future" if time > OLDEST else "before_1991"] += 1
             return None
         state = self._states.get(url) or self.store.state(url)
         if state is None:
             state = PageState(Page(url, host_of(url), added=now()))
-            self._new.append(state.page)
+            self._met[url] = state.page
         latest = max(state.checked or 0.0, self._last(state))
         if time <= latest:
             self.left_out["older"] += 1
@@ -282,6 +300,8 @@ class Importing:
         if refreshed and before is not None:
             state = self._taught(known, state, fetched, verdict)
         self._states[url] = state
+        if (new := self._met.pop(url, None)) is not None:
+            self._new.append(new)
         if copy is not None:
             self._copies[url] = copy
             self._held += len(copy.body)
@@ -316,7 +336,16 @@ class Importing:
             self.pages += self.store.write(self._records, pages=self._new)
         self._records, self._new, self._held = [], [], 0
         self._states.clear()
+        self._met.clear()
         self._copies.clear()
+
+
+def _said(capture: "Capture", known: PageState) -> Outcome | None:
+    """What our own crawl found then; None if the record is not of one, or what it says cannot be."""
+    if capture.outcome not in ("new", "changed", "unchanged"):
+        return None
+    said = Outcome(capture.outcome)
+    return None if said is Outcome.NEW and known.checked is not None else said
 
 
 DIGEST = "cdx:"  # before a digest that stands for a content that is not here

@@ -65,7 +65,8 @@ def _write_body(kept: Store, url: str) -> None:
 
 def _print_state(facts: dict[str, Any], when: float) -> None:
     """How the page is doing."""
-    trouble = trouble_of(facts) or ("well" if facts["copy"] else "not crawled yet")
+    none = "no copy yet" if facts["crawls"] else "not crawled yet"
+    trouble = trouble_of(facts) or ("well" if facts["copy"] else none)
     if facts["held_by"] == "paused":
         outside = facts["wishes"]["held_by"] == ["hours"]
         trouble = f"{'outside of its hours' if outside else 'paused'}; {trouble}"

@@ -86,7 +86,7 @@ def beliefs_now(
 
 def stated_of(kept: Store, state: PageState, price: float, when: float, importance: Mapping[str, Importance]) -> Stated:
     """What is said of one page, if a crawl has to gain so much; `importance` is that of the pages of each host."""
-    if state.beliefs is None:
+    if state.beliefs is None and state.checked is None:
         return Stated(None, 0.0, None, when, "")
     if (told := _told(state)) is not None:
         scheduler = Plain(Greedy(), budget=1.0)
@@ -217,6 +217,8 @@ def _last(kept: Store, state: PageState) -> Crawl | None:
 
 
 def _fresh(engine: Engine | None, state: PageState, when: float) -> float:
+    if state.fetched is None:
+        return 0.0  # an index told when it was crawled, and there is no copy
     if engine is not None and engine.is_gone(state.page.url):
         return 0.0
     told = _told(state)

@@ -49,7 +49,8 @@ def _for_first_turn(facts: dict[str, Any], when: float) -> str:
     if facts["held_by"] == "first turn":
         many = show_count(facts["waiting"], "page does", "pages do")
         others = f" as {many}, for which half of the orders are kept"
-    return f"It was never crawled; it waits for its first turn{others}{': ' if waits else ''}{'; '.join(waits)}."
+    never = "There is no copy of it yet" if facts["crawls"] else "It was never crawled"
+    return f"{never}; it waits for its first turn{others}{': ' if waits else ''}{'; '.join(waits)}."
 
 
 def _by_costs(facts: dict[str, Any], when: float) -> str:

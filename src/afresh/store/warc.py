@@ -3,6 +3,7 @@
 import hashlib
 import re
 from base64 import b32encode
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,6 +18,9 @@ from fastwarc.warc import WarcRecord, WarcRecordType
 from afresh.store.cdx import Line
 from afresh.types import Copy, Crawl, Outcome
 
+OUTCOME = "Afresh-Outcome"  # of a record: what the crawl found, as bytes that are not here cannot tell
+OTHER_BYTES = ("same_text", "noise")  # reasons of crawls that found other bytes, and nothing that counts
+RESPONSE = {"Content-Type": "application/http; msgtype=response"}
 REVISIT = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # of a header
 _GONE = {404: "Not Found", 410: "Gone"}
@@ -30,7 +34,7 @@ class _Answered(NamedTuple):
 
 
 class WarcFile:
-    """Writes a response record for every copy, and a revisit record for every later check that found it unchanged; of a
+    """Writes a response record for every copy, and a revisit record for every check that found the same bytes; of a
     file or a query's result a resource record.
 
     The headers of the answer are those that are kept: content type and validators. A name that ends in .gz makes a
@@ -51,27 +55,52 @@ class WarcFile:
     ) -> None:
         self._file.close()
 
-    def write(self, copy: Copy, history: Iterable[Crawl] = ()) -> None:
-        """One copy, and the crawls (newest first) that confirmed it since it was fetched."""
-        digest = "sha1:" + b32encode(hashlib.sha1(copy.body, usedforsecurity=False).digest()).decode()
-        common = {"WARC-Target-URI": copy.url, "WARC-Payload-Digest": digest}
+    def write(self, copy: Copy, history: Iterable[Crawl] = (), earlier: Iterable[Copy] = ()) -> None:
+        """One copy, its earlier versions (oldest first), and the crawls of its page (newest first), in their order.
+
+        A crawl whose content is not kept is a response without one, which says so.
+        """
         if not _is_web(copy.url):
             # No answer of a server: a record of the content as it is, and the checks are in the store's history.
-            kind = copy.content_type or "application/octet-stream"
-            self._record(
-                WarcRecordType.resource, copy.fetched, common | {"Content-Type": kind}, copy.body, _Answered(0, kind)
-            )
+            for each in (*earlier, copy):
+                kind = each.content_type or "application/octet-stream"
+                said = _common(each) | {"Content-Type": kind}
+                self._record(WarcRecordType.resource, each.fetched, said, each.body, _Answered(0, kind))
             return
-        response = common | {"Content-Type": "application/http; msgtype=response"}
-        answered = _Answered(200, copy.content_type)
-        self._record(WarcRecordType.response, copy.fetched, response, _answer(copy) + copy.body, answered)
-        for crawl in reversed([each for each in history if _confirms(each, copy)]):
-            revisit = common | {
+        crawls = sorted((each for each in history if each.outcome.refreshed), key=lambda each: each.time)
+        waiting = deque(crawls)
+        before: Copy | None = None
+        date = 0.0  # of its record
+        for each in (*earlier, copy):
+            between: list[Crawl] = []
+            while waiting and waiting[0].time <= each.fetched:
+                between.append(waiting.popleft())
+            begins = _first_with(between, each)
+            self._write_checks(before, between[:begins], date)
+            first = between[begins] if begins < len(between) else None
+            said = _common(each) | RESPONSE | ({OUTCOME: first.outcome.value} if first is not None else {})
+            answered, when = _Answered(200, each.content_type), each.fetched if first is None else first.time
+            self._record(WarcRecordType.response, when, said, _answer(each) + each.body, answered)
+            before, date = each, when
+            self._write_checks(before, between[begins + 1 :], date)
+        self._write_checks(before, list(waiting), date)
+
+    def _write_checks(self, of: Copy | None, crawls: list[Crawl], date: float = 0.0) -> None:
+        """Crawls behind the record of a copy, of this date: revisits of it, until one had other bytes."""
+        for crawl in crawls:
+            said = {OUTCOME: crawl.outcome.value}
+            if of is None or not _is_same(crawl):
+                of = None
+                said |= {"WARC-Target-URI": crawl.url, "WARC-Truncated": "unspecified"} | RESPONSE
+                answer = b"HTTP/1.1 200 OK\r\n\r\n"
+                self._record(WarcRecordType.response, crawl.time, said, answer, _Answered(200, ""))
+                continue
+            said |= _common(of) | {
                 "WARC-Profile": REVISIT,
-                "WARC-Refers-To-Target-URI": copy.url,
-                "WARC-Refers-To-Date": _date(copy.fetched),
+                "WARC-Refers-To-Target-URI": of.url,
+                "WARC-Refers-To-Date": _date(date),
             }
-            self._record(WarcRecordType.revisit, crawl.time, revisit, b"", _Answered(304, "warc/revisit"))
+            self._record(WarcRecordType.revisit, crawl.time, said, b"", _Answered(304, "warc/revisit"))
 
     def write_gone(self, url: str, status: int, since: float) -> None:
         """The page's server says since this moment that it is not there; what else it answered is not kept."""
@@ -111,8 +140,27 @@ def _is_web(url: str) -> bool:
     return url.startswith(("http:", "https:"))
 
 
-def _confirms(crawl: Crawl, copy: Copy) -> bool:
-    return crawl.outcome is Outcome.UNCHANGED and crawl.time > copy.fetched
+def _common(copy: Copy) -> dict[str, str]:
+    digest = "sha1:" + b32encode(hashlib.sha1(copy.body, usedforsecurity=False).digest()).decode()
+    return {"WARC-Target-URI": copy.url, "WARC-Payload-Digest": digest}
+
+
+def _first_with(crawls: list[Crawl], copy: Copy) -> int:
+    """The first of some crawls up to a copy that had its bytes: the copy is of the last of them; their number if none.
+
+    A server without validators sends the same bytes each time, and the copy is of the last time.
+    """
+    if not crawls or crawls[-1].time != copy.fetched:
+        return len(crawls)
+    nth = len(crawls) - 1
+    while nth and _is_same(crawls[nth]):
+        nth -= 1
+    return nth
+
+
+def _is_same(crawl: Crawl) -> bool:
+    """Whether the bytes were those of the crawl before, and not only what counts of them."""
+    return crawl.outcome is Outcome.UNCHANGED and crawl.reason not in OTHER_BYTES
 
 
 def _answer(copy: Copy) -> bytes:
