@@ -152,7 +152,7 @@ def crawl(options: argparse.Namespace, kept: int | None) -> dict[tuple[int, int]
     with Sqlite(folder / "afresh.db", create=False) as store:
         bounds = Bounds.stored(store)
         assert bounds is not None
-        backlog, _ = bounds.backlog(store, folder / "afresh.db", 256 << 20)
+        backlog = bounds.backlog(store, folder / "afresh.db", 256 << 20)
         Discovery(Scope(), backlog=backlog)
         known, waiting = len(backlog.known), len(backlog)
         waits = Counter(

@@ -159,17 +159,10 @@ def crawl(
         if not pages and (max_known or max_kept):
             bounds = replace(bounds, max_known=max_known or bounds.max_known, max_kept=max_kept or bounds.max_kept)
             bounds.keep(kept, before)
-<<<<<<< HEAD
-        backlog, lost = bounds.backlog(kept, kept.path, room)
-        with _traced(trace) as links, closing(backlog):
-            discovery = bounds.discovery(never, links, backlog)
-            if lost or kept.get(UNREAD) is not None:
-=======
         backlog = bounds.backlog(kept, kept.path, room)
         with _traced(trace) as links, closing(backlog):
             discovery = bounds.discovery(never, links, backlog)
             if kept.get(UNREAD) is not None:
->>>>>>> mend-import
                 bounds.read_copies(kept, discovery)
             progress = Progress(read, as_json_lines=json, budget_by="" if budget is None else "--budget")
             progress.found = discovery.counts
