@@ -25,9 +25,12 @@ check: $(STAMP) ## lint, formatting and types
 	  --disable-error-code misc --disable-error-code index --disable-error-code union-attr --disable-error-code operator \
 	  --disable-error-code func-returns-value --disable-error-code var-annotated --disable-error-code assignment benchmarks
 
+# Many tests wait for real clocks, so one process more than there are cores keeps them busy.
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+
 # Tests with real servers and clocks can fail on a machine that is busy: what failed gets one more try, alone.
 test: $(STAMP)  ## all tests, on all cores
-	@$(BIN)/python -m pytest -n auto --dist worksteal --ignore tests/cluster/live $(ARGS) || { [ $$? -eq 1 ] && \
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --ignore tests/cluster/live $(ARGS) || { [ $$? -eq 1 ] && \
 	echo "== once more, and alone: the tests that failed (above)" && \
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none --ignore tests/cluster/live $(ARGS); }
 

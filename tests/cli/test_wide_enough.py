@@ -124,7 +124,7 @@ def test_a_refresh_that_waits_is_shown_with_what_it_waits_for(afresh: Run, tmp_p
     assert "refresh " not in afresh("show", URL).stdout
     assert afresh("refresh", URL).returncode == 0
     shown = afresh("show", URL).stdout
-    assert "refresh     asked for; waits for `afresh run`" in shown
+    assert "refresh     asked for; goes first as soon as a runner sees it" in shown
     assert "why         A refresh was asked for" in shown
     assert afresh("pause", "--host", HOST).returncode == 0
     shown = afresh("show", URL).stdout

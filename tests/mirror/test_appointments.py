@@ -128,7 +128,7 @@ def test_the_picks_are_those_of_looking_at_every_page(seed: int) -> None:
             both.explain(some)
     fast, plain = both.fast, both.plain
     assert both.picks > 150
-    assert fast._updates == plain._updates > 3
+    assert fast._updates == plain._updates >= 3
     assert fast.timetable.rows["rate"][both.pages] == pytest.approx(plain.timetable.rows["rate"][both.pages])
 
 
