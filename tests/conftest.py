@@ -15,8 +15,8 @@ settings.load_profile("afresh")
 
 ROOT = Path(__file__).parent.parent
 
-# Two workers begin with one half of the tests each, in this order. What compiles most comes first, and what compiles
-# little in the second half, so that both do not compile the same functions at the same time.
+# Workers begin with equal parts of the tests, in this order. What compiles most comes first, and what compiles
+# little last, so that they do not all compile the same functions at the same time.
 _FIRST = ("estimate", "schedule", "sim", "value", "lab", "engine", "src", "daemon", "test_daemon.py", "cli")
 _LAST = ("test_architecture.py", "frontier", "fetch", "signals", "store", "reading", "detect")
 
