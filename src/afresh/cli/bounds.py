@@ -98,17 +98,17 @@ class Bounds:
         name = Backlog.new_name() if before is None else before
         if before is None:
             store.put({FOLDER_NAME: name})
-        backlog = Backlog(
-            path.with_name(path.name + ".found"),
+        folder = path.with_name(path.name + ".found")
+        if before is not None and not Backlog.is_of(folder, name):
+            store.put({UNREAD: "lost"})  # before the folder is begun anew: a kill in between must not hide it
+        return Backlog(
+            folder,
             memory=memory,
             max_known=self.max_known,
             name=name,
             numbers=store.numbers,
             remove=lambda urls: _remove(store, urls),
         )
-        if before is not None and backlog.begun_anew:
-            store.put({UNREAD: "lost"})
-        return backlog
 
     def discovery(
         self, never: Iterable[str], trace: UrlTrace | None = None, backlog: Backlog | None = None

@@ -30,6 +30,7 @@ FEW_HOSTS = 100_000  # of so many it is reckoned anew each time which come next
 MIN_MEMORY = 2 * LEAST_MEMORY
 HOST_BYTES = 512  # of memory for which there may be one host
 LEAST_HOSTS = 10_000
+MARK = "crawl"  # the file that says whose a folder is
 FADING = 0.999  # of what first crawls were worth, with each of them
 
 
@@ -64,12 +65,10 @@ class Backlog:
         self.admits: Callable[[Page], bool] = lambda page: True  # whether a page that waited is still wanted
         with translated(folder):
             folder.mkdir(exist_ok=True, mode=0o700)
-            mark = folder / "crawl"
-            self.begun_anew = not mark.exists() or mark.read_text() != name
-            if self.begun_anew:
+            if not self.is_of(folder, name):
                 for each in ("known", "waiting"):
                     rmtree(folder / each, ignore_errors=True)
-                mark.write_text(name)
+                (folder / MARK).write_text(name)
         self.known = Known(folder / "known", memory=memory * 5 // 8)
         try:
             self.waiting = Waiting(folder / "waiting", memory=memory // 4)
@@ -85,6 +84,12 @@ class Backlog:
         self.leaving: set[str] = set()  # pages that wait again, and perhaps are kept until their removal is heard of
         self._numbers, self._remove = numbers, remove
         self.admitted = 0
+
+    @staticmethod
+    def is_of(folder: Path, name: str) -> bool:
+        """Whether a folder is that of the crawl of this name; another one is begun anew."""
+        mark = folder / MARK
+        return mark.exists() and mark.read_text() == name
 
     @staticmethod
     def new_name() -> str:
