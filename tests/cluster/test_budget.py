@@ -78,3 +78,22 @@ def test_budget_flows_among_shards_that_die_join_and_speak_late() -> None:
     found = flowing(6_000, 2, 120, troubled=True)
     assert found["budget flows"].accuracy > 0.93 * found["one engine"].accuracy
     assert found["1/N each"].accuracy < 0.6 * found["one engine"].accuracy
+
+
+def test_no_worker_is_starved_where_hosts_allow_less_than_the_budget() -> None:
+    """What one cannot spend goes to the others, however prices differ, and none gets nothing."""
+    capacities, prices = [5.0, 12.0, 9.0], [500.0, 0.01, 1.0]
+    shares = [Share(20.0 / 3, 20.0 / 3, price, capacity=room) for price, room in zip(prices, capacities, strict=True)]
+    for _ in range(600):
+        granted = allot(20.0, shares)
+        assert sum(granted) <= 20.0 * (1 + 1e-9)
+        shares = [
+            Share(given, given, price, capacity=room)
+            for given, price, room in zip(granted, prices, capacities, strict=True)
+        ]
+    assert granted[0] == pytest.approx(6.25, rel=0.02)  # all that its hosts allow, and a quarter more
+    assert granted[2] == pytest.approx(11.25, rel=0.02)
+    assert granted[1] == pytest.approx(2.5, rel=0.05)  # the cheapest has what the others cannot spend
+    assert sum(granted) == pytest.approx(20.0)
+    alone = allot(20.0, [Share(10.0, 10.0, 1.0), Share(10.0, 10.0, 1.0, capacity=0.0)])
+    assert alone[1] < 10.0
