@@ -34,8 +34,13 @@ test: $(STAMP)  ## all tests, on all cores
 	echo "== once more, and alone: the tests that failed (above)" && \
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none --ignore tests/cluster/live $(ARGS); }
 
+# What failed here is remembered apart, so that neither of the two targets forgets what the other found.
+LIVE := -o cache_dir=.pytest_cache/live tests/cluster/live
+
 test-cluster: $(STAMP) ## clusters of processes and of Ray's actors under faults: two to three minutes
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -p no:cacheprovider tests/cluster/live $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile $(LIVE) $(ARGS) || { [ $$? -eq 1 ] && \
+	echo "== once more, and alone: the tests that failed (above)" && \
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(LIVE) $(ARGS); }
 
 bench: $(STAMP) ## the benchmarks: each prints ratios measured in one run
 	@for file in benchmarks/bench_*.py benchmarks/crawl.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done

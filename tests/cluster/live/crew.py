@@ -102,6 +102,10 @@ class Crew:
         except StoreError:
             return 0
 
+    def holder(self, part: int) -> tuple[str, float]:
+        """(which process last had the lease of a part, how many seconds ago it was heard)."""
+        return next((each.holder, each.lag) for each in self.register.members() if each.part == part)
+
     def full_rate(self) -> bool:
         """Whether nearly all of the budget is spent, and all of it is granted."""
         return self.web.rate(4.0) > 0.85 * BUDGET
