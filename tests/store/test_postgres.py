@@ -74,6 +74,34 @@ def test_passes_the_battery(request: pytest.FixtureRequest, whose: str) -> None:
     check_store(make, again)
 
 
+def encoded(server: Server, encoding: str) -> str:
+    """The URL of a new database of this encoding; many a server in a container has SQL_ASCII as its default."""
+    name = f"in_{encoding}".lower()
+    made = f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+    server.run("postgres", f"DROP DATABASE IF EXISTS {name}", made)
+    return server.url(name)
+
+
+def test_a_database_without_an_encoding_passes_the_battery_as_well(server: Server) -> None:
+    url = encoded(server, "SQL_ASCII")
+    Postgres(url).close()
+
+    def make() -> Postgres:
+        server.run("in_sql_ascii", *EMPTY)
+        return Postgres(url, keep_crawls=5)
+
+    check_store(make, lambda store: Postgres(url, keep_crawls=5), steps=10)
+
+
+def test_a_database_that_cannot_hold_every_text_is_refused_before_anything_is_in_it(server: Server) -> None:
+    url = encoded(server, "LATIN1")
+    with pytest.raises(StoreError, match="its encoding is LATIN1") as caught:
+        Postgres(url)
+    assert "UTF8" in caught.value.hint
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT to_regnamespace('afresh')").fetchone() == (None,)
+
+
 def test_a_batch_that_holds_a_page_many_times_leaves_what_the_model_says(url: str) -> None:
     model, memory = StoreModel(3), Memory(keep_crawls=3)
     with Postgres(url, keep_crawls=3) as store:

@@ -42,6 +42,7 @@ class Link:
         self.settings: dict[str, Any] = {
             "connect_timeout": max(2, round(patience)),
             "application_name": "afresh",
+            "client_encoding": "UTF8",  # else a database without an encoding (SQL_ASCII) gives bytes for text
             "keepalives_idle": 5,
             "keepalives_interval": 2,
             "keepalives_count": 3,

@@ -9,6 +9,7 @@ import psycopg
 from afresh.errors import StoreError
 
 NAME = "afresh"  # of the schema that holds all tables: the database may have others
+ENCODINGS = ("UTF8", "SQL_ASCII")  # of a database that takes any text; the latter keeps what it is sent
 MIGRATING = 0x61667265_00000001  # the lock that one process holds while it takes a step
 
 
@@ -40,6 +41,8 @@ def migrate(connection: psycopg.Connection[Any], where: str, scripts: Sequence[s
         raise StoreError(
             f"There is no store in {where}.", hint="Check the address, or add a first page: afresh add URL"
         )
+    if not have:
+        _require_any_text(connection, where)
     for nth in range(have + 1, len(scripts) + 1):
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATING,))
@@ -47,3 +50,12 @@ def migrate(connection: psycopg.Connection[Any], where: str, scripts: Sequence[s
             if version(connection) == nth - 1:
                 connection.execute(scripts[nth - 1].encode())
                 connection.execute("INSERT INTO afresh.versions (version) VALUES (%s)", (nth,))
+
+
+def _require_any_text(connection: psycopg.Connection[Any], where: str) -> None:
+    row = connection.execute("SHOW server_encoding").fetchone()
+    if row is not None and row[0] not in ENCODINGS:
+        raise StoreError(
+            f"The database {where} cannot hold every text: its encoding is {row[0]}.",
+            hint="Make another: createdb --encoding UTF8 --template template0 NAME",
+        )
