@@ -17,6 +17,8 @@ from afresh.units import budget as read_budget
 from afresh.units import show_rate
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from afresh.cluster.register import Register
     from afresh.config import Config
 
@@ -73,6 +75,8 @@ def up(
         total = float(read_budget(budget)) if budget is not None else (before if parts else float(read.crawl.budget))
         if not total > 0:
             raise ConfigError("A budget of 0 crawls nothing.", hint="Give a rate above 0, such as --budget 10/s.")
+        if address is not None:
+            _ray().connect(address)  # before anything is changed
         count = shards or parts or 2
         if any(member.alive for member in register.members()):
             errors.print("A cluster runs on this store already: it goes on as is said here, also by who began it.")
@@ -83,16 +87,26 @@ def up(
 
             from afresh.cli.crew import serve
 
-            try:
-                from afresh.cluster.actors import start
-            except ImportError:
-                raise ConfigError(
-                    "Ray is not installed.", hint="pip install 'afresh[cluster]'; or leave --address out."
-                ) from None
-            start(address, register.address, partial(serve, read))
+            _ray().start(
+                register.address,
+                partial(serve, read),
+                heard=lambda alive, wanted: errors.print(
+                    f"{alive} of {wanted} workers have started; a node where they never ran compiles first."
+                ),
+            )
             errors.print("Ray has taken them over: see afresh cluster status.")
             return
         _watch(read, config, register)
+
+
+def _ray() -> "ModuleType":
+    try:
+        from afresh.cluster import actors
+    except ImportError:
+        raise ConfigError(
+            "Ray is not installed.", hint="pip install 'afresh[cluster]'; or leave --address out."
+        ) from None
+    return actors
 
 
 def _watch(read: "Config", config: Path | None, register: "Register") -> None:
@@ -137,11 +151,14 @@ def _print(whole: dict[str, Any], facts: list[dict[str, Any]]) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 
+    from afresh.cluster.nodes import short
+
     state = "stopped" if not whole["running"] else "running" if any(each["alive"] for each in facts) else "none runs"
     moving = f", {whole['slices_moving']:,} of 4,096 slices change hands" if whole["slices_moving"] else ""
     console.print(f"{whole['workers']} workers ({state}), {show_rate(whole['budget'])} together{moving}")
     if whole["drained"]:
         console.print(f"drained: {plain(', '.join(whole['drained']))}")
+    nodes = [each["node"] for each in facts if each["alive"]]
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
     for name in ("part", "node"):
         table.add_column(name, overflow="fold")
@@ -150,7 +167,7 @@ def _print(whole: dict[str, Any], facts: list[dict[str, Any]]) -> None:
     for each in facts:
         table.add_row(
             str(each["part"]),
-            plain(each["node"], 16) if each["alive"] else "down",
+            plain(short(each["node"], nodes)) if each["alive"] else "down",
             f"{each['pages']:,}",
             f"{each['copies']:,}",
             "-" if each["price"] is None else f"{each['price']:.3g}",
@@ -195,17 +212,25 @@ def drain(
 
     Example: afresh cluster drain 10.0.0.7
     """
+    from afresh.cluster.nodes import is_in
+
     with _register(config, store) as (register, _):
         _, parts, _, settings = register.wanted()
         _require_cluster(parts)
         drained = set(settings.get("drained", ()))
         known = {str(member.said.get("node", "")) for member in register.members() if member.alive}
-        if not back and node not in known:
+        if not back and not any(is_in(name, {node}) for name in known):
             raise InputError(
                 f"No worker runs on {plain(node)}.",
                 hint=f"Workers run on: {plain(', '.join(sorted(known))) or 'no node'}.",
             )
-        register.set(drained=sorted(drained - {node} if back else drained | {node}))
+        again = {name for name in drained if is_in(name, {node})}
+        if back and not again:
+            raise InputError(
+                f"{plain(node)} is not drained.",
+                hint=f"Drained are: {plain(', '.join(sorted(drained))) or 'no nodes'}.",
+            )
+        register.set(drained=sorted(drained - again if back else drained | {node}))
     console.print(
         f"{plain(node)} gets no workers from now on." if not back else f"{plain(node)} may have workers again."
     )

@@ -4,7 +4,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any
@@ -13,6 +13,7 @@ import ray as library
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from afresh.cluster.coordinator import Coordinator
+from afresh.cluster.nodes import is_in
 from afresh.cluster.register import Register
 from afresh.errors import ClusterError
 from afresh.types import Address
@@ -24,6 +25,8 @@ ray: Any = library  # it is not typed
 NAMESPACE = "afresh"
 AGAIN_SECONDS = 5.0  # between two starts of one worker
 CALL_SECONDS = 1.0  # that an actor may take to answer
+WORKERS_SECONDS = 300.0  # until all workers are heard of: a node where they never ran compiles first
+TELL_SECONDS = 10.0  # between two words about how many there are
 
 
 class _Seat:
@@ -53,25 +56,29 @@ class Actors:
 
     def __init__(self, name: str, serve: Serve, *, cpus: float = 0.5) -> None:
         self._name, self._serve, self._cpus = name, serve, cpus
-        self._started: dict[int, float] = {}
+        # Those that a coordinator before this one has begun are ours as well.
+        self._started = dict.fromkeys(self._found(), -AGAIN_SECONDS)
         self._last: dict[int, tuple[str, bool, int]] = {}  # what each has last answered
 
     def keep(self, parts: int, drained: frozenset[str], leased: frozenset[int]) -> None:
         """Start those that do not run, and move those that run on a drained node."""
+        for part in [part for part in self._started if part >= parts and part not in leased]:
+            self._end(part)  # it has ended its work, and would keep its process and its share of the processors
+            del self._started[part]
         nodes = {_label(node): node["NodeID"] for node in ray.nodes() if node["Alive"]}
-        free = [label for label in nodes if not _is_in(label, drained) and nodes[label] not in self._headless(nodes)]
+        free = [label for label in nodes if not is_in(label, drained) and nodes[label] not in self._headless(nodes)]
         seats = {part: found for part in range(parts) if (found := self.about(part)) is not None}
         for part in range(parts):
             node, works, _ = seats.get(part, ("", False, 0))
-            if works and not (_is_in(node, drained) and free):
+            if works and not (is_in(node, drained) and free):
                 continue
             if time.monotonic() - self._started.get(part, -AGAIN_SECONDS) < AGAIN_SECONDS:
                 continue
             self._started[part] = time.monotonic()
             self._end(part)
             if free:
-                load = {label: sum(seat[0] == label for seat in seats.values()) for label in free}
-                chosen = min(free, key=lambda label: load[label])
+                others = [seat for other, seat in seats.items() if other != part]
+                chosen = emptiest(free, [label for label, works, _ in others if works])
                 seats[part] = (chosen, True, 0)
                 self._start(part, nodes[chosen])
 
@@ -102,6 +109,11 @@ class Actors:
 
     def _actor(self, part: int) -> str:
         return f"{self._name} worker {part}"
+
+    def _found(self) -> list[int]:
+        begins = self._actor(0)[:-1]
+        names = [str(name) for name in ray.util.list_named_actors()]
+        return [int(name.removeprefix(begins)) for name in names if name.startswith(begins)]
 
     def _start(self, part: int, node: str) -> None:
         made: Any = ray.remote(_Seat)
@@ -147,15 +159,35 @@ def name_of(address: Address) -> str:
     return f"afresh {sha256(str(address).encode()).hexdigest()[:12]}"
 
 
-def start(ray_address: str, address: Address, serve: Serve, *, workers_in: float = 120.0) -> None:
-    """Have Ray run the coordinator, which starts the workers; returns when all of them have been heard of."""
+def connect(ray_address: str) -> None:
+    """Reach a Ray; ClusterError if there is none."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told that it runs
     try:
-        ray.init(ray_address, namespace=NAMESPACE, ignore_reinit_error=True, log_to_driver=False)
-    except (ConnectionError, ray.exceptions.RayError, RuntimeError) as error:
+        ray.init(
+            ray_address,
+            namespace=NAMESPACE,
+            ignore_reinit_error=True,
+            log_to_driver=False,
+            logging_level=logging.WARNING,
+        )
+    except (ConnectionError, ray.exceptions.RayError, RuntimeError, ValueError) as error:
         raise ClusterError(
-            f"There is no Ray at {ray_address} ({str(error)[:200]}).", hint="Start one: ray start --head"
+            f"There is no Ray at {ray_address} ({str(error)[:200]}).",
+            hint="Start one: ray start --head; then --address auto on that machine, ray://HOST:10001 from elsewhere.",
         ) from None
+
+
+def start(
+    address: Address,
+    serve: Serve,
+    *,
+    workers_in: float = WORKERS_SECONDS,
+    heard: Callable[[int, int], object] = lambda alive, wanted: None,
+) -> None:
+    """Have Ray run the coordinator, which starts the workers; returns when all of them have been heard of.
+
+    `heard` is told, now and then, how many of how many have been.
+    """
     made: Any = ray.remote(_Watch)
     name = name_of(address)
     made.options(
@@ -168,12 +200,23 @@ def start(ray_address: str, address: Address, serve: Serve, *, workers_in: float
     ).remote(address.secret, name, serve)
     register = Register(address)
     try:
-        deadline = time.monotonic() + workers_in
-        while sum(member.alive for member in register.members()) < register.wanted()[1]:
-            if time.monotonic() > deadline:
+        began = told = time.monotonic()
+        while True:
+            running, wanted, _, _ = register.wanted()
+            alive = sum(member.alive for member in register.members())
+            if alive >= wanted:
+                return
+            if not running:
+                raise ClusterError("The cluster was stopped meanwhile.", hint="Start it again: afresh cluster up")
+            now = time.monotonic()
+            if now - began > workers_in:
                 raise ClusterError(
-                    "Not all workers have started.", hint="See afresh cluster status, and Ray's own log."
+                    f"{alive} of {wanted} workers have started within {workers_in:.0f} s.",
+                    hint="Those that still compile go on by themselves: see afresh cluster status, and Ray's own log.",
                 )
+            if now - told > TELL_SECONDS:
+                told = now
+                heard(alive, wanted)
             time.sleep(0.5)
     finally:
         register.close()
@@ -183,6 +226,10 @@ def _label(node: Any) -> str:
     return f"{node['NodeManagerAddress']}/{node['NodeID'][:6]}"
 
 
-def _is_in(label: str, drained: frozenset[str]) -> bool:
-    """Whether a node is drained, by its whole label or by its address alone."""
-    return label in drained or label.partition("/")[0] in drained
+def emptiest(free: Sequence[str], seats: Sequence[str]) -> str:
+    """The node on which the fewest work, of those that may have one more.
+
+    >>> emptiest(["10.0.0.7/4f87e4", "10.0.0.8/22f1e7"], ["10.0.0.7/4f87e4"])
+    '10.0.0.8/22f1e7'
+    """
+    return min(free, key=seats.count)

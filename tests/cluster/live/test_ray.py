@@ -49,11 +49,12 @@ def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
 def test_a_node_that_dies_and_one_that_is_drained(nodes: Any, crew: Crew) -> None:
     import ray
 
-    from afresh.cluster.actors import Actors, name_of, start
+    from afresh.cluster.actors import Actors, connect, name_of, start
 
     address = Address(crew.url)
     crew.register.scale(WORKERS, budget=BUDGET)
-    start(nodes.address, address, partial(serve, settings(crew.settings, crew.url)))
+    connect(nodes.address)
+    start(address, partial(serve, settings(crew.settings, crew.url)))
     until(crew.full_rate, 120, "the cluster at its full rate")
 
     def places() -> dict[int, str]:
@@ -76,8 +77,14 @@ def test_a_node_that_dies_and_one_that_is_drained(nodes: Any, crew: Crew) -> Non
     crew.register.set(drained=[drained])
     until(lambda: len(places()) == WORKERS and drained not in places().values(), 90, "workers on the new node")
     until(crew.full_rate, 60, "the full rate there")
+    # A worker that is no longer wanted leaves nothing behind that holds a process, or a share of the processors.
+    actors = Actors(name_of(address), partial(serve, settings(crew.settings, crew.url)))
+    crew.register.set(drained=[])  # each node has room for two
+    crew.register.scale(WORKERS + 1)
+    until(lambda: len(places()) == WORKERS + 1, 60, "one worker more")
+    crew.register.scale(WORKERS)
+    until(lambda: actors.about(WORKERS) is None, 30, "its end")
     crew.check()
     crew.register.stop()
     until(lambda: not places(), 40, "the end of all workers")
-    actors = Actors(name_of(address), partial(serve, settings(crew.settings, crew.url)))
     until(lambda: all(actors.about(part) is None for part in range(WORKERS)), 30, "no actors left")
