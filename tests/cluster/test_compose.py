@@ -41,6 +41,8 @@ def test_the_image_is_made_of_this_source_alone() -> None:
     """The package index may have another program of this name."""
     copied = [source for step in steps("COPY") for source in step.split()[:-1]]
     assert all((CONTEXT / source).exists() for source in copied)
+    ignored = (CONTEXT / ".dockerignore").read_text().splitlines()
+    assert {line[1:] for line in ignored if line.startswith("!")} == set(copied)
     project = tomllib.loads((CONTEXT / "pyproject.toml").read_text())["project"]
     assert {"pyproject.toml", "src", project["readme"], *project["license-files"]} <= set(copied)
     (install,) = [step for step in steps("RUN") if step.startswith("pip install")]
