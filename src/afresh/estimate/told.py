@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-SAME_CHANGE = 0.2  # hints so near, in expected changes between them, may tell of one change
+SAME_CHANGE = 0.2  # hints so near, in expected changes between them, may tell of one change; nearer where hints abound
 ROUNDS = 200
 ENOUGH = 1e-4  # the fit is done when no share moves more than that in a round
 QUANTILE = 1.6449  # of the normal distribution: nine of ten lie within
@@ -46,8 +46,9 @@ class Window:
 
     expected: float  # changes, by the rate that was believed when it began
     changed: bool
-    senders: int  # a bit for each sender of the host that was listened to from its beginning
+    senders: int  # a bit for each sender of the host that was listened to from its beginning to its end
     hints: list[Hint] = field(default_factory=list)
+    deaf: tuple[tuple[int, float], ...] = ()  # of this sender nothing would have been noticed from that place on
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +99,9 @@ class _Host:
         count = len(before)
         stretches: list[tuple[int, float, int]] = []  # window, expected changes, who listened
         moments: list[tuple[int, float, int, int]] = []  # window, expected changes within reach, who was heard, not
+        near = _near(windows)
         for nth, window in enumerate(windows):
-            _lay_out(nth, window, count, stretches, moments)
+            _lay_out(nth, window, count, near, stretches, moments)
         self.changed = np.array([window.changed for window in windows], bool)
         self.of_stretch = np.array([each[0] for each in stretches], np.intp)
         self.length = np.array([each[1] for each in stretches], np.float64)
@@ -250,10 +252,17 @@ def _spread(value: Callable[[Floats], float], at: Floats) -> Floats:
     return spread
 
 
+def _near(windows: Sequence[Window]) -> float:
+    """How near hints must be to tell of one change, so that few others come so near by chance."""
+    hints = sum(window.senders >> hint.sender & 1 for window in windows for hint in window.hints)
+    return SAME_CHANGE / (1.0 + hints / max(sum(window.expected for window in windows), _TINY))
+
+
 def _lay_out(
     nth: int,
     window: Window,
     count: int,
+    near: float,
     stretches: list[tuple[int, float, int]],
     moments: list[tuple[int, float, int, int]],
 ) -> None:
@@ -261,11 +270,12 @@ def _lay_out(
     expected = max(window.expected, 1e-9)
     everybody = window.senders & (1 << count) - 1
     hints = sorted((hint for hint in window.hints if everybody >> hint.sender & 1), key=lambda hint: hint.place)
-    if not hints:
+    if not hints and not window.deaf:
         stretches.append((nth, expected, everybody))
         return
-    reach = min(SAME_CHANGE, expected)
+    reach = min(2.0 * near, expected)  # a hint by chance may come before another or after it
     gaps = [(hint.sender, hint.deaf_since, hint.place) for hint in hints if hint.deaf_since < hint.place]
+    gaps += [(sender, since, 1.0) for sender, since in window.deaf if everybody >> sender & 1]
     gaps += [(hint.sender, hint.place, 1.0) for hint in hints if hint.last]
     cuts = sorted({0.0, 1.0, *(hint.place for hint in hints), *(place for _, *both in gaps for place in both)})
     for begin, end in pairwise(cuts):
@@ -276,7 +286,7 @@ def _lay_out(
     for hint in [*hints, None]:
         if group and (
             hint is None
-            or (hint.place - group[0].place) * expected > reach
+            or (hint.place - group[0].place) * expected > near
             or hint.sender in [each.sender for each in group]
         ):
             heard, middle = sum(1 << each.sender for each in group), group[0].place
