@@ -83,16 +83,17 @@ def world(
 @pytest.mark.parametrize("follow", ["", "honest", "sitemap"])
 def test_grades_are_near_the_truth_whoever_the_crawls_follow(follow: str) -> None:
     truth = {"sitemap": (0.5, 0.2), "honest": (0.7, 0.95), "liar": (0.01, 0.0)}
-    grades = world(truth, seed=3, follow=follow)
+    found = [world(truth, seed=seed, follow=follow, pages=30, until=8_000.0) for seed in range(4)]
     for name, (recall, precision) in truth.items():
-        grade = grades.grade(name, HOST)
-        assert grade.precision == pytest.approx(precision, abs=0.1), (name, grade)
+        grades = [grades.grade(name, HOST) for grades in found]
+        assert np.mean([grade.precision for grade in grades]) == pytest.approx(precision, abs=0.07), (name, grades)
         if name != "liar":
-            assert grade.recall == pytest.approx(recall, abs=0.1), (name, grade)
-            assert grade.precision_range[0] < grade.precision < grade.precision_range[1]
-        for share, (low, high) in ((precision, grade.precision_range), (recall, grade.recall_range)):
-            assert low - 0.05 <= share <= high + 0.05, (name, grade)
-    assert grades.grade("liar", HOST).recall < 0.1
+            assert np.mean([grade.recall for grade in grades]) == pytest.approx(recall, abs=0.07), (name, grades)
+        else:
+            assert all(grade.recall < 0.1 for grade in grades)
+        for grade in grades:
+            for share, (low, high) in ((precision, grade.precision_range), (recall, grade.recall_range)):
+                assert low - 0.05 <= share <= high + 0.05, (name, grade)
 
 
 @pytest.mark.parametrize("interval", [20.0, 100.0, 300.0])

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-SAME_CHANGE = 0.2  # hints so near, in expected changes between them, may tell of one change; nearer where hints abound
+SAME_CHANGE = 0.1  # hints so near, in expected changes between them, may tell of one change
 ROUNDS = 200
 ENOUGH = 1e-4  # the fit is done when no share moves more than that in a round
 QUANTILE = 1.6449  # of the normal distribution: nine of ten lie within
@@ -99,9 +99,8 @@ class _Host:
         count = len(before)
         stretches: list[tuple[int, float, int]] = []  # window, expected changes, who listened
         moments: list[tuple[int, float, int, int]] = []  # window, expected changes within reach, who was heard, not
-        near = _near(windows)
         for nth, window in enumerate(windows):
-            _lay_out(nth, window, count, near, stretches, moments)
+            _lay_out(nth, window, count, stretches, moments)
         self.changed = np.array([window.changed for window in windows], bool)
         self.of_stretch = np.array([each[0] for each in stretches], np.intp)
         self.length = np.array([each[1] for each in stretches], np.float64)
@@ -162,15 +161,22 @@ class _Host:
         """Unseen changes expected in each stretch; the chance that a moment is one; that each sender told of it."""
         untold = np.log(np.maximum(1.0 - recall, _TINY))
         unseen = pace * self.length * np.exp(self.listened @ untold)
-        by_chance = false * self.reach[:, None] * pace
+        by_chance, wrong = self._false_ones(false, pace)
         either = np.where(self.heard > 0, recall + (1.0 - recall) * by_chance, 1.0)
         neither = np.where(self.heard > 0, (1.0 - recall) * by_chance, 1.0)
         whole = either.prod(1)
         true = np.maximum(whole - neither.prod(1), _TINY)
         real = true * np.exp(self.silent @ untold)
-        wrong = np.where(self.heard > 0, by_chance, 1.0).prod(1) / np.maximum(self.reach * pace, _TINY)
         each = np.where(self.heard > 0, recall / np.maximum(either, _TINY), 0.0) * (whole / true)[:, None]
         return unseen, real / (real + wrong), each
+
+    def _false_ones(self, false: Floats, pace: float) -> tuple[Floats, Floats]:
+        """The chance that a false hint of each sender is near others; how often, a change, a moment is all false."""
+        expected = false * self.reach[:, None] * pace
+        near = -np.expm1(-expected)  # however many come near, one of them is put to the others
+        rare = np.where(self.heard > 0, near / expected, 1.0).prod(1)
+        rare **= 1.0 - 1.0 / self.heard.sum(1)  # of all but one: that is the one that others come near
+        return near, np.where(self.heard > 0, expected, 1.0).prod(1) * rare / (self.reach * pace)
 
     def _likelihood(self, recall: Floats, false: Floats, pace: float, *, flat: bool = False) -> float:
         """The logarithm of how likely all that was seen is, with what was believed before.
@@ -179,10 +185,9 @@ class _Host:
         """
         untold = np.log(np.maximum(1.0 - recall, _TINY))
         unseen, real, _ = self._chances(recall, false, pace)
-        by_chance = false * self.reach[:, None] * pace
+        by_chance, wrong = self._false_ones(false, pace)
         either = np.where(self.heard > 0, recall + (1.0 - recall) * by_chance, 1.0).prod(1)
         neither = np.where(self.heard > 0, (1.0 - recall) * by_chance, 1.0).prod(1)
-        wrong = np.where(self.heard > 0, by_chance, 1.0).prod(1) / np.maximum(self.reach * pace, _TINY)
         density = np.log(pace * (np.maximum(either - neither, _TINY) * np.exp(self.silent @ untold) + wrong)).sum()
         seen = pace * self.length * -np.expm1(self.listened @ untold)
         silence = -(seen + pace * self.length * (self.listened @ false)).sum()
@@ -252,17 +257,10 @@ def _spread(value: Callable[[Floats], float], at: Floats) -> Floats:
     return spread
 
 
-def _near(windows: Sequence[Window]) -> float:
-    """How near hints must be to tell of one change, so that few others come so near by chance."""
-    hints = sum(window.senders >> hint.sender & 1 for window in windows for hint in window.hints)
-    return SAME_CHANGE / (1.0 + hints / max(sum(window.expected for window in windows), _TINY))
-
-
 def _lay_out(
     nth: int,
     window: Window,
     count: int,
-    near: float,
     stretches: list[tuple[int, float, int]],
     moments: list[tuple[int, float, int, int]],
 ) -> None:
@@ -273,7 +271,7 @@ def _lay_out(
     if not hints and not window.deaf:
         stretches.append((nth, expected, everybody))
         return
-    reach = min(2.0 * near, expected)  # a hint by chance may come before another or after it
+    reach = min(2.0 * SAME_CHANGE, expected)  # a hint by chance may come before another or after it
     gaps = [(hint.sender, hint.deaf_since, hint.place) for hint in hints if hint.deaf_since < hint.place]
     gaps += [(sender, since, 1.0) for sender, since in window.deaf if everybody >> sender & 1]
     gaps += [(hint.sender, hint.place, 1.0) for hint in hints if hint.last]
@@ -286,7 +284,7 @@ def _lay_out(
     for hint in [*hints, None]:
         if group and (
             hint is None
-            or (hint.place - group[0].place) * expected > near
+            or (hint.place - group[0].place) * expected > SAME_CHANGE
             or hint.sender in [each.sender for each in group]
         ):
             heard, middle = sum(1 << each.sender for each in group), group[0].place
