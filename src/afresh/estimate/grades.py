@@ -85,7 +85,7 @@ class _Host:
     windows: deque[Window] = field(default_factory=deque)
     quiet: dict[int, float] = field(default_factory=dict)  # changes expected where nothing happened, by who listened
     forgotten: float = 0.0  # of that, as a logarithm
-    waiting: dict[str, None] = field(default_factory=dict)  # pages with windows that wait for lists
+    waiting: OrderedDict[str, None] = field(default_factory=OrderedDict)  # pages with windows that wait for lists
     pace: float = 1.0
     said: list[Told] = field(default_factory=list)
     news: bool = True  # since it was said
@@ -239,7 +239,7 @@ class Grades:
         if waits:
             known.waiting[url] = None
             if len(known.waiting) > MAX_WAITING:
-                self._waits_no_more(known, next(iter(known.waiting)))
+                self._waits_no_more(known.waiting.popitem(last=False)[0])
         for nth, tally in enumerate(known.tallies):
             if listened >> nth & 1:
                 tally.crawls += 1.0
@@ -270,9 +270,8 @@ class Grades:
             if page is None or not any(closed.waits for closed in page.closed):
                 known.waiting.pop(url, None)
 
-    def _waits_no_more(self, known: _Host, url: str) -> None:
+    def _waits_no_more(self, url: str) -> None:
         """There are too many that wait for lists: of this one it will not be known what they said."""
-        del known.waiting[url]
         for closed in self._pages[url].closed if url in self._pages else ():
             closed.waits = 0
 
