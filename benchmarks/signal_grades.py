@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +42,17 @@ RECALL, PRECISION, PING_RECALL, PING_PRECISION = 0.5, 0.2, 0.6, 0.9
 KNOWN = ("--pin", "indexnow=1", "--pin", "sitemap=0.1", "--mute", "liar")
 
 
-def serve(options: SiteOptions, ping: int) -> tuple[Server, asyncio.AbstractEventLoop]:
-    """The site, in a thread of its own, with its honest sender."""
+def serve(options: SiteOptions, ping: int) -> tuple[Server, asyncio.AbstractEventLoop, Callable[[], object]]:
+    """The site, in a thread of its own, with its honest sender; and how that is ended."""
     began = time.monotonic()
     server = Server(Site(options), clock=lambda: time.monotonic() - began)
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
     asyncio.run_coroutine_threadsafe(server.start(), loop).result(10)
-    if ping:
-        asyncio.run_coroutine_threadsafe(Pinger(server, f"http://127.0.0.1:{ping}/indexnow").run(), loop)
-    return server, loop
+    if not ping:
+        return server, loop, lambda: None
+    pings = asyncio.run_coroutine_threadsafe(Pinger(server, f"http://127.0.0.1:{ping}/indexnow").run(), loop)
+    return server, loop, pings.cancel
 
 
 def lie(urls: list[str], token: str, rate: float, port: int) -> None:
@@ -81,7 +83,7 @@ def run(
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = int(free.getsockname()[1])
-        server, loop = serve(options, port if signals else 0)
+        server, loop, end_pings = serve(options, port if signals else 0)
         homes = [f"{server.documents.home(host)}/" for host in range(options.hosts)]
         if signals:
             threading.Thread(target=lie, args=(server.urls(), token, 3.0, port), daemon=True).start()
@@ -109,6 +111,7 @@ def run(
         finally:
             crawl.kill()
             crawl.wait()
+            end_pings()
             asyncio.run_coroutine_threadsafe(server.stop(), loop).result(10)
             loop.call_soon_threadsafe(loop.stop)
         return sum(fresh) / max(len(fresh), 1), grades

@@ -4,14 +4,15 @@ import asyncio
 import gzip
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
 
 from afresh.daemon import Event, Listed
-from afresh.frontier import Politeness, Scope
+from afresh.daemon.desk import Desk
+from afresh.frontier import Politeness, Scope, host_of
 from afresh.sources.web import Discovery
 from afresh.store import Memory
 from afresh.store.messages import FOLLOWED
@@ -157,7 +158,7 @@ def test_a_page_said_to_be_newer_than_its_copy_is_signalled_and_nothing_else_is(
             return len(told) == 2
 
         asked_before = 0
-        await crawl.until(
+        daemon = await crawl.until(
             script(
                 (lambda: store.totals().copies >= 5, lambda: later(7)),
                 (lambda: site.asked("a.test").count("/list.xml") >= 2, say),
@@ -165,6 +166,8 @@ def test_a_page_said_to_be_newer_than_its_copy_is_signalled_and_nothing_else_is(
             ),
             site.url("a.test"),
         )
+        known = daemon._grading.grades._hosts[host_of(new)]
+        assert known.tallies[known.senders.index("sitemap")].readings >= 1.0, "what it does not say counts from now on"
 
     play(site, act)
     assert [(event.entries, event.found, event.signals) for event in told] == [(4, 4, 0), (4, 0, 1)]
@@ -299,6 +302,40 @@ def test_without_discovery_a_sitemap_is_heard_and_what_is_known_of_it_survives_a
     play(site, act)
     assert site.asked("a.test").count("/robots.txt") == 1
     assert site.asked("a.test").count("/list.xml") == 2, "once for hints, once for its pages"
+
+
+def test_a_reading_tells_for_which_pages_all_is_heard_that_lists_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for those that another list of the same sender names; also if the list is as it was."""
+
+    def answer(host: str, path: str) -> bytes:
+        if path == "/robots.txt":
+            return html("Sitemap: /a.xml\nSitemap: /b.xml", kind="text/plain")
+        if path.endswith(".xml"):
+            if 'If-None-Match: "1"' in site.log[-1].head:
+                return b"HTTP/1.1 304 Not Modified\r\n\r\n"
+            return answer_of("text/xml", xml("urlset", "url", path.removesuffix(".xml")), 'ETag: "1"')
+        return html(f"<p>{path}</p>")
+
+    site, told, urls = LiveSite(answer), list[tuple[str, str, list[str]]](), list[str]()
+    crawl = Crawl(site, discovery=Discovery(Scope()), budget=50)
+
+    def read(self: Desk, lane: str, sender: str, until: float, keys: Iterable[str]) -> None:
+        assert crawl.clock() - HOUR < until < crawl.clock()
+        told.append((lane, sender, sorted(keys)))
+        crawl.clock.shift += 8 * 24 * HOUR if len(told) >= 2 else 0.0  # longer than any list is left alone
+
+    monkeypatch.setattr(Desk, "unread", lambda self, lane: urls)
+    monkeypatch.setattr(Desk, "read", read)
+
+    async def act() -> None:
+        urls.extend(site.url("a.test", f"/{name}") for name in "abc")
+        await crawl.until(lambda: len(told) >= 4, site.url("a.test"))
+
+    play(site, act)
+    a, b, c = urls
+    assert {(lane, sender) for lane, sender, _ in told} == {(host_of(a), "sitemap")}
+    assert [a, c] in [keys for _, _, keys in told[2:4]]
+    assert [b, c] in [keys for _, _, keys in told[1:4]]
 
 
 BOMB = gzip.compress(b"<urlset>" + b" " * 80_000_000)

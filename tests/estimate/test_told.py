@@ -136,3 +136,34 @@ def test_who_is_crawled_for_at_once_is_graded_right_and_so_are_those_who_say_the
     assert prompt_told.recall.mean == pytest.approx(0.9, abs=0.05)
     assert slow_told.recall.mean == pytest.approx(0.4, abs=0.08)
     assert slow_told.precision.high > 0.98
+
+
+@pytest.mark.parametrize("recall", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("precision", [0.2, 0.9])
+def test_hints_of_others_that_come_near_by_chance_do_not_count_as_of_one_change(
+    recall: float, precision: float
+) -> None:
+    """Where hints abound, many of two senders are near each other; those of one change come together."""
+    rng, made = np.random.default_rng(5), []
+    senders = ((recall, precision), (0.6, 0.9))
+    for _ in range(2000):
+        length = rng.exponential(1.2)
+        changes = rng.uniform(0, 1, rng.poisson(length))
+        hints = []
+        for nth, (told, right) in enumerate(senders):
+            false = rng.uniform(0, 1, rng.poisson(told * length * (1 - right) / right))
+            places = np.sort([*(each for each in changes if rng.random() < told), *false])[:4]
+            hints += [Hint(nth, at, at, rank == 3) for rank, at in enumerate(places.tolist())]
+        made.append(Window(length, len(changes) > 0, 0b11, hints))
+    fitted = fit(made, [Told(), Told()])
+    for (told, right), found in zip(senders, fitted.senders, strict=True):
+        assert found.recall.mean == pytest.approx(told, abs=0.06)
+        assert found.precision.mean == pytest.approx(right, abs=0.06)
+
+
+def test_what_was_not_listened_to_says_nothing_of_recall() -> None:
+    heard = Window(1.0, True, 1, [Hint(0, 0.5, 0.5, False)])
+    quiet, deaf = Window(1.0, False, 1), Window(1.0, True, 1, deaf=((0, 0.0),))
+    told = fit([heard, quiet] * 50, [Told()]).senders[0]
+    assert fit([heard, quiet, deaf] * 50, [Told()]).senders[0].recall.mean == pytest.approx(told.recall.mean, abs=0.1)
+    assert fit([heard, quiet, Window(1.0, True, 1)] * 50, [Told()]).senders[0].recall.mean < told.recall.mean - 0.2

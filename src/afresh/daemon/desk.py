@@ -80,6 +80,14 @@ class Desk:
             self._hinted.note(key, sender, now)
         return self._engine.observe(Signal(key, now, sender))
 
+    def unread(self, lane: str) -> Sequence[str]:
+        """Things of a lane that were crawled since lists of it were read."""
+        return self._grading.grades.waiting(lane)
+
+    def read(self, lane: str, sender: str, until: float, keys: Iterable[str]) -> None:
+        """From now on also the silence of a sender's lists counts, until that moment."""
+        self._grading.grades.read(lane, sender, until, keys)
+
     def _became(self, key: str, sender: str, changed: float | None, current: float | None) -> str:
         if changed is not None:
             if current is None:

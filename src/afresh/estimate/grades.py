@@ -6,13 +6,18 @@ is fitted together (`told`), whenever somebody asks.
 
 A hint may say when the change was, or come late: then it belongs to the window that holds that moment, even if its
 crawl is over. The sender's own windows begin with the first hint that is heard of it.
+
+What a list says of a window is known when it has been read after the window's end. Until then, nothing counts of what
+it said there, neither hints nor silence: else its silence would count before it could speak.
 """
 
 import json
 import math
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, field
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from afresh.checks import OUR_SENDERS
@@ -24,6 +29,8 @@ MAX_PAGES = 50_000  # whose windows are remembered; the longest unused are forgo
 MAX_SENDERS_OF_HOST = 16
 ENOUGH = 20  # hints: who has sent fewer may have to give its place to another
 MAX_HINTS = 4  # of one sender in a window; it is not listened to after that
+MAX_CLOSED = 4  # windows of a page whose lists are still to be read; older ones count as if nobody had listened
+MAX_WAITING = 2_048  # pages of a host that have such windows
 MAX_WINDOWS = 100_000  # of all hosts, in which anything happened
 WINDOWS_OF_HOST = 32, 512  # at least, whatever other hosts have, and at most
 FADE = 1.0 / 512  # of what was known before, that is forgotten with a window in which anything happened
@@ -43,17 +50,28 @@ class Tally:
     late: float = 0.0  # seconds from a change to the hint, on average over those that say when it was
     late_square: float = 0.0
     dated: float = 0.0
+    readings: float = 0.0  # of lists; 0: it is none, and heard the moment it speaks
+
+
+@dataclass(slots=True)
+class _Closed:
+    """A window whose crawl is over."""
+
+    begin: float
+    end: float
+    window: Window
+    waits: int  # a bit for each sender whose lists have not been read since
+    quiet: bool  # it is counted with others, since nothing happened in it
+    forgotten: float  # of such windows, as a logarithm, when it was
 
 
 @dataclass(slots=True)
 class _Page:
-    """What is remembered of a page: who was heard since its copy, and the window before."""
+    """What is remembered of a page: who was heard since its copy, and the windows before."""
 
     rate: float | None = None  # of change, as was believed when the window began
     open: list[Hint] = field(default_factory=list)  # with moments for places
-    begin: float = 0.0
-    end: float = 0.0
-    closed: Window | None = None
+    closed: list[_Closed] = field(default_factory=list)  # the latest, and those before it that wait for lists
 
 
 @dataclass(slots=True)
@@ -66,6 +84,8 @@ class _Host:
     memory: float = 1.0  # what is left of that
     windows: deque[Window] = field(default_factory=deque)
     quiet: dict[int, float] = field(default_factory=dict)  # changes expected where nothing happened, by who listened
+    forgotten: float = 0.0  # of that, as a logarithm
+    waiting: OrderedDict[str, None] = field(default_factory=OrderedDict)  # pages with windows that wait for lists
     pace: float = 1.0
     said: list[Told] = field(default_factory=list)
     news: bool = True  # since it was said
@@ -158,23 +178,36 @@ class Grades:
         if current is None:
             return
         page, deaf = self._page(url), moment if deaf_since is None else min(deaf_since, moment)
-        closed = page.closed
+        latest = page.closed[-1] if page.closed else None
         early = (
             moment - current < late
-            and closed is not None
-            and closed.changed
-            and all(each.sender != nth for each in closed.hints)
+            and latest is not None
+            and latest.window.changed
+            and all(each.sender != nth for each in latest.window.hints)
         )
         if moment >= current and not early:
             _add(page.open, Hint(nth, moment, deaf, once))
-        elif closed is not None and page.begin <= (page.end if early else moment) and closed.senders >> nth & 1:
-            at = max(moment - late, page.begin) if early else moment
-            place, since = (_place(each, page.begin, page.end) for each in (at, min(deaf, at)))
-            if not closed.hints and not closed.changed:  # it was a quiet one
-                known.quiet[closed.senders] = max(known.quiet.get(closed.senders, 0.0) - closed.expected, 0.0)
-                self._remember(known, closed)
-            _add(closed.hints, Hint(nth, place, since, once))
-            known.news = True
+        elif early and latest is not None:
+            moment = min(max(moment - late, latest.begin), latest.end)
+            deaf = min(deaf, moment)
+        for closed in page.closed if latest is not None and (early or deaf < latest.end) else ():
+            self._hear_late(known, closed, Hint(nth, moment, deaf, once), latest=closed is latest and early)
+
+    def _hear_late(self, known: _Host, closed: _Closed, hint: Hint, *, latest: bool) -> None:
+        """A hint of a moment in a window that is over, or after it, if nothing would have been noticed before that."""
+        inside = closed.begin <= hint.place < closed.end or latest
+        if not (closed.window.senders | closed.waits) >> hint.sender & 1 or not (
+            inside or hint.deaf_since < closed.end <= hint.place
+        ):
+            return
+        if closed.quiet:
+            self._stirred(known, closed)
+        place, since = (_place(each, closed.begin, closed.end) for each in (hint.place, hint.deaf_since))
+        if inside:
+            _add(closed.window.hints, Hint(hint.sender, place, since, hint.last))
+        else:
+            _deafen(closed.window, hint.sender, since)
+        known.news = True
 
     def crawled(self, url: str, host: str, begin: float, end: float, *, changed: bool, rate: float) -> None:
         """A crawl has shown whether a page changed since the crawl before; it changes at this rate, as is believed."""
@@ -185,27 +218,80 @@ class Grades:
         believed = rate if page.rate is None else page.rate  # before this crawl was known
         waiting = [hint for hint in page.open if hint.place > end]
         hints = [hint for hint in page.open if hint.place <= end]
-        page.rate, page.open, page.closed = rate, waiting, None
+        page.rate, page.open = rate, waiting
         listened = sum(1 << nth for nth, tally in enumerate(known.tallies) if tally.since <= begin)
         if begin < self._began or not end > begin or not listened:
+            page.closed.clear()
             return
-        window = Window(min(believed * (end - begin), MAX_CHANGES), changed, listened)
+        waits = listened & sum(1 << nth for nth, tally in enumerate(known.tallies) if tally.readings > 0)
+        window = Window(min(believed * (end - begin), MAX_CHANGES), changed, listened & ~waits)
         for hint in hints:
             # What is from before it was heard first is of another, whose place it has.
             if listened >> hint.sender & 1 and hint.place >= known.tallies[hint.sender].since:
                 place, deaf = (_place(moment, begin, end) for moment in (hint.place, hint.deaf_since))
                 window.hints.append(Hint(hint.sender, place, deaf, hint.last))
-        page.begin, page.end, page.closed = begin, end, window
+        for hint in waiting:
+            if hint.deaf_since < end:
+                _deafen(window, hint.sender, _place(hint.deaf_since, begin, end))
+        quiet = not (window.hints or window.deaf or changed)
+        page.closed = [each for each in page.closed if each.waits][1 - MAX_CLOSED :]
+        page.closed.append(_Closed(begin, end, window, waits, quiet, known.forgotten))
+        if waits:
+            known.waiting[url] = None
+            if len(known.waiting) > MAX_WAITING:
+                self._waits_no_more(known.waiting.popitem(last=False)[0])
         for nth, tally in enumerate(known.tallies):
             if listened >> nth & 1:
                 tally.crawls += 1.0
                 tally.expected += window.expected
-        if window.hints or changed:
-            self._remember(known, window)
+        if quiet:
+            known.quiet[window.senders] = known.quiet.get(window.senders, 0.0) + window.expected
         else:
-            less = 1.0 - 1.0 / (4 * WINDOWS_OF_HOST[1])
-            known.quiet[listened] = known.quiet.get(listened, 0.0) * less + window.expected
+            self._remember(known, window)
         known.news = True
+
+    def waiting(self, host: str) -> list[str]:
+        """Pages of a host with windows that wait for lists to be read."""
+        known = self._hosts.get(host)
+        return list(known.waiting) if known is not None else []
+
+    def read(self, host: str, sender: str, until: float, urls: Iterable[str]) -> None:
+        """A list of this sender was read: all is heard that it says of these pages up to that moment."""
+        known = self._hosts.get(host)
+        if known is None or sender not in known.senders:
+            return
+        nth = known.senders.index(sender)
+        known.tallies[nth].readings += 1.0
+        for url in urls:
+            page = self._pages.get(url)
+            for closed in page.closed if page is not None else ():
+                if closed.waits >> nth & 1 and known.tallies[nth].since <= closed.begin and closed.end <= until:
+                    self._heard_out(known, closed, nth)
+            if page is None or not any(closed.waits for closed in page.closed):
+                known.waiting.pop(url, None)
+
+    def _waits_no_more(self, url: str) -> None:
+        """There are too many that wait for lists: of this one it will not be known what they said."""
+        for closed in self._pages[url].closed if url in self._pages else ():
+            closed.waits = 0
+
+    def _heard_out(self, known: _Host, closed: _Closed, nth: int) -> None:
+        """All is heard of a window that a sender says of it."""
+        closed.waits &= ~(1 << nth)
+        if closed.quiet:
+            left = closed.window.expected * math.exp(closed.forgotten - known.forgotten)
+            before, now = closed.window.senders, closed.window.senders | 1 << nth
+            known.quiet[before] = max(known.quiet.get(before, 0.0) - left, 0.0)
+            known.quiet[now] = known.quiet.get(now, 0.0) + left
+        closed.window.senders |= 1 << nth
+        known.news = True
+
+    def _stirred(self, known: _Host, closed: _Closed) -> None:
+        """There is more to a quiet window than was thought: it counts by itself."""
+        closed.quiet, senders = False, closed.window.senders
+        left = closed.window.expected * math.exp(closed.forgotten - known.forgotten)
+        known.quiet[senders] = max(known.quiet.get(senders, 0.0) - left, 0.0)
+        self._remember(known, closed.window)
 
     def validator(self, host: str, name: str, *, moved: bool, changed: bool, now: float) -> None:
         """A crawl has brought content, and what a host's validator did: it should move exactly if that changed."""
@@ -242,7 +328,11 @@ class Grades:
     def took(self, host: str, fitted: Fitted) -> None:
         """It was fitted."""
         if (known := self._hosts.get(host)) is not None:
-            known.said, known.pace = list(fitted.senders), fitted.pace
+            listened = reduce(or_, (window.senders for window in known.windows), 0)
+            listened = reduce(or_, known.quiet, listened)
+            # Of whom nothing is known by now, since lists are still to be read, what was said holds.
+            known.said = [told if listened >> nth & 1 else _of(known, nth) for nth, told in enumerate(fitted.senders)]
+            known.pace = fitted.pace
 
     def grade(self, sender: str, host: str) -> Grade:
         """What is known of a sender on a host, reckoned now."""
@@ -334,6 +424,7 @@ class Grades:
         known.memory *= 1.0 - FADE
         while len(known.windows) > most:
             known.windows.popleft()
+            known.forgotten -= math.log1p(-1.0 / most)
             for listened in known.quiet:
                 known.quiet[listened] *= 1.0 - 1.0 / most
 
@@ -379,6 +470,7 @@ def _takes_a_place(known: _Host, sender: str, now: float) -> int | None:
     for window in known.windows:
         window.senders &= ~(1 << nth)
         window.hints = [hint for hint in window.hints if hint.sender != nth]
+        window.deaf = tuple(each for each in window.deaf if each[0] != nth)
     quiet, known.quiet = known.quiet, {}
     for listened, expected in quiet.items():
         rest = listened & ~(1 << nth)
@@ -392,6 +484,12 @@ def _add(hints: list[Hint], hint: Hint) -> None:
     if any(each.last or each.place == hint.place for each in own):
         return
     hints.append(hint._replace(last=hint.last or len(own) + 1 == MAX_HINTS))
+
+
+def _deafen(window: Window, sender: int, since: float) -> None:
+    """From there on, nothing of a sender would have been noticed. A thread may be looking at the window."""
+    others = tuple(each for each in window.deaf if each[0] != sender)
+    window.deaf = (*others, (sender, min([since, *(place for each, place in window.deaf if each == sender)])))
 
 
 def _place(moment: float, begin: float, end: float) -> float:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-SAME_CHANGE = 0.2  # hints so near, in expected changes between them, may tell of one change
+SAME_CHANGE = 0.1  # hints so near, in expected changes between them, may tell of one change
 ROUNDS = 200
 ENOUGH = 1e-4  # the fit is done when no share moves more than that in a round
 QUANTILE = 1.6449  # of the normal distribution: nine of ten lie within
@@ -46,8 +46,9 @@ class Window:
 
     expected: float  # changes, by the rate that was believed when it began
     changed: bool
-    senders: int  # a bit for each sender of the host that was listened to from its beginning
+    senders: int  # a bit for each sender of the host that was listened to from its beginning to its end
     hints: list[Hint] = field(default_factory=list)
+    deaf: tuple[tuple[int, float], ...] = ()  # of this sender nothing would have been noticed from that place on
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +161,22 @@ class _Host:
         """Unseen changes expected in each stretch; the chance that a moment is one; that each sender told of it."""
         untold = np.log(np.maximum(1.0 - recall, _TINY))
         unseen = pace * self.length * np.exp(self.listened @ untold)
-        by_chance = false * self.reach[:, None] * pace
+        by_chance, wrong = self._false_ones(false, pace)
         either = np.where(self.heard > 0, recall + (1.0 - recall) * by_chance, 1.0)
         neither = np.where(self.heard > 0, (1.0 - recall) * by_chance, 1.0)
         whole = either.prod(1)
         true = np.maximum(whole - neither.prod(1), _TINY)
         real = true * np.exp(self.silent @ untold)
-        wrong = np.where(self.heard > 0, by_chance, 1.0).prod(1) / np.maximum(self.reach * pace, _TINY)
         each = np.where(self.heard > 0, recall / np.maximum(either, _TINY), 0.0) * (whole / true)[:, None]
         return unseen, real / (real + wrong), each
+
+    def _false_ones(self, false: Floats, pace: float) -> tuple[Floats, Floats]:
+        """The chance that a false hint of each sender is near others; how often, a change, a moment is all false."""
+        expected = false * self.reach[:, None] * pace
+        near = -np.expm1(-expected)  # however many come near, one of them is put to the others
+        rare = np.where(self.heard > 0, near / expected, 1.0).prod(1)
+        rare **= 1.0 - 1.0 / self.heard.sum(1)  # of all but one: that is the one that others come near
+        return near, np.where(self.heard > 0, expected, 1.0).prod(1) * rare / (self.reach * pace)
 
     def _likelihood(self, recall: Floats, false: Floats, pace: float, *, flat: bool = False) -> float:
         """The logarithm of how likely all that was seen is, with what was believed before.
@@ -177,10 +185,9 @@ class _Host:
         """
         untold = np.log(np.maximum(1.0 - recall, _TINY))
         unseen, real, _ = self._chances(recall, false, pace)
-        by_chance = false * self.reach[:, None] * pace
+        by_chance, wrong = self._false_ones(false, pace)
         either = np.where(self.heard > 0, recall + (1.0 - recall) * by_chance, 1.0).prod(1)
         neither = np.where(self.heard > 0, (1.0 - recall) * by_chance, 1.0).prod(1)
-        wrong = np.where(self.heard > 0, by_chance, 1.0).prod(1) / np.maximum(self.reach * pace, _TINY)
         density = np.log(pace * (np.maximum(either - neither, _TINY) * np.exp(self.silent @ untold) + wrong)).sum()
         seen = pace * self.length * -np.expm1(self.listened @ untold)
         silence = -(seen + pace * self.length * (self.listened @ false)).sum()
@@ -261,11 +268,12 @@ def _lay_out(
     expected = max(window.expected, 1e-9)
     everybody = window.senders & (1 << count) - 1
     hints = sorted((hint for hint in window.hints if everybody >> hint.sender & 1), key=lambda hint: hint.place)
-    if not hints:
+    if not hints and not window.deaf:
         stretches.append((nth, expected, everybody))
         return
-    reach = min(SAME_CHANGE, expected)
+    reach = min(2.0 * SAME_CHANGE, expected)  # a hint by chance may come before another or after it
     gaps = [(hint.sender, hint.deaf_since, hint.place) for hint in hints if hint.deaf_since < hint.place]
+    gaps += [(sender, since, 1.0) for sender, since in window.deaf if everybody >> sender & 1]
     gaps += [(hint.sender, hint.place, 1.0) for hint in hints if hint.last]
     cuts = sorted({0.0, 1.0, *(hint.place for hint in hints), *(place for _, *both in gaps for place in both)})
     for begin, end in pairwise(cuts):
@@ -276,7 +284,7 @@ def _lay_out(
     for hint in [*hints, None]:
         if group and (
             hint is None
-            or (hint.place - group[0].place) * expected > reach
+            or (hint.place - group[0].place) * expected > SAME_CHANGE
             or hint.sender in [each.sender for each in group]
         ):
             heard, middle = sum(1 << each.sender for each in group), group[0].place

@@ -128,6 +128,12 @@ class Runner(Protocol):
         Hints of changes between `deaf_since` and that moment would not have been noticed.
         """
 
+    def unread(self, lane: str) -> Sequence[str]:
+        """Things of a lane that were refreshed since the lists that may name them were read."""
+
+    def read(self, lane: str, sender: str, until: float, keys: Iterable[str]) -> None:
+        """All is heard that the lists of a sender said of these things until that moment."""
+
     def lasts(self, key: str, lifetime: float) -> None:
         """Somebody says that a thing changes about so often: seconds."""
 

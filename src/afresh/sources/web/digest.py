@@ -108,6 +108,15 @@ def marks_of(urls: Iterable[str]) -> Marks:
     return np.array([digest(url.encode()) & 0xFFFFFFFF for url in urls], np.uint32)
 
 
+def named_by(urls: Sequence[str], own: Marks, others: Iterable[Marks]) -> list[str]:
+    """Those that a list names, and those that none of the others does."""
+    marks = marks_of(urls)
+    elsewhere = np.zeros(len(marks), bool)
+    for each in others:
+        elsewhere |= _among(marks, each)
+    return [urls[nth] for nth in np.flatnonzero(_among(marks, own) | ~elsewhere).tolist()]
+
+
 def _own(entries: Iterable[Entry], base: str, speaks_for: Callable[[str], bool]) -> dict[str, float | None]:
     resolve = Resolver(base)
     moments = {resolve(entry.url): entry.lastmod for entry in entries}

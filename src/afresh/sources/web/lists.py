@@ -22,7 +22,7 @@ from afresh.sources.base import Later, Listed, Runner
 from afresh.sources.pieces import in_pieces
 from afresh.sources.web.agenda import FEED, OPERATOR, SITEMAP, Agenda, Known
 from afresh.sources.web.asking import Asker
-from afresh.sources.web.digest import SLACK, Look, Marks, look, marks_of
+from afresh.sources.web.digest import SLACK, Look, Marks, look, marks_of, named_by
 from afresh.sources.web.discovery import Discovery
 from afresh.sources.web.permits import Permits
 from afresh.types import Fetched, Outcome, Page, Validators
@@ -190,6 +190,7 @@ class Lists:
                     rest = rest_for(len(fetched.body), iter(named))
             elif verdict.outcome.refreshed:
                 known.heard(0.0, now - before, None)
+                await self._heard_out(host, known, fetched.started)
             else:
                 problem = f"It could not be fetched: {verdict.reason}."
                 if host_of(known.url) in self.asker.never:
@@ -346,6 +347,7 @@ class Lists:
             signals += await self._vanished(host, said.vanished)
         if said.roll is not None and (not said.problem or first):
             known.roll = said.roll
+        await self._heard_out(host, known, fetched.started)
         self._value(known, said, found + signals, before)
         self.runner.tell(Listed(known.url, self.runner.clock(), said.entries, found, signals, said.problem))
         in_head = in_header(fetched.meta.get("link", ""))
@@ -388,6 +390,17 @@ class Lists:
         if changed is None:
             return sender == FEED and not dated_only and self.runner.hint(url, sender, deaf_since=before)
         return changed <= self.runner.clock() + SLACK and self.runner.hint(url, sender, changed, deaf_since=before)
+
+    async def _heard_out(self, host: str, known: Known, until: float) -> None:
+        """Let it count what this list did not say: of what it names, and of what no other list of the sender names."""
+        own = known.roll.urls if known.roll is not None else marks_of(())
+        named = [each.roll.urls for each in self._agenda(host).lists() if each.kind == known.kind and each.roll]
+        others = [urls for urls in named if urls is not own]
+        for lane in {host, host_of(known.url)}:
+            keys = self.runner.unread(lane)
+            if others:
+                keys = await asyncio.to_thread(named_by, keys, own, others)
+            self.runner.read(lane, known.kind, until, keys)
 
     async def _vanished(self, host: str, marks: Marks) -> int:
         """Pages that a sitemap names no longer may be gone."""
