@@ -14,6 +14,7 @@ import zstandard
 
 from afresh.store import Record, Sqlite
 from afresh.store.body import signed
+from afresh.store.listing import Wanted
 from afresh.store.schema import APPLICATION_ID, steps
 from afresh.types import Copy, Crawl, Importance, Outcome, Page, Validators
 from faulty_disk import killed_at
@@ -226,6 +227,25 @@ def test_a_factor_that_was_kept_as_a_negative_number_becomes_one(tmp_path: Path)
     with Sqlite(tmp_path / "s.db") as store:
         given = [state.page.importance for _, state in store.states()]
     assert given[:3] == [Importance(5.0, times=True), Importance(5.0), None]
+
+
+def test_pages_that_were_gone_before_a_store_noted_it_are_found(tmp_path: Path) -> None:
+    make(tmp_path / "s.db", "10")
+    connection = apsw.Connection(str(tmp_path / "s.db"))
+    then = {1: ["gone"], 2: ["gone", "failed", "gone"], 3: ["gone", "unchanged", "failed"], 4: ["moved", "busy"]}
+    for page, outcomes in then.items():
+        connection.execute("UPDATE pages SET failures = 1, written = 2 + ? WHERE number = ?", (len(outcomes), page))
+        for nth, outcome in enumerate(outcomes, start=3):
+            connection.execute(
+                "INSERT INTO crawls (page, nth, time, outcome, signals, took, status, size, significance, reason)"
+                " VALUES (?, ?, ?, ?, 0, 0.5, 0, 0, 0.0, '')",
+                (page, nth, nth * 10.0, outcome),
+            )
+    connection.close()
+    with Sqlite(tmp_path / "s.db") as store:
+        assert [state.gone for _, state in store.states()][:5] == [30.0, 30.0, None, None, None]
+        gone = store.listed(Wanted(state="gone")).pages
+        assert {state.page.url for state in gone} == {PAGES[0].url, PAGES[1].url}
 
 
 def test_every_version_but_the_newest_is_here() -> None:

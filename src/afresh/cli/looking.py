@@ -11,7 +11,7 @@ from afresh.config import Config
 from afresh.errors import InputError
 from afresh.store import LastingStore, PageState, Sqlite, understood
 from afresh.store.figures import Figures, figures_kept
-from afresh.store.listing import Wanted, list_by_number
+from afresh.store.listing import Wanted, fresh_probability
 from afresh.store.messages import PAUSED, Pauses
 from afresh.store.socket_file import ask
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 MAX_HOSTS = 100_000
 SIBLINGS = 8
-LOOKED_AT = 20  # crawls of a page that fails, to tell whether it is gone
 CRAWLS_A_CHANGE = 20  # that are looked through for the latest changes, where no index leads to them
 Object = dict[str, Any]
 
@@ -50,8 +49,7 @@ class StoreFacts:
 
     def pages(self, wanted: Wanted) -> Object:
         """A part of the list of pages, and where the next one begins."""
-        kept = self.kept
-        listing = kept.listed(wanted) if isinstance(kept, Sqlite) else list_by_number(kept, wanted)
+        listing = self.kept.listed(wanted)
         return {"pages": self._rows(listing.pages), "next": listing.after or None, "looked_at": listing.looked_at}
 
     def _rows(self, states: Sequence[PageState]) -> list[Object]:
@@ -64,15 +62,10 @@ class StoreFacts:
         return [self._row(state, when, share, pauses) for state, share in zip(states, fresh, strict=True)]
 
     def _row(self, state: PageState, when: float, fresh: float | None, pauses: Pauses) -> Object:
-        from afresh.cli.gone import gone_in
-
         page = state.page
-        crawls = self.kept.history(page.url, LOOKED_AT) if state.failures else []
-        gone = gone_in(crawls) is not None
-        if gone:
-            fresh = 0.0
-        elif fresh is None and state.checked is not None and state.beliefs is not None:
-            fresh = state.beliefs.freshness(max(when - state.checked, 0.0), state.signals)
+        crawls = self.kept.history(page.url, 1) if state.failures else []
+        if fresh is None or state.gone is not None:
+            fresh = fresh_probability(state, when)
         return {
             "url": page.url,
             "host": page.host,
@@ -84,7 +77,8 @@ class StoreFacts:
             "changes": state.changes,
             "failures": state.failures,
             "reason": crawls[0].reason if crawls else "",
-            "gone": gone,
+            "gone": state.gone is not None,
+            "gone_since": state.gone,
             "paused": page.paused or pauses.everything or page.host in pauses.hosts,
         }
 

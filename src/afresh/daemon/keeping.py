@@ -25,6 +25,7 @@ from afresh.frontier.faults import NEVER_ASKED
 from afresh.sources import Sources
 from afresh.sources.base import PURSE, kept_meta
 from afresh.store import Heard, PageColumns, PageState, Record, Store, understood
+from afresh.store.base import gone_after
 from afresh.store.messages import FOUND_SO_FAR
 from afresh.types import BACK, CHANGES, Answer, Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
 
@@ -369,6 +370,7 @@ class Keeper:
             cost_same=before.cost_same if cost_same is None else cost_same,
             cost_new=before.cost_new if cost_new is None else cost_new,
             urgent=self._is_urgent(before) and self.engine.comes_again(crawl),
+            gone=gone_after(before.gone, crawl),
         )
         self._newest[url] = after
         if not before.crawls:

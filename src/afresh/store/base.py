@@ -4,13 +4,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from afresh.types import Beliefs, Copy, Crawl, HostState, Outcome, Page, Validators
+
+if TYPE_CHECKING:
+    from afresh.store.listing import Listing, Wanted
 
 # Failures in a row with the same outcome and reason: the first and the latest of them stay in a page's history, those
 # between them leave it, so that a host that is down for a week does not push out what was learned before.
 MAX_ALIKE = 10
+
+NO_ANSWER = (Outcome.FAILED, Outcome.BUSY, Outcome.REFUSED)  # what says nothing of whether a page is there
 
 FIRST_COPIES_SHARE = 0.95  # of the bound: beyond it nothing is begun that was not kept before
 EVERYTHING, NO_NEW_PAGES, NO_NEW_BODIES = "everything", "no new pages or first copies", "no new bodies"
@@ -40,6 +45,20 @@ class PageState:
     urgent: bool = False  # somebody asked for it to be crawled before all others
     cost_same: float | None = None  # of a refresh that finds the same content, in the unit of its budget
     cost_new: float | None = None  # and of one that brings new content
+    # Since when it is not there any more. A store finds that in the crawls that are written, whatever is said here.
+    gone: float | None = field(default=None, compare=False)
+
+
+def gone_after(since: float | None, crawl: Crawl) -> float | None:
+    """Since when a page is gone, after one more crawl; None: it is there. What brought no answer decides nothing.
+
+    >>> gone_after(None, Crawl("u", 5.0, Outcome.GONE)), gone_after(5.0, Crawl("u", 6.0, Outcome.FAILED))
+    (5.0, 5.0)
+    >>> gone_after(5.0, Crawl("u", 7.0, Outcome.UNCHANGED))
+    """
+    if crawl.outcome is Outcome.GONE:
+        return crawl.time if since is None else since
+    return since if crawl.outcome in NO_ANSWER else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,6 +384,9 @@ class LastingStore(Store, Protocol):
 
     path: Path  # beside this name is the socket of who runs on it
     max_inbox: int  # bytes that may wait in the inbox
+
+    def listed(self, wanted: "Wanted") -> "Listing":
+        """A part of a list of pages, in the order of an index where there is one."""
 
     def is_run(self) -> bool:
         """Whether a process runs on it now: one that holds it for longer than a command takes."""

@@ -25,7 +25,7 @@ SET_WISHES = f"UPDATE pages SET ({WISHES}) = (?, ?, ?, ?, ?, ?, ?) WHERE url = ?
 STATE_COLUMNS = f"""number, url, host, added, depth, {WISHES},
   request_rate, change_rate, recall, false_rate, observations,
   etag, last_modified, fingerprint, fetched, checked, signals, crawls, changes, failures, learned, noise, urgent,
-  cost_same, cost_new, shape"""
+  cost_same, cost_new, shape, gone"""
 STATES_AFTER = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? ORDER BY number LIMIT ?"  # noqa: S608
 STATES_UNDER = f"SELECT {STATE_COLUMNS} FROM pages WHERE url >= ? AND url < ? ORDER BY url LIMIT ?"  # noqa: S608
 STATES_OF_HOST = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? AND host = ? ORDER BY number LIMIT ?"  # noqa: S608
@@ -39,11 +39,11 @@ COLUMNS_AFTER = """SELECT number, url, host, checked, crawls, failures, signals,
   FROM pages WHERE number > ? ORDER BY number LIMIT ?"""
 STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE url = ?"  # noqa: S608
 
-FIND_PAGE = "SELECT number, written, fetched IS NOT NULL, body_bytes, stored_bytes FROM pages WHERE url = ?"
+FIND_PAGE = "SELECT number, written, fetched IS NOT NULL, body_bytes, stored_bytes, gone FROM pages WHERE url = ?"
 SET_STATE = """UPDATE pages SET request_rate = ?, change_rate = ?, recall = ?, false_rate = ?, observations = ?,
   etag = ?, last_modified = ?, fingerprint = ?, checked = ?, signals = ?,
   crawls = ?, changes = ?, failures = ?, learned = ?, noise = ?, urgent = ?, cost_same = ?, cost_new = ?, shape = ?,
-  written = ?, fetched = coalesce(?, fetched), body_bytes = ?, stored_bytes = ? WHERE number = ?"""
+  gone = ?, written = ?, fetched = coalesce(?, fetched), body_bytes = ?, stored_bytes = ? WHERE number = ?"""
 
 SET_HEARD = """UPDATE pages SET request_rate = ?, change_rate = ?, recall = ?, false_rate = ?, observations = ?,
   shape = ?, signals = ?, learned = ? WHERE url = ?"""
@@ -222,7 +222,8 @@ def state_from(row: Row) -> tuple[int, PageState]:
     page = page_from(url, host, added, depth, *wishes)
     validators = validators_from(*marks)
     counts = signals, crawls, changes, failures
-    return number, PageState(page, beliefs, validators, fetched, checked, *counts, learned, noise, bool(urgent), *costs)
+    tail = learned, noise, bool(urgent), *costs, row[32]
+    return number, PageState(page, beliefs, validators, fetched, checked, *counts, *tail)
 
 
 def columns_from(rows: Sequence[Row], special: Callable[[int], PageState]) -> PageColumns:

@@ -30,6 +30,7 @@ from afresh.store.base import (
     Space,
     Totals,
     Version,
+    gone_after,
 )
 from afresh.store.body import LEVEL, Packed, pack, unpack
 from afresh.store.companion import Companion
@@ -278,7 +279,7 @@ class Sqlite:
         found = execute(rows.FIND_PAGE, (url,)).fetchone()
         if found is None:
             return 0, 0, 0, 0, 0, 0
-        number, written, had_copy, body_bytes, stored_bytes = found
+        number, written, had_copy, body_bytes, stored_bytes, _ = found
         for statement in (rows.FORGET_CRAWLS, rows.FORGET_COPY, rows.FORGET_VERSIONS, rows.FORGET_PAGE):
             execute(statement, (number,))
         execute(rows.ADD_REMOVED, (written,))  # crawls are counted for ever: their numbers are never used twice
@@ -305,9 +306,10 @@ class Sqlite:
                 f"The page {state.page.url} is not in the store {self.path}, so its crawl cannot be kept.",
                 hint="Add the page first.",
             )
-        number, written, had_copy, body_bytes, stored_bytes = found
+        number, written, had_copy, body_bytes, stored_bytes, gone = found
         if crawl:
             written += 1
+            gone = gone_after(gone, crawl)
             execute(rows.ADD_CRAWL, rows.crawl_row(number, written, crawl, nth))
             if not crawl.outcome.refreshed:
                 self._shorten_run(number)
@@ -324,7 +326,7 @@ class Sqlite:
         if copy and packed:
             execute(rows.SET_COPY, rows.copy_row(number, copy, packed))
             fetched, body, stored = copy.fetched, packed.size, len(packed.frame)
-        execute(rows.SET_STATE, (*rows.state_row(state), written, fetched, body, stored, number))
+        execute(rows.SET_STATE, (*rows.state_row(state), gone, written, fetched, body, stored, number))
         copies = int(copy is not None and not had_copy)
         return 0, copies, *rows.counts_of(record), body - body_bytes, stored - stored_bytes
 

@@ -33,6 +33,7 @@ from afresh.store.base import (
 )
 from afresh.store.body import LEVEL, Packed, pack, unpack
 from afresh.store.faults import damaged, damaged_body
+from afresh.store.listing import Listing, Wanted, list_pages
 from afresh.store.postgres import inbox, schema
 from afresh.store.postgres import statements as sql
 from afresh.store.postgres.address import place_of
@@ -302,7 +303,7 @@ class Postgres:
         found = connection.cursor(binary=True).execute(sql.FIND_PAGES, ([part], [key])).fetchone()
         if found is None:
             return
-        _, number, written, had_copy, body_bytes, stored_bytes = found
+        _, number, written, had_copy, body_bytes, stored_bytes, _ = found
         for statement in (sql.FORGET_CRAWLS, sql.FORGET_COPY, sql.FORGET_VERSIONS, sql.FORGET_PAGE):
             connection.execute(statement, (part, number))
         sums.add(part, -1, -int(had_copy), 0, 0, -body_bytes, -stored_bytes, written)
@@ -384,6 +385,14 @@ class Postgres:
         """The first pages whose addresses begin so, in the order of their addresses."""
         found = self._read(sql.STATES_UNDER, {"prefix": prefix, "last": prefix + LAST_CHARACTER, "limit": limit})
         return [state for _, state in self._made(rows.state_from, found)]
+
+    def listed(self, wanted: Wanted) -> Listing:
+        """A part of a list of pages, in the order of an index; where there is none, in that of their numbers."""
+
+        def read(statement: str, values: rows.Row) -> list[rows.Row]:
+            return self._read(statement, dict(zip("abc", values, strict=False)))
+
+        return self._made(lambda _: list_pages(read, wanted, sql.LISTED), [()])[0]
 
     def sizes_of_host(self, host: str) -> list[tuple[str, int, int, float]]:
         """(url, depth, bytes of the body, requests a second as last believed) of each page of a host with a copy."""

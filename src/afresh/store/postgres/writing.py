@@ -8,7 +8,7 @@ from typing import Any
 
 from afresh.errors import StoreError
 from afresh.store import rows
-from afresh.store.base import MAX_ALIKE, KeepVersions, Record
+from afresh.store.base import MAX_ALIKE, KeepVersions, Record, gone_after
 from afresh.store.body import Packed
 from afresh.store.postgres import statements as sql
 from afresh.store.postgres.link import Connection
@@ -76,6 +76,7 @@ class _Page:
     had_copy: bool
     body_bytes: int
     stored_bytes: int
+    gone: float | None
     fetched: float | None = None
 
 
@@ -163,10 +164,11 @@ class Batch:
                 page.fetched, page.body_bytes, page.stored_bytes = record.copy.fetched, packed.size, len(packed.frame)
             if record.crawl:
                 page.written += 1
+                page.gone = gone_after(page.gone, record.crawl)
                 row = _text(rows.crawl_row(page.number, page.written, record.crawl, 0), 10)
                 crawls[nth] = [(part, *row[:-1])]
             state = _text(rows.state_row(record.state), 5, 6)
-            states[key] = (*state, page.written, page.fetched, page.body_bytes, page.stored_bytes, *key)
+            states[key] = (*state, page.gone, page.written, page.fetched, page.body_bytes, page.stored_bytes, *key)
             if record.host:
                 name = record.host.host
                 hosts[name] = (*_text(rows.host_row(record.host), 3), slice_of_host(name))
