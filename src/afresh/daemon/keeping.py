@@ -155,16 +155,18 @@ class Keeper:
             raise StoreError(f"The page {url} is not in the store any more.", hint="Was the file replaced?")
         return state
 
-    def returned(self, before: PageState, verdict: Verdict) -> Verdict:
+    async def returned(self, before: PageState, verdict: Verdict) -> Verdict:
         """The verdict on a page in this state; if it is as its copy says, and was gone, that is a change.
 
-        Who dropped the page when it was gone would never hear of it again otherwise.
+        Who dropped the page when it was gone would never hear of it again otherwise. Its history is read in a thread:
+        the page may have been removed when this returns.
         """
         if verdict.outcome is not Outcome.UNCHANGED or not before.failures:
             return verdict
         url = before.page.url
         unwritten = [each.crawl for each in (*self._in_writing, *self._unwritten) if each.state.page.url == url]
-        earlier = chain(filter(None, reversed(unwritten)), self.store.history(url, LOOKED_AT))
+        stored = await asyncio.to_thread(self.store.history, url, LOOKED_AT)
+        earlier = chain(filter(None, reversed(unwritten)), stored)
         said = next((crawl.outcome for crawl in earlier if crawl.outcome in CHANGES or crawl.outcome.refreshed), None)
         if said is not Outcome.GONE:
             return verdict
