@@ -120,6 +120,19 @@ VERSIONS = {
     "10": (10, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT + LISTS + TOLD + SHAPE),
 }
 
+GONE = """
+ALTER TABLE pages ADD COLUMN gone REAL;
+CREATE INDEX pages_gone ON pages (gone) WHERE gone IS NOT NULL;
+CREATE INDEX pages_failing ON pages (failures) WHERE failures > 0 AND gone IS NULL;
+"""
+TITLES = "ALTER TABLE pages ADD COLUMN title TEXT NOT NULL DEFAULT '';"
+
+ALL = FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT + LISTS + TOLD + SHAPE
+VERSIONS |= {
+    "11": (11, ALL + GONE),
+    "12": (12, ALL + GONE + TITLES),
+}
+
 PAGES = [Page(f"https://h{nth % 3}.example/{nth}", f"h{nth % 3}.example", added=float(nth)) for nth in range(8)]
 
 

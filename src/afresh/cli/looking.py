@@ -121,22 +121,20 @@ class StoreFacts:
 
     def changes(self, after: int, limit: int) -> list[Object]:
         """What was found new, changed or gone, behind a number."""
-        from afresh.cli.feeds import change_facts
+        from afresh.cli.feeds import facts_of_changes
 
-        return [change_facts(number, crawl) for number, crawl in self.kept.changes(after=after, limit=limit)]
+        return facts_of_changes(self.kept, self.kept.changes(after=after, limit=limit))
 
     def latest(self, limit: int) -> list[Object]:
         """The latest of these, the newest first."""
-        from afresh.cli.feeds import change_facts
+        from afresh.cli.feeds import facts_of_changes
 
         kept = self.kept
         if isinstance(kept, Sqlite):
-            return [change_facts(number, crawl) for number, crawl in kept.latest_changes(limit)]
+            return facts_of_changes(kept, kept.latest_changes(limit))
         after = max(kept.totals().crawls - CRAWLS_A_CHANGE * limit, 0)
-        found = [
-            change_facts(number, crawl) for number, crawl in kept.changes(after=after, limit=CRAWLS_A_CHANGE * limit)
-        ]
-        return found[::-1][:limit]
+        found = kept.changes(after=after, limit=CRAWLS_A_CHANGE * limit)
+        return facts_of_changes(kept, found[::-1][:limit])
 
     def versions(self, url: str) -> list[Object]:
         """The versions of a page that are kept, the newest first."""

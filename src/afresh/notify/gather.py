@@ -103,7 +103,8 @@ class Gatherer:
         rows = None
         if new is not None and (whole or old is not None):
             rows = diff([] if whole else old or [], new)
-        item = item_of(crawl, host, number, before=before, after=after, rows=rows)
+        title = self.store.titles([crawl.url])[0]
+        item = item_of(crawl, host, number, before=before, after=after, rows=rows, title=title)
         was, now = (
             None if blocks is None else "\n".join(" ".join(each.split()) for each in blocks) for blocks in (old, new)
         )

@@ -1,28 +1,23 @@
 """What a message says of changes, as JSON for programs and as text for people; all of it bounded."""
 
-import html
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from afresh.detect.diff import NEW, OLD, SAME, Piece, Row, counted
-from afresh.reading.decode import utf8
+from afresh.reading.title import one_line, title_in
 from afresh.types import BACK, Copy, Crawl, Outcome
 
 MAX_BLOCKS = 10  # of a change that are told,
 MAX_BLOCK = 300  # with so many characters each
 FULL_ITEMS = 50  # changes of a digest that are told as if they came alone; those beyond it are told so briefly:
 BRIEF_BLOCKS, BRIEF_BLOCK = 3, 160
-MAX_TITLE = 120
 MAX_SUBJECT = 240
 NEAR = 40  # characters of what stays, on each side of what differs
 MAX_LINE = 2_000  # characters, of a text for people
 MAX_SHOWN = 100  # changes of a digest whose text is shown to people; of the others the address
-_TITLE = re.compile(rb"<title[^>]{0,200}>([^<]{0,2000})", re.IGNORECASE)
-_HEAD = 64 << 10
 _BRACKETS = {SAME: ("", ""), OLD: ("[-", "-]"), NEW: ("{+", "+}")}
 
 
@@ -131,9 +126,16 @@ class Letter:
 
 
 def item_of(
-    crawl: Crawl, host: str, number: int, *, before: Copy | None, after: Copy | None, rows: Sequence[Row] | None
+    crawl: Crawl,
+    host: str,
+    number: int,
+    *,
+    before: Copy | None,
+    after: Copy | None,
+    rows: Sequence[Row] | None,
+    title: str = "",
 ) -> Item:
-    """What is told of a change, given what is known of its text."""
+    """What is told of a change, given what is known of its text; `title` is that of the page, where no copy says it."""
     shown = after or before
     differing = [row for row in rows or () if row.kind != SAME]
     removed, added = counted(differing)
@@ -146,7 +148,7 @@ def item_of(
         time=crawl.time,
         change=crawl.outcome.value,
         significance=round(crawl.significance, 6),
-        title="" if shown is None else title_of(shown),
+        title=title if shown is None else title_in(shown.body, shown.content_type) or title,
         removed=removed,
         added=added,
         blocks=blocks,
@@ -154,25 +156,6 @@ def item_of(
         more=len(differing) - len(first),
         back=crawl.reason == BACK,
     )
-
-
-def title_of(copy: Copy) -> str:
-    """The title of a page, in one line."""
-    if "html" not in copy.content_type.lower():
-        return ""
-    found = _TITLE.search(utf8(copy.body[:_HEAD], copy.content_type))
-    return one_line(html.unescape(found[1].decode("utf-8", "replace")), MAX_TITLE) if found else ""
-
-
-def one_line(text: str, longest: int) -> str:
-    """Text from anywhere as one line, without signs that could steer what shows it.
-
-    >>> one_line("Sale\\r\\nBcc: all@example.org\\x1b[31m", 40)
-    'Sale Bcc: all@example.org?[31m'
-    """
-    words = " ".join(text.split())
-    safe = "".join(character if character.isprintable() else "?" for character in words)
-    return safe if len(safe) <= longest else f"{safe[: longest - 1]}…"
 
 
 def cut(text: str | None, longest: int) -> str | None:

@@ -1,6 +1,6 @@
 """What the runners and the faces ask of a store."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -379,11 +379,20 @@ class Store(Protocol):
         """Close."""
 
 
+def untitled(copy: Copy) -> str:
+    """What a store keeps as the title of a copy, if nobody tells it how to find one."""
+    return ""
+
+
 class LastingStore(Store, Protocol):
     """A store that outlasts who opened it."""
 
+    title_of: Callable[[Copy], str]  # finds the title that is kept beside a copy, when that is written
     path: Path  # beside this name is the socket of who runs on it
     max_inbox: int  # bytes that may wait in the inbox
+
+    def titles(self, urls: Sequence[str]) -> list[str]:
+        """The titles of pages, as their copies had them when they were written; "" where there is none."""
 
     def listed(self, wanted: "Wanted") -> "Listing":
         """A part of a list of pages, in the order of an index where there is one."""

@@ -39,11 +39,13 @@ COLUMNS_AFTER = """SELECT number, url, host, checked, crawls, failures, signals,
   FROM pages WHERE number > ? ORDER BY number LIMIT ?"""
 STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE url = ?"  # noqa: S608
 
+TITLE_OF = "SELECT title FROM pages WHERE url = ?"
 FIND_PAGE = "SELECT number, written, fetched IS NOT NULL, body_bytes, stored_bytes, gone FROM pages WHERE url = ?"
 SET_STATE = """UPDATE pages SET request_rate = ?, change_rate = ?, recall = ?, false_rate = ?, observations = ?,
   etag = ?, last_modified = ?, fingerprint = ?, checked = ?, signals = ?,
   crawls = ?, changes = ?, failures = ?, learned = ?, noise = ?, urgent = ?, cost_same = ?, cost_new = ?, shape = ?,
-  gone = ?, written = ?, fetched = coalesce(?, fetched), body_bytes = ?, stored_bytes = ? WHERE number = ?"""
+  gone = ?, title = coalesce(?, title), written = ?, fetched = coalesce(?, fetched),
+  body_bytes = ?, stored_bytes = ? WHERE number = ?"""
 
 SET_HEARD = """UPDATE pages SET request_rate = ?, change_rate = ?, recall = ?, false_rate = ?, observations = ?,
   shape = ?, signals = ?, learned = ? WHERE url = ?"""

@@ -31,6 +31,7 @@ from afresh.store.base import (
     Totals,
     Version,
     gone_after,
+    untitled,
 )
 from afresh.store.body import LEVEL, Packed, pack, unpack
 from afresh.store.companion import Companion
@@ -89,6 +90,7 @@ class Sqlite:
         self.max_inbox = max_inbox
         self.max_bytes = max_bytes
         self.keep_versions = keep_versions
+        self.title_of: Callable[[Copy], str] = untitled
         self.companion: Companion | None = None  # what is derived of copies, and written with them: see `accompany`
         self._scripts = steps() if scripts is None else scripts
         self._write_lock, self._read_lock = threading.RLock(), threading.RLock()
@@ -243,12 +245,13 @@ class Sqlite:
             if nearly_full:
                 keeps = NO_VERSIONS  # what was leaves first
             packed = [pack(record.copy.body, self._compressor) if record.copy else None for record in batch]
+            titles = [self.title_of(record.copy) if record.copy else None for record in batch]
             companion = self.companion
             derived = companion.prepare([each.copy for each in batch if each.copy]) if companion else None
             with translated(self.path), transaction(self._writer):
                 new = self._say(said)
                 nth = list(accumulate(record.crawl is not None for record in batch))
-                counts = list(map(self._write_one, batch, packed, nth, repeat(is_full), repeat(keeps)))
+                counts = list(map(self._write_one, batch, packed, titles, nth, repeat(is_full), repeat(keeps)))
                 times = [record.crawl.time for record in batch if record.crawl]
                 horizon = max(times) - keeps.seconds if keeps.seconds and times else -inf
                 self._drop_oldest_versions(inf if nearly_full else horizon)
@@ -296,7 +299,13 @@ class Sqlite:
         return self._made(inbox.entry_from, self._read(inbox.ENTRIES_AFTER, (after, max(limit, 0))))
 
     def _write_one(
-        self, record: Record, packed: Packed | None, nth: int, is_full: bool, keeps: KeepVersions
+        self,
+        record: Record,
+        packed: Packed | None,
+        title: str | None,
+        nth: int,
+        is_full: bool,
+        keeps: KeepVersions,
     ) -> tuple[int, int, int, int, int, int]:
         """Write one record inside the batch's transaction; what it adds to the totals."""
         execute, state, crawl, copy = self._writer.execute, record.state, record.crawl, record.copy
@@ -326,7 +335,7 @@ class Sqlite:
         if copy and packed:
             execute(rows.SET_COPY, rows.copy_row(number, copy, packed))
             fetched, body, stored = copy.fetched, packed.size, len(packed.frame)
-        execute(rows.SET_STATE, (*rows.state_row(state), gone, written, fetched, body, stored, number))
+        execute(rows.SET_STATE, (*rows.state_row(state), gone, title, written, fetched, body, stored, number))
         copies = int(copy is not None and not had_copy)
         return 0, copies, *rows.counts_of(record), body - body_bytes, stored - stored_bytes
 
@@ -413,6 +422,13 @@ class Sqlite:
         """The first pages whose addresses begin so, in the order of their addresses."""
         found = self._read(rows.STATES_UNDER, (prefix, prefix + LAST_CHARACTER, limit))
         return [state for _, state in self._made(rows.state_from, found)]
+
+    def titles(self, urls: Sequence[str]) -> list[str]:
+        """The titles of pages, as their copies had them when they were written; "" where there is none."""
+        with self._read_lock, translated(self.path):
+            execute = self._reader.execute
+            found = [execute(rows.TITLE_OF, (url,)).fetchone() for url in urls]
+        return ["" if row is None else str(row[0]) for row in found]
 
     def listed(self, wanted: Wanted) -> Listing:
         """A part of a list of pages, in the order of an index."""

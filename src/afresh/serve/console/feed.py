@@ -96,7 +96,8 @@ class Feed:
         number = change["number"]
         if number not in self._blocks:
             found = await self._asked(lambda facts: facts.text_of_change(change))
-            self._blocks[number] = found | bounded(found["blocks"])
+            title = found["title"] or change["title"]  # of that version; where it is not kept, of the page
+            self._blocks[number] = found | bounded(found["blocks"]) | {"title": title}
             while len(self._blocks) > MAX_BLOCKS_KEPT:
                 self._blocks.popitem(last=False)
         return change | self._blocks[number]
@@ -263,7 +264,7 @@ def atom(changes: list[Object], base: str, host: str, pattern: str, now: float) 
     for change in changes:
         url = str(change["url"])
         link = f"{base}/page?url={quote(url, safe='')}"
-        title = _text(f"{'back' if change['back'] else change['change']}: {change.get('title') or url}")
+        title = _text(f"{'back' if change['back'] else change['change']}: {change['title'] or url}")
         parts.append(
             f"<entry><title>{title}</title><id>{entry_id(change)}</id><updated>{_moment(change['time'])}</updated>"
             f'<link href={quoteattr(_text(link))}/><content type="text">{_text(content_of(change))}</content></entry>'

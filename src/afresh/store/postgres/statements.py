@@ -51,6 +51,9 @@ STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE slice = %s AND key = %s"
 NUMBERS_OF = """SELECT coalesce(number, 0)
   FROM unnest(%s::integer[], %s::bytea[]) WITH ORDINALITY AS asked (slice, key, nth)
   LEFT JOIN pages USING (slice, key) ORDER BY nth"""
+TITLES_OF = """SELECT coalesce(title, '')
+  FROM unnest(%s::integer[], %s::bytea[]) WITH ORDINALITY AS asked (slice, key, nth)
+  LEFT JOIN pages USING (slice, key) ORDER BY nth"""
 COLUMNS_AFTER = f"""SELECT number, url, host, checked, crawls, failures, signals, learned,
   importance, importance_factor, popularity, cost_same, cost_new,
   shortest IS NOT NULL OR longest IS NOT NULL OR hours <> '' OR paused <> 0 OR urgent <> 0
@@ -61,7 +64,8 @@ FIND_PAGES = """SELECT asked.nth, number, written, fetched IS NOT NULL, body_byt
 SET_STATE = """UPDATE pages SET request_rate = %s, change_rate = %s, recall = %s, false_rate = %s, observations = %s,
   etag = %s, last_modified = %s, fingerprint = %s, checked = %s, signals = %s,
   crawls = %s, changes = %s, failures = %s, learned = %s, noise = %s, urgent = %s, cost_same = %s, cost_new = %s,
-  shape = %s, gone = %s, written = %s, fetched = coalesce(%s, fetched), body_bytes = %s, stored_bytes = %s
+  shape = %s, gone = %s, title = coalesce(%s, title), written = %s,
+  fetched = coalesce(%s, fetched), body_bytes = %s, stored_bytes = %s
   WHERE slice = %s AND key = %s"""
 SET_HEARD = """UPDATE pages SET request_rate = %s, change_rate = %s, recall = %s, false_rate = %s, observations = %s,
   shape = %s, signals = %s, learned = %s WHERE slice = %s AND key = %s"""

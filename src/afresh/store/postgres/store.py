@@ -30,6 +30,7 @@ from afresh.store.base import (
     Space,
     Totals,
     Version,
+    untitled,
 )
 from afresh.store.body import LEVEL, Packed, pack, unpack
 from afresh.store.faults import damaged, damaged_body
@@ -102,6 +103,7 @@ class Postgres:
         self.keep_crawls, self.patience = keep_crawls, patience
         self.max_inbox, self.max_bytes = max_inbox, max_bytes
         self.keep_versions = keep_versions
+        self.title_of: Callable[[Copy], str] = untitled
         self.part = part
         self._slices = {"slices": None if part is None else sorted(part.slices)}
         self._number = -1 if part is None else part.number
@@ -255,11 +257,12 @@ class Postgres:
             times = [record.crawl.time for record in batch if record.crawl]
             horizon = inf if nearly_full else max(times) - keeps.seconds if keeps.seconds and times else -inf
             packed = [pack(record.copy.body, self._compressor) if record.copy else None for record in batch]
+            titles = [self.title_of(record.copy) if record.copy else None for record in batch]
 
             def work(connection: Connection) -> int:
                 sums = Sums()
                 new = self._say(connection, [page for page in said if self._owns(page.url)], sums)
-                Batch(batch, packed).write(
+                Batch(batch, packed, titles).write(
                     connection, self.address, sums, keep=self.keep_crawls, is_full=is_full, versions=keeps
                 )
                 if horizon > -inf:
@@ -385,6 +388,10 @@ class Postgres:
         """The first pages whose addresses begin so, in the order of their addresses."""
         found = self._read(sql.STATES_UNDER, {"prefix": prefix, "last": prefix + LAST_CHARACTER, "limit": limit})
         return [state for _, state in self._made(rows.state_from, found)]
+
+    def titles(self, urls: Sequence[str]) -> list[str]:
+        """The titles of pages, as their copies had them when they were written; "" where there is none."""
+        return [str(row[0]) for row in self._read(sql.TITLES_OF, tuple(keys_of(urls)))] if urls else []
 
     def listed(self, wanted: Wanted) -> Listing:
         """A part of a list of pages, in the order of an index; where there is none, in that of their numbers."""

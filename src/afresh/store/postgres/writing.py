@@ -78,6 +78,7 @@ class _Page:
     stored_bytes: int
     gone: float | None
     fetched: float | None = None
+    title: str | None = None  # of a copy that comes
 
 
 class Batch:
@@ -87,9 +88,12 @@ class Batch:
     written alone.
     """
 
-    def __init__(self, records: Sequence[Record], packed: Sequence[Packed | None]) -> None:
+    def __init__(
+        self, records: Sequence[Record], packed: Sequence[Packed | None], titles: Sequence[str | None]
+    ) -> None:
         self.records = records
         self.packed = packed
+        self.titles = titles
 
     def write(
         self, connection: Connection, where: object, sums: Sums, *, keep: int, is_full: bool, versions: KeepVersions
@@ -157,6 +161,7 @@ class Batch:
         crawls: dict[int, list[tuple[Any, ...]]] = {}
         for nth, (key, record, packed) in enumerate(zip(keys, self.records, self.packed, strict=True)):
             page, part = pages[key], key[0]
+            page.title = page.title if self.titles[nth] is None else self.titles[nth]
             body, stored, copied = page.body_bytes, page.stored_bytes, 0
             if record.copy and packed:
                 copies[nth] = (part, *_text(rows.copy_row(page.number, record.copy, packed), 1, 3, 4))
@@ -168,7 +173,8 @@ class Batch:
                 row = _text(rows.crawl_row(page.number, page.written, record.crawl, 0), 10)
                 crawls[nth] = [(part, *row[:-1])]
             state = _text(rows.state_row(record.state), 5, 6)
-            states[key] = (*state, page.gone, page.written, page.fetched, page.body_bytes, page.stored_bytes, *key)
+            copied_row = page.fetched, page.body_bytes, page.stored_bytes
+            states[key] = (*state, page.gone, page.title, page.written, *copied_row, *key)
             if record.host:
                 name = record.host.host
                 hosts[name] = (*_text(rows.host_row(record.host), 3), slice_of_host(name))
