@@ -126,11 +126,17 @@ CREATE INDEX pages_gone ON pages (gone) WHERE gone IS NOT NULL;
 CREATE INDEX pages_failing ON pages (failures) WHERE failures > 0 AND gone IS NULL;
 """
 TITLES = "ALTER TABLE pages ADD COLUMN title TEXT NOT NULL DEFAULT '';"
+TROUBLES = """
+ALTER TABLE pages ADD COLUMN trouble INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE crawls ADD COLUMN trouble INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX troubles_by_serial ON crawls (serial) WHERE trouble <> 0;
+"""
 
 ALL = FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT + LISTS + TOLD + SHAPE
 VERSIONS |= {
     "11": (11, ALL + GONE),
     "12": (12, ALL + GONE + TITLES),
+    "13": (13, ALL + GONE + TITLES + TROUBLES),
 }
 
 PAGES = [Page(f"https://h{nth % 3}.example/{nth}", f"h{nth % 3}.example", added=float(nth)) for nth in range(8)]

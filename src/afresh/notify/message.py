@@ -7,14 +7,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from afresh.detect.diff import NEW, OLD, SAME, Piece, Row, counted
+from afresh.notify.rules import FAILING, WELL
 from afresh.reading.title import one_line, title_in
 from afresh.types import BACK, Copy, Crawl, Outcome
+from afresh.units import show_count
 
 MAX_BLOCKS = 10  # of a change that are told,
 MAX_BLOCK = 300  # with so many characters each
 FULL_ITEMS = 50  # changes of a digest that are told as if they came alone; those beyond it are told so briefly:
 BRIEF_BLOCKS, BRIEF_BLOCK = 3, 160
 MAX_SUBJECT = 240
+MAX_REASON = 200
 NEAR = 40  # characters of what stays, on each side of what differs
 MAX_LINE = 2_000  # characters, of a text for people
 MAX_SHOWN = 100  # changes of a digest whose text is shown to people; of the others the address
@@ -38,6 +41,8 @@ class Item:
     lines: tuple[str, ...] = ()  # the same for people
     more: int = 0  # blocks that differ and are not here
     back: bool = False  # it was gone, and is as it was before
+    reason: str = ""  # why a page fails
+    failures: int = 0  # crawls in a row that failed, of a page that fails, or is well again
 
     def facts(self) -> dict[str, Any]:
         """For programs."""
@@ -54,6 +59,8 @@ class Item:
             "blocks": [{"before": before, "after": after} for before, after in self.blocks],
             "lines": list(self.lines),
             "more_blocks": self.more,
+            "reason": self.reason,
+            "failures": self.failures,
         }
 
     def brief(self) -> "Item":
@@ -70,10 +77,8 @@ class Item:
         names = ("url", "host", "number", "time", "change", "significance", "title")
         said = {name: facts[name] for name in names}
         lines, more = tuple(facts["lines"]), facts["more_blocks"]
-        back = bool(facts.get("back"))  # earlier versions did not say so
-        return cls(
-            **said, removed=words["removed"], added=words["added"], blocks=blocks, lines=lines, more=more, back=back
-        )
+        said |= {name: facts[name] for name in ("back", "reason", "failures") if name in facts}  # since later versions
+        return cls(**said, removed=words["removed"], added=words["added"], blocks=blocks, lines=lines, more=more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,9 @@ class Letter:
                 yield ""
             yield f"{item.title} {happened(item)}" if item.title else happened(item).capitalize()
             yield item.url
-            if nth < MAX_SHOWN and item.change != Outcome.NEW and not item.back:  # all of it is new
+            if item.failures:
+                yield f"{'After ' if item.change == WELL else ''}{show_count(item.failures, 'crawl')} that failed"
+            elif nth < MAX_SHOWN and item.change != Outcome.NEW and not item.back:  # all of it is new
                 yield from item.lines
                 if item.more:
                     yield f"… {item.more:,} more blocks"
@@ -158,6 +165,14 @@ def item_of(
     )
 
 
+def trouble_item(crawl: Crawl, host: str, number: int, kind: str, failures: int, why: str, title: str) -> Item:
+    """What is told of a page that fails, for a reason in words, or is well again."""
+    reason = one_line(crawl.reason, MAX_REASON) if kind == FAILING else ""
+    lines = (one_line(why, MAX_REASON),) if why else ()
+    told = {"title": title, "lines": lines, "reason": reason, "failures": failures}
+    return Item(crawl.url, host, number, crawl.time, kind, **told)  # type: ignore[arg-type]
+
+
 def cut(text: str | None, longest: int) -> str | None:
     """Text of bounded length; None stays None."""
     return text if text is None or len(text) <= longest else f"{text[: longest - 1]}…"
@@ -167,6 +182,10 @@ def happened(item: Item) -> str:
     """What happened to a page, in a few words."""
     if item.back:
         return "is back"
+    if item.change == FAILING:
+        return f"fails: {item.lines[0]}" if item.lines else "fails"
+    if item.change == WELL:
+        return "is well again"
     if item.change == Outcome.CHANGED and (item.removed or item.added):
         gone = f"{item.removed:,} word{'' if item.removed == 1 else 's'} gone"
         return f"changed: {gone}, {item.added:,} new"

@@ -23,14 +23,13 @@ CHUNK = 500
 PAGE_COLUMNS = (
     "number url host added depth importance importance_factor shortest longest hours paused popularity request_rate "
     "change_rate recall false_rate observations etag last_modified fingerprint fetched checked signals crawls changes "
-    "failures learned noise urgent cost_same cost_new shape gone title version written body_bytes stored_bytes"
+    "failures learned noise urgent cost_same cost_new shape gone trouble title version written body_bytes stored_bytes"
 )
 COPY_COLUMNS = "page content_type fetched etag last_modified fingerprint size checksum meta body"
 CRAWL_COLUMNS = (
-    "page nth time outcome elapsed signals took status size significance reason fresh_probability serial"  # as written
+    "page nth time outcome elapsed signals took status size significance reason fresh_probability trouble "
+    "serial"  # as written
 )
-
-
 VERSION_COLUMNS = "page id number replaced_by replaced fetched content_type size checksum stored body"
 
 

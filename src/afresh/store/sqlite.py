@@ -24,6 +24,7 @@ from afresh.store.base import (
     Failing,
     Heard,
     KeepVersions,
+    News,
     PageColumns,
     PageState,
     Record,
@@ -31,6 +32,8 @@ from afresh.store.base import (
     Totals,
     Version,
     gone_after,
+    in_order,
+    trouble_after,
     untitled,
 )
 from afresh.store.body import LEVEL, Packed, pack, unpack
@@ -282,7 +285,7 @@ class Sqlite:
         found = execute(rows.FIND_PAGE, (url,)).fetchone()
         if found is None:
             return 0, 0, 0, 0, 0, 0
-        number, written, had_copy, body_bytes, stored_bytes, _ = found
+        number, written, had_copy, body_bytes, stored_bytes, *_ = found
         for statement in (rows.FORGET_CRAWLS, rows.FORGET_COPY, rows.FORGET_VERSIONS, rows.FORGET_PAGE):
             execute(statement, (number,))
         execute(rows.ADD_REMOVED, (written,))  # crawls are counted for ever: their numbers are never used twice
@@ -315,11 +318,12 @@ class Sqlite:
                 f"The page {state.page.url} is not in the store {self.path}, so its crawl cannot be kept.",
                 hint="Add the page first.",
             )
-        number, written, had_copy, body_bytes, stored_bytes, gone = found
+        number, written, had_copy, body_bytes, stored_bytes, gone, trouble = found
         if crawl:
             written += 1
             gone = gone_after(gone, crawl)
-            execute(rows.ADD_CRAWL, rows.crawl_row(number, written, crawl, nth))
+            trouble, mark = trouble_after(trouble, crawl, has_copy=bool(had_copy))
+            execute(rows.ADD_CRAWL, rows.crawl_row(number, written, crawl, mark, nth))
             if not crawl.outcome.refreshed:
                 self._shorten_run(number)
             if is_full:  # the oldest makes room for the newest
@@ -335,7 +339,7 @@ class Sqlite:
         if copy and packed:
             execute(rows.SET_COPY, rows.copy_row(number, copy, packed))
             fetched, body, stored = copy.fetched, packed.size, len(packed.frame)
-        execute(rows.SET_STATE, (*rows.state_row(state), gone, title, written, fetched, body, stored, number))
+        execute(rows.SET_STATE, (*rows.state_row(state), gone, trouble, title, written, fetched, body, stored, number))
         copies = int(copy is not None and not had_copy)
         return 0, copies, *rows.counts_of(record), body - body_bytes, stored - stored_bytes
 
@@ -501,6 +505,15 @@ class Sqlite:
         """The latest of these, the newest first."""
         found = self._read(rows.LATEST_CHANGES, (max(limit, 0),))
         return self._made(lambda row: (row[0], rows.crawl_from(row[1:])), found)
+
+    def news(self, *, after: int = 0, limit: int = 1000) -> list[News]:
+        """Crawls that found something new, changed or gone, that failed, or found a page well again."""
+        asked = after, max(limit, 0)
+        with self._read_lock, translated(self.path), moment(self._reader):
+            execute = self._reader.execute
+            changes, troubles = (execute(each, asked).fetchall() for each in (rows.CHANGES_AFTER, rows.TROUBLES_AFTER))
+        found = self._made(lambda row: (row[0], rows.crawl_from(row[1:])), changes)
+        return in_order(found, self._made(rows.news_from, troubles), limit)
 
     def hosts(self) -> Iterator[HostState]:
         """Every host that has a state."""

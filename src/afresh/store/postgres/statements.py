@@ -59,12 +59,12 @@ COLUMNS_AFTER = f"""SELECT number, url, host, checked, crawls, failures, signals
   shortest IS NOT NULL OR longest IS NOT NULL OR hours <> '' OR paused <> 0 OR urgent <> 0
   FROM pages WHERE number > %(after)s AND {MINE} ORDER BY number LIMIT %(limit)s"""
 
-FIND_PAGES = """SELECT asked.nth, number, written, fetched IS NOT NULL, body_bytes, stored_bytes, gone
+FIND_PAGES = """SELECT asked.nth, number, written, fetched IS NOT NULL, body_bytes, stored_bytes, gone, trouble
   FROM unnest(%s::integer[], %s::bytea[]) WITH ORDINALITY AS asked (slice, key, nth) JOIN pages USING (slice, key)"""
 SET_STATE = """UPDATE pages SET request_rate = %s, change_rate = %s, recall = %s, false_rate = %s, observations = %s,
   etag = %s, last_modified = %s, fingerprint = %s, checked = %s, signals = %s,
   crawls = %s, changes = %s, failures = %s, learned = %s, noise = %s, urgent = %s, cost_same = %s, cost_new = %s,
-  shape = %s, gone = %s, title = coalesce(%s, title), written = %s,
+  shape = %s, gone = %s, trouble = %s, title = coalesce(%s, title), written = %s,
   fetched = coalesce(%s, fetched), body_bytes = %s, stored_bytes = %s
   WHERE slice = %s AND key = %s"""
 SET_HEARD = """UPDATE pages SET request_rate = %s, change_rate = %s, recall = %s, false_rate = %s, observations = %s,
@@ -115,10 +115,10 @@ COPIES_AFTER = """SELECT number, url FROM pages WHERE number > %s AND fetched IS
 
 TAKE_SERIALS = "UPDATE serials SET crawls = crawls + %s RETURNING crawls - %s"
 COPY_CRAWLS = """COPY crawls (slice, page, nth, time, outcome, elapsed, signals, took, status, size, significance,
-  reason, fresh_probability, serial) FROM STDIN (FORMAT binary)"""
+  reason, fresh_probability, trouble, serial) FROM STDIN (FORMAT binary)"""
 CRAWL_TYPES = [
     *("int4", "int8", "int8", "float8", "text", "float8", "int8", "float8", "int8", "int8", "float8"),
-    *("text", "float8", "int8"),
+    *("text", "float8", "int8", "int8"),
 ]
 _KEYS = "unnest(%(slices)s::integer[], %(pages)s::bigint[]) AS k (slice, page)"
 _LATEST = """SELECT nth, outcome, reason FROM crawls AS c WHERE c.slice = k.slice AND c.page = k.page
@@ -146,6 +146,10 @@ CHANGES_AFTER = """SELECT serial, url, time, outcome, elapsed, crawls.signals, t
     WHERE earlier.slice = crawls.slice AND earlier.page = crawls.page AND earlier.nth < crawls.nth
     ORDER BY earlier.nth DESC LIMIT 1), '') <> 'gone')
   ORDER BY serial LIMIT %s"""
+
+TROUBLES_AFTER = """SELECT serial, crawls.trouble, url, time, outcome, elapsed, crawls.signals, took, status, size,
+  significance, reason, fresh_probability FROM crawls JOIN pages ON pages.slice = crawls.slice AND page = number
+  WHERE crawls.trouble <> 0 AND serial > %s ORDER BY serial LIMIT %s"""
 
 SET_HOST = f"""INSERT INTO hosts ({HOST_COLUMNS}, slice) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
   ON CONFLICT (host) DO UPDATE SET ready = excluded.ready, failures = excluded.failures, reason = excluded.reason,

@@ -24,12 +24,14 @@ from afresh.store.base import (
     Failing,
     Heard,
     KeepVersions,
+    News,
     PageColumns,
     PageState,
     Record,
     Space,
     Totals,
     Version,
+    in_order,
     untitled,
 )
 from afresh.store.body import LEVEL, Packed, pack, unpack
@@ -306,7 +308,7 @@ class Postgres:
         found = connection.cursor(binary=True).execute(sql.FIND_PAGES, ([part], [key])).fetchone()
         if found is None:
             return
-        _, number, written, had_copy, body_bytes, stored_bytes, _ = found
+        _, number, written, had_copy, body_bytes, stored_bytes, *_ = found
         for statement in (sql.FORGET_CRAWLS, sql.FORGET_COPY, sql.FORGET_VERSIONS, sql.FORGET_PAGE):
             connection.execute(statement, (part, number))
         sums.add(part, -1, -int(had_copy), 0, 0, -body_bytes, -stored_bytes, written)
@@ -454,6 +456,13 @@ class Postgres:
         """Crawls that found something new, changed or gone, in the order of their writing."""
         found = self._read(sql.CHANGES_AFTER, (after, max(limit, 0)))
         return self._made(lambda row: (row[0], rows.crawl_from(row[1:])), found)
+
+    def news(self, *, after: int = 0, limit: int = 1000) -> list[News]:
+        """Crawls that found something new, changed or gone, that failed, or found a page well again."""
+        asked = after, max(limit, 0)
+        changes, troubles = self._link.read_together((sql.CHANGES_AFTER, asked), (sql.TROUBLES_AFTER, asked))
+        found = self._made(lambda row: (row[0], rows.crawl_from(row[1:])), changes)
+        return in_order(found, self._made(rows.news_from, troubles), limit)
 
     def hosts(self) -> Iterator[HostState]:
         """Every host that has a state."""
