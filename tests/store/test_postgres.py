@@ -298,6 +298,10 @@ def test_a_store_is_carried_over_and_back_whole(url: str, tmp_path: Path) -> Non
         told = outbox.all(), outbox.messages("all"), outbox.messages("all", DEAD)
         store.put({"price": "3.5"})
         model.put("price", "3.5")
+        store.title_of = lambda copy: "a title"
+        store.write([record(model.states[page(1).url], Outcome.CHANGED, 1e4, b"text")])
+        model.write([record(model.states[page(1).url], Outcome.CHANGED, 1e4, b"text")])
+        identity = store.identity()
     assert "30 pages" in migrate(str(first), url)
     assert "not empty" in migrate(str(first), url, code=2)
     migrate(url, str(back))
@@ -316,6 +320,7 @@ def test_a_store_is_carried_over_and_back_whole(url: str, tmp_path: Path) -> Non
                 ("signals", '[["https://host1.example/1", 5.0, "cms"]]')
             ]
             assert opened.get("price") == "3.5"
+            assert (opened.identity(), opened.titles([page(1).url])) == (identity, ["a title"])
             outbox = Outbox(opened)
             assert (outbox.all(), outbox.messages("all"), outbox.messages("all", DEAD)) == told
             outbox.add([Message("all", "later", 1.0, 2.0, "{}")], {})

@@ -131,12 +131,14 @@ ALTER TABLE pages ADD COLUMN trouble INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE crawls ADD COLUMN trouble INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX troubles_by_serial ON crawls (serial) WHERE trouble <> 0;
 """
+IDENTITY = "ALTER TABLE totals ADD COLUMN identity TEXT NOT NULL DEFAULT '';"
 
 ALL = FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT + LISTS + TOLD + SHAPE
 VERSIONS |= {
     "11": (11, ALL + GONE),
     "12": (12, ALL + GONE + TITLES),
     "13": (13, ALL + GONE + TITLES + TROUBLES),
+    "14": (14, ALL + GONE + TITLES + TROUBLES + IDENTITY),
 }
 
 PAGES = [Page(f"https://h{nth % 3}.example/{nth}", f"h{nth % 3}.example", added=float(nth)) for nth in range(8)]
@@ -270,3 +272,16 @@ def test_pages_that_were_gone_before_a_store_noted_it_are_found(tmp_path: Path) 
 def test_every_version_but_the_newest_is_here() -> None:
     """And the newest is, too, as soon as it is named above."""
     assert {number for number, _ in VERSIONS.values()} >= set(range(1, len(steps())))
+
+
+def test_no_two_stores_have_the_same_name_and_each_keeps_its_own(tmp_path: Path) -> None:
+    make(tmp_path / "old.db", "13")
+    names = []
+    for name in ("one.db", "two.db", "old.db"):
+        with Sqlite(tmp_path / name) as store:
+            names.append(store.identity())
+    assert len(set(names)) == 3
+    assert all(len(name) == 32 for name in names)
+    (tmp_path / "old.db").rename(tmp_path / "moved.db")
+    with Sqlite(tmp_path / "moved.db", create=False) as store:
+        assert store.identity() == names[2]

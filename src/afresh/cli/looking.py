@@ -185,6 +185,10 @@ class StoreFacts:
 
         return settings_in(self._settings())
 
+    def identity(self) -> str:
+        """A name that no other collection has, and that stays."""
+        return self.kept.identity()
+
     def figures(self, since: float) -> list[Figures]:
         """How it was, the oldest first."""
         if isinstance(self.kept, Sqlite):  # a light client is enough

@@ -434,6 +434,9 @@ class LastingStore(Store, Protocol):
     path: Path  # beside this name is the socket of who runs on it
     max_inbox: int  # bytes that may wait in the inbox
 
+    def identity(self) -> str:
+        """A name that no other store has: it stays, wherever this one is moved or carried over to."""
+
     def titles(self, urls: Sequence[str]) -> list[str]:
         """The titles of pages, as their copies had them when they were written; "" where there is none."""
 

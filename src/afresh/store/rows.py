@@ -39,6 +39,8 @@ COLUMNS_AFTER = """SELECT number, url, host, checked, crawls, failures, signals,
   FROM pages WHERE number > ? ORDER BY number LIMIT ?"""
 STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE url = ?"  # noqa: S608
 
+IDENTITY = "SELECT identity FROM totals"
+SET_IDENTITY = "UPDATE totals SET identity = ?"
 TITLE_OF = "SELECT title FROM pages WHERE url = ?"
 FIND_PAGE = (
     "SELECT number, written, fetched IS NOT NULL, body_bytes, stored_bytes, gone, trouble FROM pages WHERE url = ?"

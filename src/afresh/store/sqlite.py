@@ -427,6 +427,10 @@ class Sqlite:
         found = self._read(rows.STATES_UNDER, (prefix, prefix + LAST_CHARACTER, limit))
         return [state for _, state in self._made(rows.state_from, found)]
 
+    def identity(self) -> str:
+        """A name that no other store has."""
+        return self._made(lambda row: str(row[0]), self._read(rows.IDENTITY))[0]
+
     def titles(self, urls: Sequence[str]) -> list[str]:
         """The titles of pages, as their copies had them when they were written; "" where there is none."""
         with self._read_lock, translated(self.path):

@@ -68,6 +68,9 @@ class Facts(Protocol):
     def settings(self) -> list[Object]:
         """All settings as they are in force."""
 
+    def identity(self) -> str:
+        """A name that no other collection has, and that stays."""
+
     def figures(self, since: float) -> list[Figures]:
         """How it was, the oldest first."""
 

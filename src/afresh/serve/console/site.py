@@ -18,7 +18,7 @@ from afresh.serve.console.api import as_refused, problem
 from afresh.serve.console.charts import charts_of, curve_of
 from afresh.serve.console.door import Door
 from afresh.serve.console.facts import RECKONED, Object, Reading
-from afresh.serve.console.feed import Feed, atom, matching
+from afresh.serve.console.feed import Feed, atom, feed_id, matching
 from afresh.serve.console.forms import form_of, shown_after, wanted_in
 from afresh.serve.console.operations import ROOT, Operation, Parameter
 from afresh.serve.console.wording import FILTERS
@@ -259,7 +259,8 @@ class Site:
         said = CHANGES.read(request)
         found = await self.feed.told(await self.feed.latest(50, matching(said["host"], said["pattern"])))
         base = self.door.public_origin or f"{request.url.scheme}://{request.headers['host']}"
-        text = atom(found, base, said["host"], said["pattern"], time.time())
+        name = feed_id(await self.reading.ask(lambda facts: facts.identity()), said["host"], said["pattern"])
+        text = atom(found, name, base, said["host"], said["pattern"], time.time())
         return Response(text, media_type="application/atom+xml")
 
     async def static(self, request: Request) -> Response:

@@ -51,6 +51,8 @@ STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE slice = %s AND key = %s"
 NUMBERS_OF = """SELECT coalesce(number, 0)
   FROM unnest(%s::integer[], %s::bytea[]) WITH ORDINALITY AS asked (slice, key, nth)
   LEFT JOIN pages USING (slice, key) ORDER BY nth"""
+IDENTITY = "SELECT identity FROM cluster"
+SET_IDENTITY = "UPDATE cluster SET identity = %s"
 TITLES_OF = """SELECT coalesce(title, '')
   FROM unnest(%s::integer[], %s::bytea[]) WITH ORDINALITY AS asked (slice, key, nth)
   LEFT JOIN pages USING (slice, key) ORDER BY nth"""

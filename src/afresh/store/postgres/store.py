@@ -391,6 +391,10 @@ class Postgres:
         found = self._read(sql.STATES_UNDER, {"prefix": prefix, "last": prefix + LAST_CHARACTER, "limit": limit})
         return [state for _, state in self._made(rows.state_from, found)]
 
+    def identity(self) -> str:
+        """A name that no other store has."""
+        return str(self._read(sql.IDENTITY)[0][0])
+
     def titles(self, urls: Sequence[str]) -> list[str]:
         """The titles of pages, as their copies had them when they were written; "" where there is none."""
         return [str(row[0]) for row in self._read(sql.TITLES_OF, tuple(keys_of(urls)))] if urls else []
