@@ -53,6 +53,10 @@ class FetchError(AfreshError):
     """The fetcher itself cannot work; a page that fails to load is a value, not an error."""
 
 
+class NotYet(AfreshError):
+    """What is asked for cannot be told now, and will be soon."""
+
+
 class StoreError(AfreshError):
     """The store cannot be opened, read or written."""
 

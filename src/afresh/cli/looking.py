@@ -8,7 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from afresh.config import Config
-from afresh.errors import InputError
+from afresh.errors import InputError, NotYet
+from afresh.serve.console.facts import STARTS
 from afresh.store import LastingStore, PageState, Sqlite, understood
 from afresh.store.figures import Figures, figures_kept
 from afresh.store.listing import Wanted, fresh_probability
@@ -82,8 +83,16 @@ class StoreFacts:
             "paused": page.paused or pauses.everything or page.host in pauses.hosts,
         }
 
+    def _require_compiled(self) -> None:
+        """NotYet while a runner compiles what the answer needs: it is not compiled here a second time."""
+        from afresh.cli.collection import COMPILING
+
+        if self.kept.get(COMPILING) is not None and self.kept.is_run():
+            raise NotYet(STARTS, hint="It compiles for this machine, once, for a minute or two. Then this is told.")
+
     def page(self, url: str, history: int) -> Object | None:
         """One page; None if it is not kept."""
+        self._require_compiled()
         from afresh.cli.page_facts import page_facts
 
         facts = page_facts(self.kept, self._settings(), self._key(url), time.time(), history)
@@ -148,6 +157,7 @@ class StoreFacts:
         from afresh.detect.diff import counted, inline
         from afresh.detect.texts import compared
 
+        self._require_compiled()
         kept, url = self.kept, self._key(url)
         found = kept.versions(url)
         state = kept.state(url)
@@ -169,6 +179,7 @@ class StoreFacts:
         from afresh.cli.opening import site_rules
         from afresh.detect import Detector
 
+        self._require_compiled()
         state = self.kept.state(change["url"])
         host = "" if state is None else state.page.host
         return text_of_change(self.kept, change, Detector(site_rules(self._settings())).rules_of(host))
@@ -177,6 +188,7 @@ class StoreFacts:
         """What budgets buy, and what goals cost."""
         from afresh.cli.plan import plan_facts
 
+        self._require_compiled()
         return plan_facts(self.kept, self._settings(), list(budgets), list(goals))
 
     def settings(self) -> list[Object]:

@@ -17,7 +17,7 @@ from afresh.serve.console import offers, pictures
 from afresh.serve.console.api import as_refused, problem
 from afresh.serve.console.charts import charts_of, curve_of
 from afresh.serve.console.door import Door
-from afresh.serve.console.facts import RECKONED, Object, Reading
+from afresh.serve.console.facts import RECKONED, STARTS, Object, Reading
 from afresh.serve.console.feed import Feed, atom, feed_id, matching
 from afresh.serve.console.forms import form_of, shown_after, wanted_in
 from afresh.serve.console.operations import ROOT, Operation, Parameter
@@ -123,8 +123,10 @@ class Site:
         if path.startswith((ROOT, "/metrics")) or "text/html" not in request.headers.get("accept", ""):
             return problem(refused)
         facts = {"status": refused.status, "message": str(refused), "hint": refused.hint}
-        is_late = str(refused) == RECKONED and request.method == "GET"
-        if is_late:
+        is_late = str(refused) in (RECKONED, STARTS) and request.method == "GET"
+        if str(refused) == STARTS:
+            facts["hint"] = f"{refused.hint} This page loads itself again."
+        elif is_late:
             facts["hint"] = "The collection is large, or the console has just begun. This page loads itself again."
         response = self._shown(request, "refused.html", facts, refused.status)
         response.headers.update(refused.headers)
@@ -142,7 +144,7 @@ class Site:
         begin = end - SPANS[span] * 3600.0
         figures = await self.reading.ask(lambda facts: facts.figures(begin))
         more = None
-        if budget := collection.get("budget") or collection.get("next_budget"):
+        if budget := not collection["compiling"] and (collection.get("budget") or collection.get("next_budget")):
             budgets = [budget, budget * MORE_BUDGET]
             try:
                 more = await self.reading.ask_long(
