@@ -85,6 +85,10 @@ def test_pages_are_chosen_by_their_state(client: httpx.Client) -> None:
     assert set(listed(state="fresh")) == {FAILS, WELL, PAUSED_HOST, PAUSED_PAGE}
     text = client.get("/pages?state=gone", headers={"Accept": "text/html"}).text
     assert 'option value="gone" selected' in text
+    assert "gone, the latest first" in text
+    assert (
+        "the latest first" not in client.get("/pages?state=gone&host=a.example", headers={"Accept": "text/html"}).text
+    )
     assert (text.count(">gone</span>"), FAILS in text) == (2, False)
 
 

@@ -31,6 +31,12 @@ AGAIN = "3"  # seconds
 SAID_FROM = 10.0  # seconds: figures that are older say so
 ASIDE, OLD_ASIDE = 0.5, 120.0  # seconds: how long an advice is waited for, and how old it may be instead
 SHOWN = 50  # changes
+# How pages come that are chosen by these states, whatever order is asked for.
+ORDERED = {
+    "gone": "gone, the latest first",
+    "failing": "failing, the most failures first",
+    "paused": "paused by themselves, the first added first",
+}
 NO_VERSIONS = "Earlier versions of this page are not kept: store.versions says how many there may be."
 MORE_BUDGET = 1.2  # what is reckoned besides the budget there is
 SPANS = {"1h": 1.0, "6h": 6.0, "24h": 24.0, "7d": 168.0}
@@ -167,9 +173,15 @@ class Site:
     async def pages(self, request: Request) -> tuple[str, Object]:
         """A part of the list of pages."""
         said = offers.PAGES.read(request) if "said" not in request.query_params else _defaults(offers.PAGES)
-        found = await self.reading.ask(lambda facts: facts.pages(Wanted(**said)))
+        wanted = Wanted(**said)
+        found = await self.reading.ask(lambda facts: facts.pages(wanted))
         following = urlencode({**{k: v for k, v in said.items() if v and k != "after"}, "after": found["next"] or ""})
-        return "pages.html", {"found": found, "asked": said, "following": following}
+        return "pages.html", {
+            "found": found,
+            "asked": said,
+            "following": following,
+            "ordered": ORDERED.get(wanted.driver),
+        }
 
     async def page(self, request: Request) -> tuple[str, Object]:
         """All about one page."""
