@@ -150,6 +150,22 @@ def test_orders_come_from_an_index(in_file: Sqlite) -> None:
     reader.close()
 
 
+def test_orders_come_from_an_index_in_a_server(in_server: LastingStore) -> None:
+    from afresh.store.postgres import Postgres
+    from afresh.store.postgres.statements import LISTED
+
+    assert isinstance(in_server, Postgres)
+    first = {"url": ("h", "i", 500), "added": (0, 500), "paused": (0, 500), "gone": (1e300, 0, 500)}
+    with in_server.session() as connection:
+        for way in ("seqscan", "bitmapscan", "sort"):  # which are cheaper where there are few pages
+            connection.execute(f"SET enable_{way} = off".encode())
+        for name, statement in LISTED.items():
+            asked = dict(zip("abc", first.get(name, (1 << 62, 0, 500)), strict=False))
+            plan = [row[0] for row in connection.execute(f"EXPLAIN {statement}".encode(), asked).fetchall()]
+            assert not any("Seq Scan" in step for step in plan), (name, plan)
+            assert name == "url" or not any("->  Sort" in step for step in plan), (name, plan)
+
+
 @pytest.mark.parametrize("after", ["!", "e30", "WyJ1cmwiXQ", "WyJhZGRlZCIsIDFd", "W" * 30_000, "é"])
 def test_a_place_that_nobody_gave_is_refused(kept: LastingStore, after: str) -> None:
     with pytest.raises(InputError):
