@@ -21,6 +21,8 @@ LISTS = {
     "longest unchecked": Wanted(order="checked"),
     "first added": Wanted(order="added"),
     "failing": Wanted(state="failing"),
+    "gone": Wanted(state="gone"),
+    "fresh": Wanted(state="fresh"),
     "paused": Wanted(state="paused"),
     "without a copy": Wanted(state="without"),
     "of a host": Wanted(host="h0007.example"),
@@ -28,7 +30,8 @@ LISTS = {
     "containing what is nowhere": Wanted(text="nowhere"),
 }
 CHECK = """UPDATE pages SET checked = 1.7e9 + number % 1000, fetched = 1.7e9, crawls = 3, failures = (number % 100 = 0),
-  paused = (number % 50 = 1), request_rate = 1.0, change_rate = 1e-5, recall = 0.0, false_rate = 0.0, observations = 3
+  gone = CASE WHEN number % 200 = 0 THEN 1.7e9 + number END, paused = (number % 50 = 1), request_rate = 1.0,
+  change_rate = 1e-5, recall = 0.0, false_rate = 0.0, observations = 3
   WHERE number % 50 <> 7"""
 
 

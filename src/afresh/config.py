@@ -400,12 +400,12 @@ def _phrases(value: Any) -> tuple[str, ...]:
     return tuple(" ".join(each.split()).casefold() for each in value)
 
 
-CHANGES = ("new", "changed", "gone")
+CHANGES = ("new", "changed", "gone", "failing", "well")
 
 
 def _changes(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not value or not set(map(str, value)) <= set(CHANGES):
-        raise ConfigError(f"{value!r:.80} is not a list of changes.", hint='Write some of ["new", "changed", "gone"].')
+        raise ConfigError(f"{value!r:.80} is not a list of changes.", hint=f"Write some of {list(CHANGES)}.")
     return tuple(map(str, value))
 
 
@@ -821,7 +821,12 @@ class NotifySettings:
     )
     hosts: tuple[str, ...] = _setting([], _hosts, "Only these hosts, or domains: *.example.net. Empty: all.")
     pages: tuple[str, ...] = _setting([], _keys, "Only these addresses, with * for anything. Empty: all.")
-    on: tuple[str, ...] = _setting(["changed", "gone"], _changes, "Of what: new (a first copy), changed, gone.")
+    on: tuple[str, ...] = _setting(
+        ["changed", "gone"],
+        _changes,
+        "Of what: new (a first copy), changed, gone; failing, when crawls fail in a row; well, when that is over.",
+    )
+    failures: int = _setting(3, _count, "failing and well: only after so many crawls in a row that failed.")
     appear: tuple[str, ...] = _setting([], _phrases, "Only if one of these words has come,")
     disappear: tuple[str, ...] = _setting([], _phrases, "or one of these is gone. Both empty: whatever the words are.")
     significance: float = _setting(0.0, _share, "Only changes of at least this share of the text.")

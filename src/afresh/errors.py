@@ -6,6 +6,7 @@
     ├── SolverError      a planning problem that has no answer
     ├── SignalError      a change hint that cannot be understood
     ├── FetchError       the fetcher itself cannot work (a page that fails to load is a value, not an error)
+    ├── NotYet           what is asked for cannot be told now, and will be soon
     ├── StoreError       the store cannot be opened, read or written
     │   ├── BodyDamaged  a copy in it is not what was stored
     │   ├── InboxFull    too much waits in it for a runner
@@ -51,6 +52,10 @@ class SignalError(AfreshError):
 
 class FetchError(AfreshError):
     """The fetcher itself cannot work; a page that fails to load is a value, not an error."""
+
+
+class NotYet(AfreshError):
+    """What is asked for cannot be told now, and will be soon."""
 
 
 class StoreError(AfreshError):

@@ -1,8 +1,10 @@
 """Between the loop and the store: what is remembered is what is or will be stored, and in which order it is stored."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +22,7 @@ from afresh.frontier import Lanes, Politeness, Scope
 from afresh.schedule import Scheduler
 from afresh.sources.web import Discovery, Web
 from afresh.store import Memory, PageState, Record
-from afresh.types import Fetched, Order, Outcome, Page, Validators
+from afresh.types import BACK, Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict
 
 PAGES = [Page(f"http://h{number}.example/", f"h{number}.example") for number in range(6)]
 MOVES = st.lists(
@@ -178,3 +180,25 @@ def test_a_page_that_is_gone_from_the_store_is_a_clear_error() -> None:
     scene = Scene()
     with pytest.raises(StoreError, match="not in the store any more"):
         scene.keeper.state("http://nowhere.example/")
+
+
+def test_whether_a_page_is_back_is_looked_up_away_from_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The history of a page that failed before may take a while to read."""
+    scene, threads = Scene(), list[threading.Thread]()
+    page, gone = PAGES[0], Crawl(PAGES[0].url, 1001.0, Outcome.GONE)
+    before = PageState(page, fetched=1000.0, checked=1000.0, crawls=2, failures=1)
+    first = Record(Crawl(page.url, 1000.0, Outcome.NEW), before, Copy(page.url, b"text", "text/plain", 1000.0, 1000.0))
+    scene.store.write([first, Record(gone, before)])
+    read = scene.store.history
+
+    def history(url: str, limit: int = 20) -> list[Crawl]:
+        threads.append(threading.current_thread())
+        return read(url, limit)
+
+    monkeypatch.setattr(scene.store, "history", history)
+    same = Verdict(Outcome.UNCHANGED)
+    back = asyncio.run(scene.keeper.returned(before, same))
+    assert (back.outcome, back.reason) == (Outcome.CHANGED, BACK)
+    assert asyncio.run(scene.keeper.returned(replace(before, failures=0), same)) is same
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()

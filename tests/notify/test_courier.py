@@ -22,7 +22,7 @@ from afresh.notify.channels.mail import MailServer
 from afresh.notify.channels.opening import channel_for
 from afresh.notify.courier import letter_of
 from afresh.notify.gather import Gatherer
-from afresh.notify.message import FULL_ITEMS
+from afresh.notify.message import FULL_ITEMS, Letter
 from afresh.store import KeepVersions, LastingStore, PageState, Record, Sqlite
 from afresh.store.outbox import DEAD, GATHERED, Outbox
 from afresh.store.postgres import Postgres
@@ -261,6 +261,169 @@ def test_more_changes_than_a_slow_receiver_takes_wait_in_the_store_and_cost_no_m
             until(lambda: len(slow.messages) >= 1_500, 150)
             assert courier.outbox.all()[0].waiting <= gather.MAX_WAITING + gather.BATCH
         assert slow.numbers == sorted(set(slow.numbers))
+
+
+FAILURES = frozenset({"gone", "failing", "well"})
+
+
+def failed(
+    kept: LastingStore, url: str, when: float, outcome: Outcome = Outcome.FAILED, reason: str = "timeout"
+) -> None:
+    """A crawl that brought nothing."""
+    kept.add([Page(url, HOST)])
+    state = kept.state(url)
+    assert state is not None
+    kept.write([Record(Crawl(url, when, outcome, reason=reason), replace(state, failures=state.failures + 1))])
+
+
+def gathered(kept: LastingStore, rule: Rule, crawls: Callable[[], Iterator[None]]) -> list[Letter]:
+    """What a rule is told of some crawls; whoever gathers that looks at each point where they rest, and at the end."""
+    gatherer = Gatherer(
+        kept, [rule], counts=lambda host: NO_RULES, clock=time.time, words=lambda reason: f"in words: {reason}"
+    )
+    gatherer.begin()
+    for _ in crawls():
+        gatherer.step()
+    while gatherer.step():
+        pass
+    return [letter_of(each) for each in gatherer.outbox.messages(rule.name, limit=999)]
+
+
+def test_who_asks_for_failures_is_told_once_that_a_page_fails_and_that_it_is_well(place: Path | str) -> None:
+    url, other, never = (f"https://e.org/{name}" for name in ("shop", "other", "never"))
+
+    def crawls() -> Iterator[None]:
+        changed(kept, url, "<title>Shop</title>", 1.0, Outcome.NEW)
+        for nth in range(2, 30):  # of so many alike, most leave the history
+            failed(kept, url, float(nth))
+            yield
+            if nth == 3:
+                failed(kept, other, 3.5)
+        changed(kept, other, "<p>x", 31.0)  # too few had failed
+        failed(kept, url, 32.0, reason="store_full")  # its page has not failed
+        changed(kept, url, "<title>New shop</title>", 33.0)
+        for nth in (34, 35):
+            failed(kept, url, float(nth), Outcome.BUSY, "status_503")
+        changed(kept, url, "", 36.0, Outcome.GONE)  # that is told instead
+        for nth in (37, 38):
+            failed(kept, never, float(nth), Outcome.GONE, "status_404")  # nobody has ever seen it: it fails
+
+    with opened(place) as kept:
+        kept.title_of = lambda copy: copy.body[7:-8].decode()
+        letters = gathered(kept, Rule("ops", "screen:", on=FAILURES, failures=2), crawls)
+    texts = [letter.text.splitlines() for letter in letters]
+    assert texts == [
+        ["Shop fails: in words: timeout", url, "2 crawls that failed"],
+        ["New shop is well again", url, "After 28 crawls that failed"],
+        ["New shop fails: in words: status_503", url, "2 crawls that failed"],
+        ["New shop is gone", url],
+        ["Fails: in words: status_404", never, "2 crawls that failed"],
+    ]
+    items = [letter.items[0] for letter in letters]
+    assert [(each.change, each.reason, each.failures) for each in items] == [
+        ("failing", "timeout", 2),
+        ("well", "", 28),
+        ("failing", "status_503", 2),
+        ("gone", "", 0),
+        ("failing", "status_404", 2),
+    ]
+    assert letters[0].subject == "afresh ops: Shop fails: in words: timeout"
+    assert len({letter.id for letter in letters}) == 5
+
+
+def test_one_crawl_may_find_a_change_and_that_a_page_is_well(place: Path | str) -> None:
+    url = "https://e.org/a"
+
+    def crawls() -> Iterator[None]:
+        failed(kept, url, 1.0)
+        yield
+        changed(kept, url, "<p>x", 2.0, Outcome.NEW)
+
+    with opened(place) as kept:
+        both = Rule("both", "screen:", on=frozenset({"new", "well"}), failures=1, appear=("x",), significance=0.9)
+        letters = gathered(kept, both, crawls)
+    assert [(letter.items[0].change, letter.items[0].number) for letter in letters] == [("new", 2), ("well", 2)]
+    assert len({letter.id for letter in letters}) == 2
+
+
+def test_nothing_is_missed_where_changes_and_failures_come_in_parts(place: Path | str) -> None:
+    """Both are read in parts of their own: neither may run ahead of the other."""
+
+    def crawls() -> Iterator[None]:
+        for nth in range(130):  # first many changes, then many failures, then both
+            changed(kept, f"https://e.org/{nth}", "<p>x", 1.0, Outcome.NEW)
+        for nth in range(130):
+            failed(kept, f"https://e.org/{nth}", 2.0)
+        for nth in range(130):
+            yield from (None,) * (nth == 70)
+            changed(kept, f"https://e.org/{nth}", "<p>y", 3.0)
+            failed(kept, f"https://e.org/{nth}", 4.0)
+
+    with opened(place) as kept:
+        letters = gathered(kept, Rule("all", "screen:", on=FAILURES | {"new", "changed"}, failures=1), crawls)
+    numbers = [letter.items[0].number for letter in letters]
+    assert numbers == sorted(numbers)
+    assert set(numbers) == set(range(1, 521))
+    assert len(letters) == 520 + 130  # whose change ended a failure
+
+
+OUTAGES = """
+import sys, time
+from pathlib import Path
+sys.path[:0] = sys.argv[3:]
+from test_courier import FAILURES, changed, failed, opened, telling
+from afresh.notify import Rule
+
+place = sys.argv[1] if sys.argv[1].startswith("postgresql") else Path(sys.argv[1])
+with opened(place) as kept, telling(kept, [Rule("ops", sys.argv[2], on=FAILURES, failures=2)]) as courier:
+    print("up", flush=True)
+    first = kept.totals().crawls
+    for nth in range(first, 10**9):
+        url = f"https://e.org/{nth % 7}"
+        # Twice seven failures, then seven that are well: each page has an outage of two.
+        if nth // 7 % 3 < 2:
+            failed(kept, url, time.time())
+        else:
+            changed(kept, url, f"<p>text {nth}", time.time())
+        courier.wake()
+        time.sleep(0.02)
+"""
+
+
+def test_kill_9_loses_no_outage_and_tells_each_with_one_identifier(place: Path | str) -> None:
+    rng = random.Random(6)
+    tests = Path(__file__).parent
+    source = [str(Path(afresh.__file__).parent.parent), str(tests), str(tests.parent / "support")]
+    with hook() as there:
+        for _ in range(4):
+            process = subprocess.Popen(
+                [sys.executable, "-c", OUTAGES, str(place), there.url, *source],
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "PYTHONPATH": source[0]},
+            )
+            assert process.stdout is not None
+            assert process.stdout.readline() == "up\n"
+            wanted = len(there.messages) + rng.randrange(5, 20)
+            until(lambda wanted=wanted: len(there.messages) >= wanted, 60)  # type: ignore[misc]
+            process.kill()
+            process.communicate()
+        with opened(place) as kept, telling(kept, [Rule("ops", there.url, on=FAILURES, failures=2)]):
+            last = kept.totals().crawls
+            # Crawl n (from 1) of what is written above: the second failure of a page, or that it is well.
+            expected = {
+                n: "failing" if (n - 1) // 7 % 3 == 1 else "well" for n in range(1, last + 1) if (n - 1) // 7 % 3
+            }
+            until(lambda: {each["changes"][0]["number"] for each in there.messages} >= expected.keys(), 60)
+        told: dict[int, set[tuple[str, str]]] = {}
+        for message in there.messages:
+            told.setdefault(message["changes"][0]["number"], set()).add(
+                (message["id"], message["changes"][0]["change"])
+            )
+    assert {number: [kind for _, kind in each] for number, each in told.items()} == {
+        n: [k] for n, k in expected.items()
+    }
+    assert len({name for each in told.values() for name, _ in each}) == len(expected)
 
 
 RUNNER = """

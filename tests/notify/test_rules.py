@@ -91,14 +91,26 @@ def test_a_rule_names_hosts_pages_kinds_and_how_much() -> None:
     rule = Rule("r", "mailto:a@e.org", hosts=hosts, pages=shop, significance=0.1)
 
     def concerns(url: str, outcome: Outcome = Outcome.CHANGED, significance: float = 0.5) -> bool:
-        return rule.concerns(Crawl(url, 0.0, outcome, significance=significance), "a.e.org")
+        crawl = Crawl(url, 0.0, outcome, significance=significance)
+        return rule.concerns(url, "a.e.org") and rule.hears(crawl, 0) == [outcome]
 
     assert concerns("https://a.e.org/shop/1")
     assert not concerns("https://a.e.org/news")
     assert not concerns("https://a.e.org/shop/1", significance=0.05)
     assert concerns("https://a.e.org/shop/1", Outcome.GONE, 0.0)
     assert not concerns("https://a.e.org/shop/1", Outcome.NEW)
-    assert not rule.concerns(Crawl("https://a.e.org/shop/1", 0.0, Outcome.CHANGED, significance=1.0), "other.org")
+    assert not rule.concerns("https://a.e.org/shop/1", "other.org")
+
+
+def test_a_rule_is_told_once_that_a_page_fails_and_once_that_it_is_well() -> None:
+    def heard(rule: Rule, *troubles: int) -> list[list[str]]:
+        return [rule.hears(Crawl("u", 0.0, Outcome.FAILED if each > 0 else Outcome.CHANGED), each) for each in troubles]
+
+    both = Rule("r", "mailto:a@e.org", on=frozenset({"failing", "well"}), failures=2)
+    assert heard(both, 1, 2, 3, 4, -4, 1, -1) == [[], ["failing"], [], [], ["well"], [], []]
+    assert heard(Rule("r", "mailto:a@e.org"), 3, -3) == [[], ["changed"]]
+    assert heard(Rule("r", "mailto:a@e.org", on=frozenset({"changed", "well"})), 3, -3) == [[], ["changed", "well"]]
+    assert not Rule("r", "mailto:a@e.org").asks_for_failures
 
 
 def test_identifiers_are_the_same_again_and_no_others() -> None:

@@ -144,10 +144,16 @@ def test_the_feed_for_readers_is_atom(client: httpx.Client) -> None:
     content = told.findtext(f"{space}content") or ""
     assert "1 word gone, " in content
     assert "- one two three\n+ one 2 three <b>" in content
-    # By whatever name the console is asked, an entry is the same one.
+    # By whatever name the console is asked, the feed and its entries are the same ones; another feed is not.
     host = {"Host": client.base_url.netloc.decode().replace("127.0.0.1", "localhost")}
     again = ET.fromstring(client.get("/changes.atom?host=a.example", headers=host).text)
-    assert again.findtext(f"{space}id") != feed.findtext(f"{space}id")
+    own = feed.findtext(f"{space}id") or ""
+    assert again.findtext(f"{space}id") == own
+    assert own.startswith("urn:uuid:")
+    other = ET.fromstring(client.get("/changes.atom").text)
+    assert other.findtext(f"{space}id") != own
+    links = [each.find(f"{space}link") for each in (feed, again)]
+    assert ["localhost" in (each.get("href") or "") for each in links if each is not None] == [False, True]
     named = [[entry.findtext(f"{space}id") for entry in each.findall(f"{space}entry")] for each in (feed, again)]
     assert named[0] == named[1]
 

@@ -65,8 +65,31 @@ def test_a_gone_page_is_not_fresh_among_all_and_does_not_fail(client: httpx.Clie
     assert said["expected_freshness"] == pytest.approx(5 / 6, abs=0.01), "the last crawl of one found it gone"
     assert (said["gone"], sum(said["failing"].values())) == (1, 2)
     text = client.get("/", headers={"Accept": "text/html"}).text
-    assert "<dt>Failing</dt><dd>2</dd>" in text
-    assert "1 gone" in text
+    assert '<dt>Failing</dt><dd><a href="/pages?state=failing">2</a></dd>' in text
+    assert '<a href="/pages?state=gone">1 gone</a>' in text
+
+
+def test_pages_are_chosen_by_their_state(client: httpx.Client) -> None:
+    def listed(**asked: str) -> list[str]:
+        return [each["url"] for each in client.get("/api/v1/pages", params=asked).json()["pages"]]
+
+    everything = client.get("/api/v1/pages").json()["pages"]
+    assert {each["url"]: each["gone_since"] for each in everything if each["gone"]} == {
+        GONE: NOW + 1,
+        GONE_BEFORE: NOW + 1,
+    }
+    assert set(listed(state="gone")) == {GONE, GONE_BEFORE} == set(listed(state="gone", host="a.example"))
+    assert listed(state="gone", host="b.example") == []
+    assert listed(state="failing") == [FAILS]
+    assert set(listed(state="stale")) == {GONE, GONE_BEFORE}
+    assert set(listed(state="fresh")) == {FAILS, WELL, PAUSED_HOST, PAUSED_PAGE}
+    text = client.get("/pages?state=gone", headers={"Accept": "text/html"}).text
+    assert 'option value="gone" selected' in text
+    assert "gone, the latest first" in text
+    assert (
+        "the latest first" not in client.get("/pages?state=gone&host=a.example", headers={"Accept": "text/html"}).text
+    )
+    assert (text.count(">gone</span>"), FAILS in text) == (2, False)
 
 
 def test_pages_of_a_paused_host_are_said_to_be_paused(client: httpx.Client) -> None:
@@ -81,7 +104,7 @@ def test_pages_of_a_paused_host_are_said_to_be_paused(client: httpx.Client) -> N
 
 def test_what_is_taken_is_told_in_words(client: httpx.Client) -> None:
     said = client.get("/api/v1/pages?state=sideways").json()["detail"]
-    assert said.endswith("It takes copy, without, failing, paused.")
+    assert said.endswith("It takes copy, without, fresh, stale, failing, gone, paused.")
     said = client.get("/api/v1/changes?after=-1").json()["detail"]
     assert said.endswith("It takes a whole number from 0 to 4611686018427387903.")
     assert json.loads(client.get("/api/v1/plan?budget=-1").text)["detail"].endswith("a number from 1e-09 to 1e+06.")

@@ -22,6 +22,7 @@ import afresh
 from afresh.cli import app
 from afresh.errors import StoreError, StoreLocked
 from afresh.store import Entry, KeepVersions, Memory, PageState, Sqlite, Store, carry
+from afresh.store.listing import Wanted
 from afresh.store.outbox import DEAD, Message, Outbox
 from afresh.store.postgres import Postgres, schema
 from afresh.testing import check_store
@@ -242,6 +243,32 @@ def test_every_step_of_the_schema_leads_to_the_newest(url: str) -> None:
         Postgres(url)
 
 
+def test_a_store_that_did_not_note_what_is_gone_finds_it_when_it_opens(url: str) -> None:
+    Postgres(url, scripts=schema.steps()[:4]).close()
+    then = [["new"], ["new", "gone", "failed"], ["gone", "unchanged", "failed"], ["new", "failed", "busy"]]
+    with psycopg.connect(url) as connection:
+        for nth, outcomes in enumerate(then, start=1):
+            failures = int(outcomes[-1] != "new")
+            connection.execute(
+                "INSERT INTO afresh.pages (slice, key, number, url, host, added, failures, written)"
+                " VALUES (7, %s, %s, %s, 'h', 0, %s, %s)",
+                (bytes([nth]), nth, f"https://h/{nth}", 2 * failures, len(outcomes)),
+            )
+            for at, outcome in enumerate(outcomes, start=1):
+                connection.execute(
+                    "INSERT INTO afresh.crawls (slice, page, nth, time, outcome, signals, took, status, size,"
+                    " significance, reason, serial) VALUES (7, %s, %s, %s, %s, 0, 0, 0, 0, 0, '', 0)",
+                    (nth, at, 10.0 * at, outcome),
+                )
+    with Postgres(url) as store:
+        assert [state.gone for _, state in store.states()] == [None, 20.0, None, None]
+        assert [state.page.url for state in store.listed(Wanted(state="gone")).pages] == ["https://h/2"]
+        assert len(store.identity()) == 32
+    with psycopg.connect(url) as connection:
+        troubles = connection.execute("SELECT trouble FROM afresh.pages ORDER BY number").fetchall()
+    assert [each[0] for each in troubles] == [0, 0, 2, 2]
+
+
 def test_both_kinds_of_store_have_the_columns_that_are_carried_over(url: str, tmp_path: Path) -> None:
     """Who adds a column to one is told here to add it to the other, and to `carry`."""
     unused = {"raw", "signature"}
@@ -326,6 +353,10 @@ def test_a_store_is_carried_over_and_back_whole(url: str, tmp_path: Path) -> Non
         told = outbox.all(), outbox.messages("all"), outbox.messages("all", DEAD)
         store.put({"price": "3.5"})
         model.put("price", "3.5")
+        store.title_of = lambda copy: "a title"
+        store.write([record(model.states[page(1).url], Outcome.CHANGED, 1e4, b"text")])
+        model.write([record(model.states[page(1).url], Outcome.CHANGED, 1e4, b"text")])
+        identity = store.identity()
     assert "30 pages" in migrate(str(first), url)
     assert "not empty" in migrate(str(first), url, code=2)
     migrate(url, str(back))
@@ -344,6 +375,7 @@ def test_a_store_is_carried_over_and_back_whole(url: str, tmp_path: Path) -> Non
                 ("signals", '[["https://host1.example/1", 5.0, "cms"]]')
             ]
             assert opened.get("price") == "3.5"
+            assert (opened.identity(), opened.titles([page(1).url])) == (identity, ["a title"])
             outbox = Outbox(opened)
             assert (outbox.all(), outbox.messages("all"), outbox.messages("all", DEAD)) == told
             outbox.add([Message("all", "later", 1.0, 2.0, "{}")], {})

@@ -14,6 +14,7 @@ import zstandard
 
 from afresh.store import Record, Sqlite
 from afresh.store.body import signed
+from afresh.store.listing import Wanted
 from afresh.store.schema import APPLICATION_ID, steps
 from afresh.types import Copy, Crawl, Importance, Outcome, Page, Validators
 from faulty_disk import killed_at
@@ -117,6 +118,27 @@ VERSIONS = {
     "8": (8, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT + LISTS),
     "9": (9, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT + LISTS + TOLD),
     "10": (10, FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT + LISTS + TOLD + SHAPE),
+}
+
+GONE = """
+ALTER TABLE pages ADD COLUMN gone REAL;
+CREATE INDEX pages_gone ON pages (gone) WHERE gone IS NOT NULL;
+CREATE INDEX pages_failing ON pages (failures) WHERE failures > 0 AND gone IS NULL;
+"""
+TITLES = "ALTER TABLE pages ADD COLUMN title TEXT NOT NULL DEFAULT '';"
+TROUBLES = """
+ALTER TABLE pages ADD COLUMN trouble INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE crawls ADD COLUMN trouble INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX troubles_by_serial ON crawls (serial) WHERE trouble <> 0;
+"""
+IDENTITY = "ALTER TABLE totals ADD COLUMN identity TEXT NOT NULL DEFAULT '';"
+
+ALL = FIRST + SECOND + DEPTH + NOISE + INBOX + HOSTS + META + KEPT + LISTS + TOLD + SHAPE
+VERSIONS |= {
+    "11": (11, ALL + GONE),
+    "12": (12, ALL + GONE + TITLES),
+    "13": (13, ALL + GONE + TITLES + TROUBLES),
+    "14": (14, ALL + GONE + TITLES + TROUBLES + IDENTITY),
 }
 
 PAGES = [Page(f"https://h{nth % 3}.example/{nth}", f"h{nth % 3}.example", added=float(nth)) for nth in range(8)]
@@ -228,6 +250,38 @@ def test_a_factor_that_was_kept_as_a_negative_number_becomes_one(tmp_path: Path)
     assert given[:3] == [Importance(5.0, times=True), Importance(5.0), None]
 
 
+def test_pages_that_were_gone_before_a_store_noted_it_are_found(tmp_path: Path) -> None:
+    make(tmp_path / "s.db", "10")
+    connection = apsw.Connection(str(tmp_path / "s.db"))
+    then = {1: ["gone"], 2: ["gone", "failed", "gone"], 3: ["gone", "unchanged", "failed"], 4: ["moved", "busy"]}
+    for page, outcomes in then.items():
+        connection.execute("UPDATE pages SET failures = 1, written = 2 + ? WHERE number = ?", (len(outcomes), page))
+        for nth, outcome in enumerate(outcomes, start=3):
+            connection.execute(
+                "INSERT INTO crawls (page, nth, time, outcome, signals, took, status, size, significance, reason)"
+                " VALUES (?, ?, ?, ?, 0, 0.5, 0, 0, 0.0, '')",
+                (page, nth, nth * 10.0, outcome),
+            )
+    connection.close()
+    with Sqlite(tmp_path / "s.db") as store:
+        assert [state.gone for _, state in store.states()][:5] == [30.0, 30.0, None, None, None]
+        gone = store.listed(Wanted(state="gone")).pages
+        assert {state.page.url for state in gone} == {PAGES[0].url, PAGES[1].url}
+
+
 def test_every_version_but_the_newest_is_here() -> None:
     """And the newest is, too, as soon as it is named above."""
     assert {number for number, _ in VERSIONS.values()} >= set(range(1, len(steps())))
+
+
+def test_no_two_stores_have_the_same_name_and_each_keeps_its_own(tmp_path: Path) -> None:
+    make(tmp_path / "old.db", "13")
+    names = []
+    for name in ("one.db", "two.db", "old.db"):
+        with Sqlite(tmp_path / name) as store:
+            names.append(store.identity())
+    assert len(set(names)) == 3
+    assert all(len(name) == 32 for name in names)
+    (tmp_path / "old.db").rename(tmp_path / "moved.db")
+    with Sqlite(tmp_path / "moved.db", create=False) as store:
+        assert store.identity() == names[2]

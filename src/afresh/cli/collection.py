@@ -16,6 +16,7 @@ from afresh.store.socket_file import ask
 from afresh.store.understood import number_kept
 from afresh.types import Outcome
 
+STARTING = "starting"  # the named value that says since when a runner starts
 COMPILING = "compiling"  # the named value that says since when a runner compiles
 
 
@@ -89,7 +90,8 @@ def _facts(
         "max_bytes": space.bound or None,
         "takes": space.takes,
         "running": (runs := bool(said) or kept.is_run()),
-        "compiling": number_kept(kept, COMPILING) if runs and not said else None,
+        "starting": number_kept(kept, STARTING) if runs and not said else None,
+        "compiling": (compiling := number_kept(kept, COMPILING) if runs and not said else None),
         "last_alive": alive or None,  # 0 once it was stopped in order
         "budget": budget,
         "budget_unit": config.crawl.budget.unit,
@@ -107,7 +109,8 @@ def _facts(
         "price": price if learning is None else None,  # where rates are learned from costs there is none
         "budget_spare": bool(said.get("budget_spare")),
         "waiting": said.get("waiting") or 0,  # for a first crawl, while copies are refreshed
-        **(_said_by_runner(said, when) or _freshness(kept, when, config)),
+        # What says how fresh copies are is compiled just now: nobody compiles it a second time.
+        **(_said_by_runner(said, when) or (_unsaid() if compiling else _freshness(kept, when, config))),
         "found": said.get("found") or understood(FOUND_SO_FAR, lambda: _found(kept.get(FOUND_SO_FAR))),
         "searches": said.get("searches") or searches_kept(kept.get),
         "calibration": _whole(said.get("calibration") or _calibration(kept.get("calibration"))),
@@ -135,9 +138,16 @@ def _freshness(kept: Store, when: float, config: Config) -> dict[str, Any]:
     from afresh.cli.stated import stated_freshness
 
     stated, by_requests = stated_freshness(kept, when, config.importance) or (None, False)
-    return {
+    return _unsaid() | {
         "expected_freshness": stated,
         "freshness_weighted_by": "requests" if by_requests else "pages",
+    }
+
+
+def _unsaid() -> dict[str, Any]:
+    return {
+        "expected_freshness": None,
+        "freshness_weighted_by": "pages",
         "freshness_by": "store",
         "freshness_age": 0.0,
     }

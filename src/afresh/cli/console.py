@@ -8,7 +8,9 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -31,6 +33,7 @@ DEFAULT = "127.0.0.1:8600"
 MAX_LINE = 1 << 16  # bytes
 START_SECONDS = 60.0
 LOWER = 10  # by how much the crawl goes before the console, where both want the processor
+LOOK_SECONDS = 0.3  # between two looks whether it is still there
 LONGEST_REST = 60.0  # seconds until a console that ended is begun again
 
 
@@ -158,81 +161,97 @@ class Beside:
         path = config.store.path
         self._store = path.secret if isinstance(path, Address) else str(path)
         self._words = [] if config_file is None else ["--config", str(config_file)]
-        self.process: asyncio.subprocess.Process | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._changing = threading.Lock()  # which process there is
+        self._ending = False
         self.address = ""
 
-    async def start(self) -> str:
-        """Begin; where it is. InputError if it cannot."""
-        self.address = await self._begin()
-        self._watching = asyncio.create_task(self._watch())
-        return self.address
-
-    async def _begin(self) -> str:
+    def begin(self) -> str:
+        """Begin, also before there is an event loop; where it is. InputError if it cannot."""
         words: Sequence[str] = ["console", "--beside", "--listen", self.address or self.listen, *self._words]
-        self.process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "afresh",
-            *words,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for the runner, which then stops it
-        )
-        assert self.process.stdin is not None  # noqa: S101
-        assert self.process.stdout is not None  # noqa: S101
-        self.process.stdin.write(json.dumps({"store": self._store}).encode() + b"\n")
+        self._let_go()  # of one that ended
+        with self._changing:
+            if self._ending:
+                return self.address
+            process = self.process = subprocess.Popen(  # noqa: S603 - our own program
+                [sys.executable, "-m", "afresh", *words],
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is for the runner, which then stops it
+            )
+        assert process.stdin is not None  # noqa: S101
+        assert process.stdout is not None  # noqa: S101
+        late = threading.Timer(START_SECONDS, process.kill)
+        late.start()
+        said: dict[str, object] = {}
         try:
-            async with asyncio.timeout(START_SECONDS):
-                said = json.loads(await self.process.stdout.readline() or "{}")
-        except (TimeoutError, ValueError):
-            said = {}
+            with suppress(OSError, ValueError):
+                process.stdin.write(json.dumps({"store": self._store}).encode() + b"\n")
+                said = json.loads(process.stdout.readline() or b"{}")
+        finally:
+            late.cancel()
         if "address" in said:
-            return str(said["address"])
-        await self._end()
+            self.address = str(said["address"])
+            return self.address
+        self._let_go()
         raise InputError(
             str(said.get("error", "The console did not start.")),
             hint=str(said.get("hint", "See afresh console.")).replace("--listen", "--console"),
         )
 
+    async def start(self) -> str:
+        """Begin, if that was not done, and begin it again whenever it ends by itself; where it is."""
+        if self.process is None:
+            await asyncio.to_thread(self.begin)
+        self._watching = asyncio.create_task(self._watch())
+        return self.address
+
     async def _watch(self) -> None:
         rest, began = 1.0, time.monotonic()
         while True:
-            if self.process is not None:
-                await self.process.wait()
+            while self.process is not None and self.process.poll() is None:  # noqa: ASYNC110 - another process
+                await asyncio.sleep(LOOK_SECONDS)
             if time.monotonic() - began > LONGEST_REST:
                 rest = 1.0
             errors.print(f"The console ended by itself; it begins again in {rest:g} s.")
             await asyncio.sleep(rest)
             rest, began = min(2 * rest, LONGEST_REST), time.monotonic()
             with suppress(AfreshError, OSError):
-                await self._begin()
+                await asyncio.to_thread(self.begin)
 
     def hang_up(self) -> None:
         """Let it read the settings again."""
-        if self.process is not None and self.process.returncode is None:
+        if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGHUP)
 
     async def stop(self) -> None:
-        """End it."""
+        """End it, from the event loop that watches it."""
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
-        await self._end()
+        await asyncio.to_thread(self.end)
 
-    async def _end(self) -> None:
-        process, self.process = self.process, None
-        if process is None or process.returncode is not None:
+    def end(self) -> None:
+        """End it for good."""
+        self._ending = True
+        self._let_go()
+
+    def _let_go(self) -> None:
+        with self._changing:
+            process, self.process = self.process, None
+        if process is None:
             return
-        with suppress(ProcessLookupError):
-            process.terminate()
+        process.terminate()
         try:
-            async with asyncio.timeout(8.0):
-                await process.wait()
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+            process.wait(8.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
 
 
 def beside_for(config: Config, config_file: Path | None) -> Beside | None:
@@ -240,6 +259,7 @@ def beside_for(config: Config, config_file: Path | None) -> Beside | None:
     return None if config.console.listen is None else Beside(config, config_file)
 
 
-def tell(address: str) -> None:
-    """Say where the console is."""
-    errors.print(f"Console at http://{plain(address, 300)}/", soft_wrap=True)
+def open_beside(beside: Beside | None) -> None:
+    """Begin a console, if there is to be one, and say where it is."""
+    if beside is not None:
+        errors.print(f"Console at http://{plain(beside.begin(), 300)}/", soft_wrap=True)

@@ -1,7 +1,7 @@
 """Commands that pass on what is kept: changes and export."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +11,7 @@ from afresh.cli.gone import Gone, gone_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console
 from afresh.errors import ConfigError, StoreError
-from afresh.store import Store
+from afresh.store import LastingStore, Store
 from afresh.types import BACK, Copy, Crawl
 from afresh.units import show_count
 
@@ -43,9 +43,9 @@ def changes(
     with open_store(settings(config, store), create=False) as kept:
         while True:
             found = kept.changes(after=after, limit=BATCH)
-            for number, crawl in found:
-                typer.echo(as_json(change_facts(number, crawl)))
-                after = number
+            for line in facts_of_changes(kept, found):
+                typer.echo(as_json(line))
+                after = line["number"]
             if len(found) < BATCH:
                 if not follow:
                     return
@@ -55,10 +55,17 @@ def changes(
                     return
 
 
-def change_facts(number: int, crawl: Crawl) -> dict[str, Any]:
+def facts_of_changes(kept: LastingStore, changes: Sequence[tuple[int, Crawl]]) -> list[dict[str, Any]]:
+    """Changes as programs read them, with the titles that their pages have now."""
+    titles = kept.titles([crawl.url for _, crawl in changes])
+    return [change_facts(number, crawl, title) for (number, crawl), title in zip(changes, titles, strict=True)]
+
+
+def change_facts(number: int, crawl: Crawl, title: str) -> dict[str, Any]:
     """A change as programs read it."""
     line: dict[str, Any] = {"number": number, "url": crawl.url, "time": crawl.time, "change": crawl.outcome}
-    return line | {"significance": crawl.significance, "size": crawl.size, "back": crawl.reason == BACK}
+    line |= {"significance": crawl.significance, "size": crawl.size, "back": crawl.reason == BACK}
+    return line | {"title": title}
 
 
 def text_of_change(kept: Store, change: Mapping[str, Any], rules: "Rules") -> dict[str, Any]:
@@ -67,7 +74,7 @@ def text_of_change(kept: Store, change: Mapping[str, Any], rules: "Rules") -> di
     """
     from afresh.detect.diff import changed_blocks, counted
     from afresh.detect.texts import compared
-    from afresh.notify.message import title_of
+    from afresh.reading.title import title_in
     from afresh.store.versions import around, copy_before
 
     url, number, whole = change["url"], change["number"], change["change"] == "new" or change["back"]
@@ -81,7 +88,7 @@ def text_of_change(kept: Store, change: Mapping[str, Any], rules: "Rules") -> di
         return {"title": "", "words": None, "blocks": None}  # damaged
     words = None if rows is None else dict(zip(("removed", "added"), counted(rows), strict=True))
     pairs = None if rows is None else [list(pair) for pair in changed_blocks(rows)]
-    return {"title": "" if shown is None else title_of(shown), "words": words, "blocks": pairs}
+    return {"title": "" if shown is None else title_in(shown.body, shown.content_type), "words": words, "blocks": pairs}
 
 
 def export(

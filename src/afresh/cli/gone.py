@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from afresh.store import PageState, Store
+from afresh.store.base import NO_ANSWER
 from afresh.types import Crawl, Outcome
 
 LOOKED_AT = 1_000  # crawls of its history, at most
@@ -32,7 +33,7 @@ def gone_in(crawls: Iterable[Crawl]) -> Gone | None:
         if crawl.outcome is Outcome.GONE:
             first = found or Gone(crawl.status, crawl.time, "" if crawl.status else crawl.reason)
             found = replace(first, since=crawl.time)
-        elif crawl.outcome not in (Outcome.FAILED, Outcome.BUSY, Outcome.REFUSED):
+        elif crawl.outcome not in NO_ANSWER:
             break
     return found
 

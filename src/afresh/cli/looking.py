@@ -8,10 +8,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from afresh.config import Config
-from afresh.errors import InputError
+from afresh.errors import InputError, NotYet
+from afresh.serve.console.facts import STARTS
 from afresh.store import LastingStore, PageState, Sqlite, understood
 from afresh.store.figures import Figures, figures_kept
-from afresh.store.listing import Wanted, list_by_number
+from afresh.store.listing import Wanted, fresh_probability
 from afresh.store.messages import PAUSED, Pauses
 from afresh.store.socket_file import ask
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 MAX_HOSTS = 100_000
 SIBLINGS = 8
-LOOKED_AT = 20  # crawls of a page that fails, to tell whether it is gone
 CRAWLS_A_CHANGE = 20  # that are looked through for the latest changes, where no index leads to them
 Object = dict[str, Any]
 
@@ -50,8 +50,7 @@ class StoreFacts:
 
     def pages(self, wanted: Wanted) -> Object:
         """A part of the list of pages, and where the next one begins."""
-        kept = self.kept
-        listing = kept.listed(wanted) if isinstance(kept, Sqlite) else list_by_number(kept, wanted)
+        listing = self.kept.listed(wanted)
         return {"pages": self._rows(listing.pages), "next": listing.after or None, "looked_at": listing.looked_at}
 
     def _rows(self, states: Sequence[PageState]) -> list[Object]:
@@ -64,15 +63,10 @@ class StoreFacts:
         return [self._row(state, when, share, pauses) for state, share in zip(states, fresh, strict=True)]
 
     def _row(self, state: PageState, when: float, fresh: float | None, pauses: Pauses) -> Object:
-        from afresh.cli.gone import gone_in
-
         page = state.page
-        crawls = self.kept.history(page.url, LOOKED_AT) if state.failures else []
-        gone = gone_in(crawls) is not None
-        if gone:
-            fresh = 0.0
-        elif fresh is None and state.checked is not None and state.beliefs is not None:
-            fresh = state.beliefs.freshness(max(when - state.checked, 0.0), state.signals)
+        crawls = self.kept.history(page.url, 1) if state.failures else []
+        if fresh is None or state.gone is not None:
+            fresh = fresh_probability(state, when)
         return {
             "url": page.url,
             "host": page.host,
@@ -84,12 +78,21 @@ class StoreFacts:
             "changes": state.changes,
             "failures": state.failures,
             "reason": crawls[0].reason if crawls else "",
-            "gone": gone,
+            "gone": state.gone is not None,
+            "gone_since": state.gone,
             "paused": page.paused or pauses.everything or page.host in pauses.hosts,
         }
 
+    def _require_compiled(self) -> None:
+        """NotYet while a runner compiles what the answer needs: it is not compiled here a second time."""
+        from afresh.cli.collection import COMPILING
+
+        if self.kept.get(COMPILING) is not None and self.kept.is_run():
+            raise NotYet(STARTS, hint="It compiles for this machine, once, for a minute or two. Then this is told.")
+
     def page(self, url: str, history: int) -> Object | None:
         """One page; None if it is not kept."""
+        self._require_compiled()
         from afresh.cli.page_facts import page_facts
 
         facts = page_facts(self.kept, self._settings(), self._key(url), time.time(), history)
@@ -127,22 +130,20 @@ class StoreFacts:
 
     def changes(self, after: int, limit: int) -> list[Object]:
         """What was found new, changed or gone, behind a number."""
-        from afresh.cli.feeds import change_facts
+        from afresh.cli.feeds import facts_of_changes
 
-        return [change_facts(number, crawl) for number, crawl in self.kept.changes(after=after, limit=limit)]
+        return facts_of_changes(self.kept, self.kept.changes(after=after, limit=limit))
 
     def latest(self, limit: int) -> list[Object]:
         """The latest of these, the newest first."""
-        from afresh.cli.feeds import change_facts
+        from afresh.cli.feeds import facts_of_changes
 
         kept = self.kept
         if isinstance(kept, Sqlite):
-            return [change_facts(number, crawl) for number, crawl in kept.latest_changes(limit)]
+            return facts_of_changes(kept, kept.latest_changes(limit))
         after = max(kept.totals().crawls - CRAWLS_A_CHANGE * limit, 0)
-        found = [
-            change_facts(number, crawl) for number, crawl in kept.changes(after=after, limit=CRAWLS_A_CHANGE * limit)
-        ]
-        return found[::-1][:limit]
+        found = kept.changes(after=after, limit=CRAWLS_A_CHANGE * limit)
+        return facts_of_changes(kept, found[::-1][:limit])
 
     def versions(self, url: str) -> list[Object]:
         """The versions of a page that are kept, the newest first."""
@@ -156,6 +157,7 @@ class StoreFacts:
         from afresh.detect.diff import counted, inline
         from afresh.detect.texts import compared
 
+        self._require_compiled()
         kept, url = self.kept, self._key(url)
         found = kept.versions(url)
         state = kept.state(url)
@@ -177,6 +179,7 @@ class StoreFacts:
         from afresh.cli.opening import site_rules
         from afresh.detect import Detector
 
+        self._require_compiled()
         state = self.kept.state(change["url"])
         host = "" if state is None else state.page.host
         return text_of_change(self.kept, change, Detector(site_rules(self._settings())).rules_of(host))
@@ -185,6 +188,7 @@ class StoreFacts:
         """What budgets buy, and what goals cost."""
         from afresh.cli.plan import plan_facts
 
+        self._require_compiled()
         return plan_facts(self.kept, self._settings(), list(budgets), list(goals))
 
     def settings(self) -> list[Object]:
@@ -192,6 +196,10 @@ class StoreFacts:
         from afresh.cli.settings_shown import settings_in
 
         return settings_in(self._settings())
+
+    def identity(self) -> str:
+        """A name that no other collection has, and that stays."""
+        return self.kept.identity()
 
     def figures(self, since: float) -> list[Figures]:
         """How it was, the oldest first."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from afresh import __version__
 from afresh.cli.opening import site_rules
+from afresh.cli.reasons import words
 from afresh.cli.terminal import labelled, moment, plain
 from afresh.config import Config, NotifySettings
 from afresh.errors import ConfigError
 from afresh.notify.channels.mail import MailServer
 from afresh.notify.channels.opening import channel_for, kind_of, shown
 from afresh.notify.rules import Rule
-from afresh.types import Outcome
 from afresh.units import show_count
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def _rule(each: NotifySettings) -> Rule:
         each.secret,
         HostPatterns(each.hosts) if each.hosts else None,
         tuple(Glob(pattern if pattern.endswith("$") else f"{pattern}$") for pattern in each.pages),
-        frozenset(map(Outcome, each.on)),
+        frozenset(each.on),
+        each.failures,
         each.appear,
         each.disappear,
         each.significance,
@@ -80,7 +81,7 @@ def courier_for(config: Config, kept: "LastingStore", clock: Callable[[], float]
     from afresh.notify.gather import Gatherer
 
     counts = Detector(site_rules(config)).rules_of
-    gatherer = Gatherer(kept, rules, counts=counts, clock=clock)
+    gatherer = Gatherer(kept, rules, counts=counts, clock=clock, words=words)
     return Courier(gatherer, lambda: channels_for(config, rules), clock=clock)
 
 

@@ -9,7 +9,7 @@ from afresh.config import Config, load
 from afresh.errors import ConfigError, InputError, StoreError
 from afresh.store import KeepVersions, LastingStore, Sqlite, Store
 from afresh.store.base import EVERYTHING
-from afresh.types import ADDRESSES, Address
+from afresh.types import ADDRESSES, Address, Copy
 from afresh.units import show_size
 
 if TYPE_CHECKING:
@@ -82,6 +82,18 @@ def site_rules(config: Config) -> "dict[str, Rules]":
 
 def open_store(config: Config, *, create: bool, **in_server: Any) -> LastingStore:
     """The store that the settings name; `in_server` are arguments for one in PostgreSQL."""
+    made = _opened(config, create=create, **in_server)
+    made.title_of = _title_of
+    return made
+
+
+def _title_of(copy: Copy) -> str:
+    from afresh.reading.title import title_in
+
+    return title_in(copy.body, copy.content_type)
+
+
+def _opened(config: Config, *, create: bool, **in_server: Any) -> LastingStore:
     kept = config.store
     history, keep_versions = kept.history, versions_of(config)
     inbox, size = kept.max_inbox, kept.max_bytes

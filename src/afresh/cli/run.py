@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from afresh.cli.console import Beside, beside_for, tell, with_console
+from afresh.cli.console import Beside, beside_for, open_beside, with_console
 from afresh.cli.options import ConfigFile, LogFormat, LogTarget, Receive, StoreFile
 from afresh.cli.options import Console as ConsoleAt
 from afresh.cli.output import Output
@@ -231,7 +231,11 @@ def keep_fresh(
     try:
         with faults:
             beside = beside_for(config, config_file)
-            _keep_fresh(config, kept, progress, limit, discovery, again, faults, beside, max_kept)
+            try:
+                _keep_fresh(config, kept, progress, limit, discovery, again, faults, beside, max_kept)
+            finally:
+                if beside is not None:
+                    beside.end()
     finally:
         if log is not None:
             log.close()
@@ -267,7 +271,7 @@ def _keep_fresh(
         searching_for,
         sources_for,
     )
-    from afresh.cli.collection import COMPILING
+    from afresh.cli.collection import COMPILING, STARTING
     from afresh.cli.hangup import Hangup
     from afresh.cli.log import STANDARD_OUTPUT, write_to
     from afresh.cli.notifying import courier_for, telling
@@ -281,9 +285,10 @@ def _keep_fresh(
     detector = detector_for(config)  # settings that make no sense are refused before anything takes time,
     courier = courier_for(config, kept)
     kept.claim()  # and so is a store that another process runs on
-    kept.put({COMPILING: None})  # of a runner that was killed meanwhile
+    kept.put({COMPILING: None, STARTING: repr(time.time())})  # also what a runner left that was killed meanwhile
+    open_beside(beside)  # before anything takes time: it says that this starts
 
-    compile_all(lambda: _tell_of_compiling(kept, beside), policy=config.crawl.policy)
+    compile_all(lambda: kept.put({COMPILING: repr(time.time())}), policy=config.crawl.policy)
     kept.put({COMPILING: None})
     searching = searching_for(config, kept)
     first = engine_for(config, totals.pages, to_come=to_come(discovery, totals.copies))
@@ -310,6 +315,7 @@ def _keep_fresh(
             cost=cost,
             listeners=[progress.hear, *progress.listeners],
         )
+        daemon.listeners.append(_started(kept))
         daemon.control.budget_by = progress.budget_by
         progress.stop = daemon.stop
         progress.others = lambda: [
@@ -335,9 +341,8 @@ def _keep_fresh(
         receiver = receiver_for(config, daemon)
         if beside is not None:
             hangup.add(beside.hang_up)
+            await beside.start()
         try:
-            if beside is not None:
-                tell(await beside.start())
             if receiver is not None:
                 where = await receiver.start()
                 errors.print(f"Receiving signals at http://{show_address(where)}/", soft_wrap=True)
@@ -356,13 +361,16 @@ def _keep_fresh(
     progress.close(asyncio.run(go()))
 
 
-def _tell_of_compiling(kept: "LastingStore", beside: Beside | None) -> None:
-    """Say to who looks at the store, and to who waits for the console, that compiling takes a while."""
-    from afresh.cli.collection import COMPILING
+def _started(kept: "LastingStore") -> "Listener":
+    """Who notes that a runner has started: from then on it answers questions itself."""
+    from afresh.cli.collection import STARTING
+    from afresh.daemon.events import Event, Started
 
-    kept.put({COMPILING: repr(time.time())})
-    if beside is not None:
-        errors.print("The console opens when compiling is done.")
+    def hear(event: Event) -> None:
+        if isinstance(event, Started):
+            asyncio.get_running_loop().run_in_executor(None, kept.put, {STARTING: None})
+
+    return hear
 
 
 def _read_again(

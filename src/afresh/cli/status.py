@@ -52,6 +52,13 @@ def status(config: ConfigFile = None, store: StoreFile = None, json: Json = Fals
         _print(facts, known=wrong is None)
 
 
+def _starting_lines(facts: dict[str, Any]) -> Iterator[str]:
+    if facts["compiling"]:
+        yield f"starting     it compiles for this machine, since {moment(facts['compiling'])}"
+    elif facts["starting"]:
+        yield f"starting     since {moment(facts['starting'])}"
+
+
 def _print(facts: dict[str, Any], *, known: bool) -> None:
     """Print it all for people; without `known` settings, what the runner goes by."""
     from afresh.cli.steered import steered_lines
@@ -60,8 +67,8 @@ def _print(facts: dict[str, Any], *, known: bool) -> None:
     workers = f", {show_count(facts['workers'], 'worker')}" if facts["workers"] else ""
     runs = f"running{workers}" if facts["running"] else "not running"
     console.print(f"{show_count(facts['pages'], 'page')}, {copies} ({runs})")
-    if facts["compiling"]:
-        console.print(f"starting     it compiles for this machine, since {moment(facts['compiling'])}")
+    for line in _starting_lines(facts):
+        console.print(line)
     if facts["last_alive"] and not facts["running"]:
         console.print(f"stopped      without a word, after {moment(facts['last_alive'])}")
     console.print(f"crawls       {facts['crawls']:,}, of which {facts['changes']:,} found a change")

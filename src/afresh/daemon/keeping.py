@@ -25,6 +25,7 @@ from afresh.frontier.faults import NEVER_ASKED
 from afresh.sources import Sources
 from afresh.sources.base import PURSE, kept_meta
 from afresh.store import Heard, PageColumns, PageState, Record, Store, understood
+from afresh.store.base import gone_after
 from afresh.store.messages import FOUND_SO_FAR
 from afresh.types import BACK, CHANGES, Answer, Copy, Crawl, Fetched, Order, Outcome, Page, Validators, Verdict, Wait
 
@@ -154,16 +155,18 @@ class Keeper:
             raise StoreError(f"The page {url} is not in the store any more.", hint="Was the file replaced?")
         return state
 
-    def returned(self, before: PageState, verdict: Verdict) -> Verdict:
+    async def returned(self, before: PageState, verdict: Verdict) -> Verdict:
         """The verdict on a page in this state; if it is as its copy says, and was gone, that is a change.
 
-        Who dropped the page when it was gone would never hear of it again otherwise.
+        Who dropped the page when it was gone would never hear of it again otherwise. Its history is read in a thread:
+        the page may have been removed when this returns.
         """
         if verdict.outcome is not Outcome.UNCHANGED or not before.failures:
             return verdict
         url = before.page.url
         unwritten = [each.crawl for each in (*self._in_writing, *self._unwritten) if each.state.page.url == url]
-        earlier = chain(filter(None, reversed(unwritten)), self.store.history(url, LOOKED_AT))
+        stored = await asyncio.to_thread(self.store.history, url, LOOKED_AT)
+        earlier = chain(filter(None, reversed(unwritten)), stored)
         said = next((crawl.outcome for crawl in earlier if crawl.outcome in CHANGES or crawl.outcome.refreshed), None)
         if said is not Outcome.GONE:
             return verdict
@@ -369,6 +372,7 @@ class Keeper:
             cost_same=before.cost_same if cost_same is None else cost_same,
             cost_new=before.cost_new if cost_new is None else cost_new,
             urgent=self._is_urgent(before) and self.engine.comes_again(crawl),
+            gone=gone_after(before.gone, crawl),
         )
         self._newest[url] = after
         if not before.crawls:

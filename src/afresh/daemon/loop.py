@@ -47,7 +47,7 @@ from afresh.sources import Known, Later, Source, Sources, gathered
 from afresh.sources.pieces import PIECE, in_pieces
 from afresh.store import PageState, Store, understood
 from afresh.store.messages import DEFINITIONS, PAUSED, PINNED, WATCHED, Edit, Pauses, of_requests, of_signals
-from afresh.types import STORE_FULL, Blame, Copy, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
+from afresh.types import BACK, STORE_FULL, Blame, Copy, Fetched, Order, Outcome, Page, Request, Signal, Verdict, Wait
 
 # Fetches that are begun in one pass of the event loop. While the network is what takes time, passes are many and short.
 # If it is us, this keeps few under way: were there hundreds, each would wait in our own queue while the time that its
@@ -495,12 +495,13 @@ class Daemon:
                 loss = await self._searching.judged(before, fetched, verdict, probe=order.probe)
             if self._costing is not None:
                 verdict = await self._costing.judged(order, before, fetched, verdict, loss)
+            verdict = await self._keeper.returned(before, verdict)
             if order.url not in self.engine:  # it was removed meanwhile
                 self._release(order)
                 return
-            if verdict.outcome in (Outcome.NEW, Outcome.CHANGED) and not self._keeper.room.for_bodies:
+            brings = verdict.outcome in (Outcome.NEW, Outcome.CHANGED) and verdict.reason != BACK
+            if brings and not self._keeper.room.for_bodies:
                 verdict = Verdict(Outcome.REFUSED, reason=STORE_FULL)
-            verdict = self._keeper.returned(before, verdict)
             rest = rest_after(fetched, read.links) if self._keeper.newcomers_of(order.url).compete else 0.0
             self._finish(order, before, fetched, verdict, read, rest)
         finally:
@@ -551,10 +552,10 @@ class Daemon:
         self._pressure.hold(len(fetched.body))
         try:
             read = await self._reader.read(before, fetched, self.clock(), kind=self.engine.kind(fetched.url))
+            verdict = await self._keeper.returned(before, read.verdict)
             if fetched.url not in self.engine or not self._keeper.room.for_bodies:
                 self.engine.charge(fetched.url, fetched.cost, self.clock())
                 return False
-            verdict = self._keeper.returned(before, read.verdict)
             crawl = self.engine.receive(fetched, verdict, self.clock())
             if crawl is not None:
                 self.sources.received(fetched)

@@ -8,9 +8,10 @@ from afresh.detect import Rules
 from afresh.detect.diff import diff
 from afresh.detect.texts import blocks_of
 from afresh.errors import StoreError
-from afresh.notify.message import FULL_ITEMS, Item, item_of
-from afresh.notify.rules import Rule, identifier
+from afresh.notify.message import FULL_ITEMS, Item, item_of, trouble_item
+from afresh.notify.rules import FAILING, WELL, Rule, identifier
 from afresh.store import LastingStore
+from afresh.store.base import News
 from afresh.store.outbox import GATHERED, WAITING, Message, Outbox
 from afresh.store.versions import around, copy_before
 from afresh.types import BACK, Copy, Crawl, Outcome
@@ -25,9 +26,16 @@ class Gatherer:
     """Reads what changed, for all rules; nothing here is on the event loop of the crawl."""
 
     def __init__(
-        self, store: LastingStore, rules: Sequence[Rule], *, counts: Callable[[str], Rules], clock: Callable[[], float]
+        self,
+        store: LastingStore,
+        rules: Sequence[Rule],
+        *,
+        counts: Callable[[str], Rules],
+        clock: Callable[[], float],
+        words: Callable[[str], str] = str,
     ) -> None:
         self.store, self.rules, self.counts, self.clock = store, tuple(rules), counts, clock
+        self.words = words  # of the reason why a crawl failed
         self.outbox = Outbox(store)
 
     def begin(self) -> None:
@@ -45,46 +53,61 @@ class Gatherer:
         if not room:
             return 0
         positions = {rule.name: told[rule.name].position for rule in room}
-        changes = self.store.changes(after=min(positions.values()), limit=BATCH)
-        if not changes:
+        some = self._news(min(positions.values()))
+        if not some:
             return 0
         gathered = Counter({rule.name: told[rule.name].gathered for rule in room})
         messages: list[Message] = []
-        for number, crawl in changes:
-            made = self._messages(number, crawl, room, positions, gathered)
+        for news in some:
+            made = self._messages(news, room, positions, gathered)
             gathered.update(message.rule for message in made if message.state == GATHERED)
             messages += made
-        last = changes[-1][0]
+        last = some[-1].number
         self.outbox.add(messages, {name: max(position, last) for name, position in positions.items()})
-        return len(changes)
+        return len(some)
+
+    def _news(self, after: int) -> list[News]:
+        """What comes next; failures only where somebody is told of them."""
+        if any(rule.asks_for_failures for rule in self.rules):
+            return self.store.news(after=after, limit=BATCH)
+        return [News(number, crawl) for number, crawl in self.store.changes(after=after, limit=BATCH)]
 
     def _messages(
-        self,
-        number: int,
-        crawl: Crawl,
-        rules: Sequence[Rule],
-        positions: Mapping[str, int],
-        gathered: Mapping[str, int],
+        self, news: News, rules: Sequence[Rule], positions: Mapping[str, int], gathered: Mapping[str, int]
     ) -> list[Message]:
-        some = [rule for rule in rules if positions[rule.name] < number and crawl.outcome in rule.on]
-        state = self.store.state(crawl.url) if some else None
+        number, crawl = news.number, news.crawl
+        heard = [
+            (rule, kind) for rule in rules if positions[rule.name] < number for kind in rule.hears(crawl, news.trouble)
+        ]
+        state = self.store.state(crawl.url) if heard else None
         if state is None:
             return []
-        host = state.page.host
-        some = [rule for rule in some if rule.concerns(crawl, host)]
-        if not some or (crawl.outcome is Outcome.GONE and state.fetched is None):  # nobody has ever seen it
-            return []
-        item, before, after = self._read(number, crawl, host)
-        now, messages = self.clock(), []
-        for rule in some:
-            if rule.words_match(before, after):
-                digest = rule.digest is not None
-                brief = digest and gathered[rule.name] >= FULL_ITEMS
-                body = json.dumps((item.brief() if brief else item).facts())
-                name = identifier(rule.name, number, crawl.url, repr(crawl.time))
-                when = rule.due(max(now, crawl.time) if not digest else crawl.time)
-                messages.append(Message(rule.name, name, now, when, body, GATHERED if digest else WAITING))
-        return messages
+        host, never_seen = state.page.host, crawl.outcome is Outcome.GONE and state.fetched is None
+        heard = [
+            (rule, kind)
+            for rule, kind in heard
+            if rule.concerns(crawl.url, host) and not (kind == Outcome.GONE and never_seen)
+        ]
+        changes = [rule for rule, kind in heard if kind not in (FAILING, WELL)]
+        made: list[tuple[Rule, Item, tuple[str, ...]]] = []
+        if changes:
+            item, before, after = self._read(number, crawl, host)
+            made += [(rule, item, ()) for rule in changes if rule.words_match(before, after)]
+        title = self.store.titles([crawl.url])[0] if len(heard) > len(changes) else ""
+        for rule, kind in heard:
+            if kind in (FAILING, WELL):
+                why = self.words(crawl.reason) if kind == FAILING else ""
+                made.append((rule, trouble_item(crawl, host, number, kind, abs(news.trouble), why, title), (kind,)))
+        now = self.clock()
+        return [self._message(rule, item, more, now, gathered[rule.name]) for rule, item, more in made]
+
+    @staticmethod
+    def _message(rule: Rule, item: Item, more: Sequence[str], now: float, gathered: int) -> Message:
+        digest = rule.digest is not None
+        body = json.dumps((item.brief() if digest and gathered >= FULL_ITEMS else item).facts())
+        name = identifier(rule.name, item.number, item.url, repr(item.time), *more)
+        when = rule.due(max(now, item.time) if not digest else item.time)
+        return Message(rule.name, name, now, when, body, GATHERED if digest else WAITING)
 
     def _read(self, number: int, crawl: Crawl, host: str) -> tuple[Item, str | None, str | None]:
         """What is told of a change, with all text before and after; None where that is not known."""
@@ -103,7 +126,8 @@ class Gatherer:
         rows = None
         if new is not None and (whole or old is not None):
             rows = diff([] if whole else old or [], new)
-        item = item_of(crawl, host, number, before=before, after=after, rows=rows)
+        title = self.store.titles([crawl.url])[0]
+        item = item_of(crawl, host, number, before=before, after=after, rows=rows, title=title)
         was, now = (
             None if blocks is None else "\n".join(" ".join(each.split()) for each in blocks) for blocks in (old, new)
         )

@@ -1,28 +1,26 @@
 """What a message says of changes, as JSON for programs and as text for people; all of it bounded."""
 
-import html
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from afresh.detect.diff import NEW, OLD, SAME, Piece, Row, counted
-from afresh.reading.decode import utf8
+from afresh.notify.rules import FAILING, WELL
+from afresh.reading.title import one_line, title_in
 from afresh.types import BACK, Copy, Crawl, Outcome
+from afresh.units import show_count
 
 MAX_BLOCKS = 10  # of a change that are told,
 MAX_BLOCK = 300  # with so many characters each
 FULL_ITEMS = 50  # changes of a digest that are told as if they came alone; those beyond it are told so briefly:
 BRIEF_BLOCKS, BRIEF_BLOCK = 3, 160
-MAX_TITLE = 120
 MAX_SUBJECT = 240
+MAX_REASON = 200
 NEAR = 40  # characters of what stays, on each side of what differs
 MAX_LINE = 2_000  # characters, of a text for people
 MAX_SHOWN = 100  # changes of a digest whose text is shown to people; of the others the address
-_TITLE = re.compile(rb"<title[^>]{0,200}>([^<]{0,2000})", re.IGNORECASE)
-_HEAD = 64 << 10
 _BRACKETS = {SAME: ("", ""), OLD: ("[-", "-]"), NEW: ("{+", "+}")}
 
 
@@ -43,6 +41,8 @@ class Item:
     lines: tuple[str, ...] = ()  # the same for people
     more: int = 0  # blocks that differ and are not here
     back: bool = False  # it was gone, and is as it was before
+    reason: str = ""  # why a page fails
+    failures: int = 0  # crawls in a row that failed, of a page that fails, or is well again
 
     def facts(self) -> dict[str, Any]:
         """For programs."""
@@ -59,6 +59,8 @@ class Item:
             "blocks": [{"before": before, "after": after} for before, after in self.blocks],
             "lines": list(self.lines),
             "more_blocks": self.more,
+            "reason": self.reason,
+            "failures": self.failures,
         }
 
     def brief(self) -> "Item":
@@ -75,10 +77,8 @@ class Item:
         names = ("url", "host", "number", "time", "change", "significance", "title")
         said = {name: facts[name] for name in names}
         lines, more = tuple(facts["lines"]), facts["more_blocks"]
-        back = bool(facts.get("back"))  # earlier versions did not say so
-        return cls(
-            **said, removed=words["removed"], added=words["added"], blocks=blocks, lines=lines, more=more, back=back
-        )
+        said |= {name: facts[name] for name in ("back", "reason", "failures") if name in facts}  # since later versions
+        return cls(**said, removed=words["removed"], added=words["added"], blocks=blocks, lines=lines, more=more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +124,25 @@ class Letter:
                 yield ""
             yield f"{item.title} {happened(item)}" if item.title else happened(item).capitalize()
             yield item.url
-            if nth < MAX_SHOWN and item.change != Outcome.NEW and not item.back:  # all of it is new
+            if item.failures:
+                yield f"{'After ' if item.change == WELL else ''}{show_count(item.failures, 'crawl')} that failed"
+            elif nth < MAX_SHOWN and item.change != Outcome.NEW and not item.back:  # all of it is new
                 yield from item.lines
                 if item.more:
                     yield f"… {item.more:,} more blocks"
 
 
 def item_of(
-    crawl: Crawl, host: str, number: int, *, before: Copy | None, after: Copy | None, rows: Sequence[Row] | None
+    crawl: Crawl,
+    host: str,
+    number: int,
+    *,
+    before: Copy | None,
+    after: Copy | None,
+    rows: Sequence[Row] | None,
+    title: str = "",
 ) -> Item:
-    """What is told of a change, given what is known of its text."""
+    """What is told of a change, given what is known of its text; `title` is that of the page, where no copy says it."""
     shown = after or before
     differing = [row for row in rows or () if row.kind != SAME]
     removed, added = counted(differing)
@@ -146,7 +155,7 @@ def item_of(
         time=crawl.time,
         change=crawl.outcome.value,
         significance=round(crawl.significance, 6),
-        title="" if shown is None else title_of(shown),
+        title=title if shown is None else title_in(shown.body, shown.content_type) or title,
         removed=removed,
         added=added,
         blocks=blocks,
@@ -156,23 +165,12 @@ def item_of(
     )
 
 
-def title_of(copy: Copy) -> str:
-    """The title of a page, in one line."""
-    if "html" not in copy.content_type.lower():
-        return ""
-    found = _TITLE.search(utf8(copy.body[:_HEAD], copy.content_type))
-    return one_line(html.unescape(found[1].decode("utf-8", "replace")), MAX_TITLE) if found else ""
-
-
-def one_line(text: str, longest: int) -> str:
-    """Text from anywhere as one line, without signs that could steer what shows it.
-
-    >>> one_line("Sale\\r\\nBcc: all@example.org\\x1b[31m", 40)
-    'Sale Bcc: all@example.org?[31m'
-    """
-    words = " ".join(text.split())
-    safe = "".join(character if character.isprintable() else "?" for character in words)
-    return safe if len(safe) <= longest else f"{safe[: longest - 1]}…"
+def trouble_item(crawl: Crawl, host: str, number: int, kind: str, failures: int, why: str, title: str) -> Item:
+    """What is told of a page that fails, for a reason in words, or is well again."""
+    reason = one_line(crawl.reason, MAX_REASON) if kind == FAILING else ""
+    lines = (one_line(why, MAX_REASON),) if why else ()
+    told = {"title": title, "lines": lines, "reason": reason, "failures": failures}
+    return Item(crawl.url, host, number, crawl.time, kind, **told)  # type: ignore[arg-type]
 
 
 def cut(text: str | None, longest: int) -> str | None:
@@ -184,6 +182,10 @@ def happened(item: Item) -> str:
     """What happened to a page, in a few words."""
     if item.back:
         return "is back"
+    if item.change == FAILING:
+        return f"fails: {item.lines[0]}" if item.lines else "fails"
+    if item.change == WELL:
+        return "is well again"
     if item.change == Outcome.CHANGED and (item.removed or item.added):
         gone = f"{item.removed:,} word{'' if item.removed == 1 else 's'} gone"
         return f"changed: {gone}, {item.added:,} new"

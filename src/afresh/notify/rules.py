@@ -7,9 +7,9 @@ from hashlib import blake2b
 from afresh.frontier.glob import Glob
 from afresh.frontier.host_patterns import HostPatterns
 from afresh.hours import Hours, Moments
-from afresh.types import Crawl, Outcome
+from afresh.types import CHANGES, Crawl, Outcome
 
-KINDS = (Outcome.NEW, Outcome.CHANGED, Outcome.GONE)
+FAILING, WELL = "failing", "well"  # what a rule may be told of besides changes
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class Rule:
     secret: str = ""  # what a webhook's messages are signed with: the secret itself, $NAME or @FILE
     hosts: HostPatterns | None = None
     pages: tuple[Glob, ...] = ()
-    on: frozenset[Outcome] = frozenset({Outcome.CHANGED, Outcome.GONE})
+    on: frozenset[str] = frozenset({Outcome.CHANGED, Outcome.GONE})  # changes, FAILING and WELL
+    failures: int = 3  # crawls in a row until a page fails
     appear: tuple[str, ...] = ()  # one of these must have come,
     disappear: tuple[str, ...] = ()  # or one of these must be gone
     significance: float = 0.0  # of changes, at least
@@ -36,13 +37,31 @@ class Rule:
         """Whether it depends on what the page says."""
         return bool(self.appear or self.disappear)
 
-    def concerns(self, crawl: Crawl, host: str) -> bool:
-        """Whether it is about such a change of such a page, whatever its words are."""
-        if crawl.outcome not in self.on or (self.hosts is not None and host not in self.hosts):
+    @property
+    def asks_for_failures(self) -> bool:
+        """Whether it is told of pages that fail, or are well again."""
+        return not self.on.isdisjoint((FAILING, WELL))
+
+    def hears(self, crawl: Crawl, trouble: int) -> list[str]:
+        """What it is told of a crawl, whatever the page is and says; `trouble` is that of `afresh.store.base.News`.
+
+        Once in each time that a page fails, and of its end once, if that lasted for as many crawls.
+        """
+        heard: list[str] = []
+        if crawl.outcome in CHANGES and crawl.outcome in self.on:
+            enough = crawl.outcome is not Outcome.CHANGED or crawl.significance >= self.significance
+            heard += [crawl.outcome.value] * enough
+        if trouble == self.failures and FAILING in self.on:
+            heard.append(FAILING)
+        if trouble <= -self.failures and WELL in self.on:
+            heard.append(WELL)
+        return heard
+
+    def concerns(self, url: str, host: str) -> bool:
+        """Whether it is about a page."""
+        if self.hosts is not None and host not in self.hosts:
             return False
-        if self.pages and not any(pattern.matches(crawl.url) for pattern in self.pages):
-            return False
-        return crawl.outcome is not Outcome.CHANGED or crawl.significance >= self.significance
+        return not self.pages or any(pattern.matches(url) for pattern in self.pages)
 
     def words_match(self, before: str | None, after: str | None) -> bool:
         """Whether the words that it waits for have come or are gone; None: nobody knows what stood there.

@@ -1,16 +1,22 @@
 """What the runners and the faces ask of a store."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from afresh.types import Beliefs, Copy, Crawl, HostState, Outcome, Page, Validators
+from afresh.types import STORE_FULL, Beliefs, Copy, Crawl, HostState, Outcome, Page, Validators
+
+if TYPE_CHECKING:
+    from afresh.store.listing import Listing, Wanted
 
 # Failures in a row with the same outcome and reason: the first and the latest of them stay in a page's history, those
 # between them leave it, so that a host that is down for a week does not push out what was learned before.
 MAX_ALIKE = 10
+
+FAILURES = (Outcome.FAILED, Outcome.BUSY, Outcome.REFUSED, Outcome.MOVED)  # what a page fails with
+NO_ANSWER = (Outcome.FAILED, Outcome.BUSY, Outcome.REFUSED)  # what says nothing of whether a page is there
 
 FIRST_COPIES_SHARE = 0.95  # of the bound: beyond it nothing is begun that was not kept before
 EVERYTHING, NO_NEW_PAGES, NO_NEW_BODIES = "everything", "no new pages or first copies", "no new bodies"
@@ -40,6 +46,62 @@ class PageState:
     urgent: bool = False  # somebody asked for it to be crawled before all others
     cost_same: float | None = None  # of a refresh that finds the same content, in the unit of its budget
     cost_new: float | None = None  # and of one that brings new content
+    # Since when it is not there any more. A store finds that in the crawls that are written, whatever is said here.
+    gone: float | None = field(default=None, compare=False)
+
+
+def gone_after(since: float | None, crawl: Crawl) -> float | None:
+    """Since when a page is gone, after one more crawl; None: it is there. What brought no answer decides nothing.
+
+    >>> gone_after(None, Crawl("u", 5.0, Outcome.GONE)), gone_after(5.0, Crawl("u", 6.0, Outcome.FAILED))
+    (5.0, 5.0)
+    >>> gone_after(5.0, Crawl("u", 7.0, Outcome.UNCHANGED))
+    """
+    if crawl.outcome is Outcome.GONE:
+        return crawl.time if since is None else since
+    return since if crawl.outcome in NO_ANSWER else None
+
+
+def trouble_after(before: int, crawl: Crawl, *, has_copy: bool) -> tuple[int, int]:
+    """How many crawls of a page failed in a row, after one more; and what that crawl is: n stands for the n-th that
+    fails, −n for one that finds the page well again after n, 0 for any other.
+
+    A page that is gone does not fail, unless it never had a copy. A store without room is no failure of its pages.
+
+    >>> trouble_after(2, Crawl("u", 0.0, Outcome.FAILED), has_copy=True)
+    (3, 3)
+    >>> trouble_after(3, Crawl("u", 0.0, Outcome.UNCHANGED), has_copy=True)
+    (0, -3)
+    """
+    if crawl.reason == STORE_FULL:
+        return before, 0
+    if crawl.outcome in FAILURES or (crawl.outcome is Outcome.GONE and not has_copy):
+        return before + 1, before + 1
+    return 0, 0 if crawl.outcome is Outcome.GONE else -before
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """A crawl that somebody may want to be told of: one of `Store.changes`, or one of a page that fails or is well."""
+
+    number: int
+    crawl: Crawl
+    trouble: int = 0  # see `trouble_after`
+
+
+def in_order(changes: Sequence[tuple[int, Crawl]], troubles: Sequence[News], limit: int) -> list[News]:
+    """The first of both, each crawl once; each are at most `limit`, as many as come first.
+
+    >>> a, b = Crawl("u", 0.0, Outcome.NEW), Crawl("v", 0.0, Outcome.FAILED)
+    >>> [each.number for each in in_order([(1, a), (4, a)], [News(2, b, 1), News(5, b, 2)], 2)]
+    [1, 2, 4]
+    """
+    found = {number: News(number, crawl) for number, crawl in changes}
+    found |= {each.number: each for each in troubles}
+    both = [number for number, _ in changes], [each.number for each in troubles]
+    last = min((numbers[-1] for numbers in both if len(numbers) == limit > 0), default=None)
+    # What comes behind it, one of the two may not have in full.
+    return [found[number] for number in sorted(found) if last is None or number <= last]
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,11 +422,32 @@ class Store(Protocol):
         """Close."""
 
 
+def untitled(copy: Copy) -> str:
+    """What a store keeps as the title of a copy, if nobody tells it how to find one."""
+    return ""
+
+
 class LastingStore(Store, Protocol):
     """A store that outlasts who opened it."""
 
+    title_of: Callable[[Copy], str]  # finds the title that is kept beside a copy, when that is written
     path: Path  # beside this name is the socket of who runs on it
     max_inbox: int  # bytes that may wait in the inbox
+
+    def identity(self) -> str:
+        """A name that no other store has: it stays, wherever this one is moved or carried over to."""
+
+    def titles(self, urls: Sequence[str]) -> list[str]:
+        """The titles of pages, as their copies had them when they were written; "" where there is none."""
+
+    def news(self, *, after: int = 0, limit: int = 1000) -> list[News]:
+        """What `changes` has, and crawls of pages that fail or are well again, in the order of their writing.
+
+        Of failures in a row that are all alike, those between the first and the latest leave the history soon.
+        """
+
+    def listed(self, wanted: "Wanted") -> "Listing":
+        """A part of a list of pages, in the order of an index where there is one."""
 
     def is_run(self) -> bool:
         """Whether a process runs on it now: one that holds it for longer than a command takes."""

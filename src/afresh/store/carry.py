@@ -11,6 +11,7 @@ from afresh.errors import InputError, StoreError
 from afresh.store import rows
 from afresh.store.faults import transaction
 from afresh.store.postgres import Postgres
+from afresh.store.postgres import statements as sql
 from afresh.store.postgres.link import Connection
 from afresh.store.postgres.writing import key_of
 from afresh.store.slices import slice_of, slice_of_host
@@ -23,14 +24,13 @@ CHUNK = 500
 PAGE_COLUMNS = (
     "number url host added depth importance importance_factor shortest longest hours paused popularity request_rate "
     "change_rate recall false_rate observations etag last_modified fingerprint fetched checked signals crawls changes "
-    "failures learned noise urgent cost_same cost_new shape version written body_bytes stored_bytes"
+    "failures learned noise urgent cost_same cost_new shape gone trouble title version written body_bytes stored_bytes"
 )
 COPY_COLUMNS = "page content_type fetched etag last_modified fingerprint size checksum meta body"
 CRAWL_COLUMNS = (
-    "page nth time outcome elapsed signals took status size significance reason fresh_probability serial"  # as written
+    "page nth time outcome elapsed signals took status size significance reason fresh_probability trouble "
+    "serial"  # as written
 )
-
-
 VERSION_COLUMNS = "page id number replaced_by replaced fetched content_type size checksum stored body"
 
 
@@ -78,11 +78,11 @@ class _End(Protocol):
     def rows(self, table: Table) -> Iterator[Row]:
         """All rows, in the table's order."""
 
-    def load(self, found: Callable[[Table], Iterable[Row]], changes: int, removed: int) -> None:
+    def load(self, found: Callable[[Table], Iterable[Row]], changes: int, removed: int, identity: str) -> None:
         """Take all rows of all tables in, in one transaction."""
 
-    def counts(self) -> tuple[int, int]:
-        """Changes ever found, and crawls of pages that were removed."""
+    def counts(self) -> tuple[int, int, str]:
+        """Changes ever found, crawls of pages that were removed, and the store's identity."""
 
 
 def carry_over(source: Sqlite | Postgres, target: Sqlite | Postgres, told: Told) -> int:
@@ -138,7 +138,7 @@ class _InFile:
         finally:
             reader.close()
 
-    def load(self, found: Callable[[Table], Iterable[Row]], changes: int, removed: int) -> None:
+    def load(self, found: Callable[[Table], Iterable[Row]], changes: int, removed: int, identity: str) -> None:
         with self.store.writing() as connection, transaction(connection):
             for table in TABLES:
                 texts = _texts(table)
@@ -151,6 +151,7 @@ class _InFile:
                 )
                 connection.executemany(statement, made)
             self._count(connection, changes, removed)
+            connection.execute(rows.SET_IDENTITY, (identity,))
 
     @staticmethod
     def _count(connection: apsw.Connection, changes: int, removed: int) -> None:
@@ -164,10 +165,10 @@ class _InFile:
             (changes, removed),
         )
 
-    def counts(self) -> tuple[int, int]:
+    def counts(self) -> tuple[int, int, str]:
         with self.store.writing() as connection:
             found: Any = connection.execute("SELECT changes, removed_crawls FROM totals").fetchone()
-        return int(found[0]), int(found[1])
+        return int(found[0]), int(found[1]), self.store.identity()
 
 
 def _texts(table: Table) -> set[int]:
@@ -190,11 +191,16 @@ class _InServer:
                 cursor.execute(statement.encode())
                 yield from cursor
 
-    def load(self, found: Callable[[Table], Iterable[Row]], changes: int, removed: int) -> None:
-        self.store.at_once(lambda connection: self._load(connection, found, changes, removed))
+    def load(self, found: Callable[[Table], Iterable[Row]], changes: int, removed: int, identity: str) -> None:
+        self.store.at_once(lambda connection: self._load(connection, found, changes, removed, identity))
 
     def _load(
-        self, connection: Connection, found: Callable[[Table], Iterable[Row]], changes: int, removed: int
+        self,
+        connection: Connection,
+        found: Callable[[Table], Iterable[Row]],
+        changes: int,
+        removed: int,
+        identity: str,
     ) -> None:
         slices: dict[int, int] = {}
         for table in TABLES:
@@ -235,6 +241,7 @@ class _InServer:
               changes = changes + %(changes)s - (SELECT sum(changes) FROM totals)::bigint WHERE slice = 0""",
             {"removed": removed, "changes": changes},
         )
+        connection.execute(sql.SET_IDENTITY, (identity,))
         connection.execute("UPDATE serials SET crawls = (SELECT sum(crawls) FROM totals)")
 
     @staticmethod
@@ -257,7 +264,7 @@ class _InServer:
             return (slice_of_host(row[0]),)
         return (-1,) if table.name in BEFORE else ()
 
-    def counts(self) -> tuple[int, int]:
+    def counts(self) -> tuple[int, int, str]:
         with self.store.session() as connection:
             found: Any = connection.execute("SELECT sum(changes), sum(removed_crawls) FROM totals").fetchone()
-        return int(found[0]), int(found[1])
+        return int(found[0]), int(found[1]), self.store.identity()

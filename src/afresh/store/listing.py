@@ -1,24 +1,27 @@
 """Pages in an order, a part at a time: what people look through, however many pages there are.
 
 Every order is that of an index, and a part begins right behind the last one. What no index finds is looked for in at
-most `MAX_LOOKED_AT` pages, and whoever asked may go on from there.
+most `MAX_LOOKED_AT` pages, and whoever asked may go on from there. A store that lacks the index of an order goes
+through its pages in the order in which they were added.
 """
 
 import json
+import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from afresh.errors import InputError
 from afresh.store import rows
-from afresh.store.base import PageState, Store
+from afresh.store.base import PageState
 
 MAX_LOOKED_AT = 20_000
 CHUNK = 500
 MAX_LIMIT = 200
 ORDERS = ("url", "added", "checked", "failures")
-STATES = ("copy", "without", "failing", "paused")
+STATES = ("copy", "without", "fresh", "stale", "failing", "gone", "paused")
+LIKELY = 0.5  # a copy that is fresh with at least this probability counts as fresh
 LAST_CHARACTER = "\U0010ffff"  # no address has a later one
 KINDS = ("http:", "https:", "file:", "sql:")  # how the address of a thing may begin
 
@@ -31,6 +34,10 @@ BY_CHECKED = f"""{_ALL} INDEXED BY pages_by_checked
   WHERE checked IS NOT NULL AND (checked, number) > (?, ?) ORDER BY checked, number LIMIT ?"""
 BY_FAILURES = f"""{_ALL} INDEXED BY pages_that_fail
   WHERE failures > 0 AND (failures, number) < (?, ?) ORDER BY failures DESC, number DESC LIMIT ?"""
+FAILING = f"""{_ALL} INDEXED BY pages_failing
+  WHERE failures > 0 AND gone IS NULL AND (failures, number) < (?, ?) ORDER BY failures DESC, number DESC LIMIT ?"""
+GONE = f"""{_ALL} INDEXED BY pages_gone
+  WHERE gone IS NOT NULL AND (gone, number) < (?, ?) ORDER BY gone DESC, number DESC LIMIT ?"""
 PAUSED = f"{_ALL} INDEXED BY pages_paused WHERE paused AND number > ? ORDER BY number LIMIT ?"
 WITHOUT_COPY = f"{_ALL} INDEXED BY pages_without_copy WHERE fetched IS NULL AND number > ? ORDER BY number LIMIT ?"
 
@@ -56,10 +63,10 @@ class Wanted:
 
     @property
     def driver(self) -> str:
-        """What leads through the pages: a name of `_DRIVERS`, or "url"."""
+        """What leads through the pages: a name of `STATEMENTS`."""
         if self.host or self.text.startswith(KINDS):
             return "url"
-        return _BY_STATE.get(self.state, self.order)
+        return self.state if self.state in _DRIVERS else self.order
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,60 +80,78 @@ class Listing:
 
 _COLUMNS = [each.strip() for each in rows.STATE_COLUMNS.split(",")]
 _NUMBER, _URL, _HOST = (_COLUMNS.index(name) for name in ("number", "url", "host"))
-_CHECKED, _FAILURES = (_COLUMNS.index(name) for name in ("checked", "failures"))
+_CHECKED, _FAILURES, _GONE = (_COLUMNS.index(name) for name in ("checked", "failures", "gone"))
 
-# Statement, what stands before the first row, and the columns that mark the place of a row.
-_DRIVERS: dict[str, tuple[str, list[Any], tuple[int, ...]]] = {
-    "added": (BY_NUMBER, [0], (_NUMBER,)),
-    "checked": (BY_CHECKED, [-1e300, 0], (_CHECKED, _NUMBER)),
-    "failures": (BY_FAILURES, [1 << 62, 0], (_FAILURES, _NUMBER)),
-    "paused": (PAUSED, [0], (_NUMBER,)),
-    "without": (WITHOUT_COPY, [0], (_NUMBER,)),
+# What stands before the first row, and the columns that mark the place of a row.
+_DRIVERS: dict[str, tuple[list[Any], tuple[int, ...]]] = {
+    "added": ([0], (_NUMBER,)),
+    "checked": ([-1e300, 0], (_CHECKED, _NUMBER)),
+    "failures": ([1 << 62, 0], (_FAILURES, _NUMBER)),
+    "failing": ([1 << 62, 0], (_FAILURES, _NUMBER)),
+    "gone": ([1e300, 0], (_GONE, _NUMBER)),
+    "paused": ([0], (_NUMBER,)),
+    "without": ([0], (_NUMBER,)),
 }
-_BY_STATE = {"failing": "failures", "paused": "paused", "without": "without"}
-_HAS: dict[str, Callable[[PageState], bool]] = {
-    "": lambda state: True,
-    "copy": lambda state: state.fetched is not None,
-    "without": lambda state: state.fetched is None,
-    "failing": lambda state: state.failures > 0,
-    "paused": lambda state: state.page.paused,
+# How a file goes by them; other stores have their own, of all or of some. "added" is always there.
+STATEMENTS = {
+    "url": BY_URL,
+    "added": BY_NUMBER,
+    "checked": BY_CHECKED,
+    "failures": BY_FAILURES,
+    "failing": FAILING,
+    "gone": GONE,
+    "paused": PAUSED,
+    "without": WITHOUT_COPY,
+}
+Has = Callable[[PageState, float], bool]  # at a moment
+_HAS: dict[str, Has] = {
+    "": lambda state, now: True,
+    "copy": lambda state, now: state.fetched is not None,
+    "without": lambda state, now: state.fetched is None,
+    "fresh": lambda state, now: state.fetched is not None and _is_fresh(state, now),
+    "stale": lambda state, now: state.fetched is not None and not _is_fresh(state, now),
+    "failing": lambda state, now: state.failures > 0 and state.gone is None,
+    "gone": lambda state, now: state.gone is not None,
+    "paused": lambda state, now: state.page.paused,
 }
 
 
-def list_pages(read: Read, wanted: Wanted) -> Listing:
-    """The next part of the pages that somebody wants to see."""
+def fresh_probability(state: PageState, now: float) -> float | None:
+    """With which probability a copy is fresh, as far as the store knows; None: nothing is believed of it."""
+    if state.gone is not None:
+        return 0.0
+    if state.checked is None or state.beliefs is None:
+        return None
+    return state.beliefs.freshness(max(now - state.checked, 0.0), state.signals)
+
+
+def _is_fresh(state: PageState, now: float) -> bool:
+    return (fresh_probability(state, now) or 0.0) >= LIKELY
+
+
+def list_pages(read: Read, wanted: Wanted, statements: Mapping[str, str] = STATEMENTS) -> Listing:
+    """The next part of the pages that somebody wants to see, by the statements that a store has."""
     driver, has, text = wanted.driver, _HAS[wanted.state], wanted.text
+    driver = driver if driver in statements else "added"
+    statement = statements[driver]
     place = _place(wanted.after, driver)
     found: list[PageState] = []
-    looked_at = 0
-    walk = _along_urls(read, wanted, place) if driver == "url" else _along(read, driver, place)
+    looked_at, now = 0, time.time()
+    walk = _along_urls(read, statement, wanted, place) if driver == "url" else _along(read, statement, driver, place)
     for mark, row in walk:
         looked_at += 1
         # Most rows are left out by their address: no object is made of them.
         if text in row[_URL] and (not wanted.host or row[_HOST] == wanted.host):
             state = rows.state_from(row)[1]
-            if has(state):
+            if has(state, now):
                 found.append(state)
         if len(found) == wanted.limit or looked_at == MAX_LOOKED_AT:
             return Listing(found, _cursor(driver, mark), looked_at)
     return Listing(found, "", looked_at)
 
 
-def list_by_number(store: Store, wanted: Wanted) -> Listing:
-    """The same for a store without these indexes: in the order in which pages were added, whatever is wanted."""
-    place = _place(wanted.after, "added")
-    has, found, looked_at = _HAS[wanted.state], list[PageState](), 0
-    for number, state in store.states(after=0 if place is None else place[0]):
-        looked_at += 1
-        if has(state) and (not wanted.host or state.page.host == wanted.host) and wanted.text in state.page.url:
-            found.append(state)
-        if len(found) == wanted.limit or looked_at == MAX_LOOKED_AT:
-            return Listing(found, _cursor("added", [number]), looked_at)
-    return Listing(found, "", looked_at)
-
-
-def _along(read: Read, driver: str, place: list[Any] | None) -> Iterator[tuple[list[Any], rows.Row]]:
-    statement, first, marks = _DRIVERS[driver]
+def _along(read: Read, statement: str, driver: str, place: list[Any] | None) -> Iterator[tuple[list[Any], rows.Row]]:
+    first, marks = _DRIVERS[driver]
     place = first if place is None else place
     while part := read(statement, (*place, CHUNK)):
         for row in part:
@@ -134,14 +159,20 @@ def _along(read: Read, driver: str, place: list[Any] | None) -> Iterator[tuple[l
             yield place, row
 
 
-def _along_urls(read: Read, wanted: Wanted, place: list[Any] | None) -> Iterator[tuple[list[Any], rows.Row]]:
-    first = "" if place is None else f"{place[0]}\0"  # the very next address that there could be
+def _along_urls(
+    read: Read, statement: str, wanted: Wanted, place: list[Any] | None
+) -> Iterator[tuple[list[Any], rows.Row]]:
+    last = None if place is None else place[0]  # the page that the part before ended with comes first: it is left out
     for low, high in _ranges(wanted):
-        first = max(first, low)
-        while part := read(BY_URL, (first, high, CHUNK)):
+        while True:
+            part = read(statement, (low if last is None else max(last, low), high, CHUNK))
+            if part and part[0][_URL] == last:
+                del part[0]
+            if not part:
+                break
             for row in part:
-                first = f"{row[_URL]}\0"
-                yield [row[_URL]], row
+                last = row[_URL]
+                yield [last], row
 
 
 def _ranges(wanted: Wanted) -> list[tuple[str, str]]:
@@ -170,7 +201,7 @@ def _place(after: str, driver: str) -> list[Any] | None:
     try:
         said: list[Any] = json.loads(urlsafe_b64decode(after.encode("ascii") + b"=" * (-len(after) % 4)))
         was, place = said[0], said[1:]
-        if was != driver or len(place) != (1 if driver == "url" else len(_DRIVERS[driver][1])):
+        if was != driver or len(place) != (1 if driver == "url" else len(_DRIVERS[driver][0])):
             raise ValueError(after)
         for each in place:
             if isinstance(each, str) is not (driver == "url"):

@@ -26,6 +26,7 @@ from afresh.store.base import (
     Space,
     Totals,
     Version,
+    gone_after,
 )
 from afresh.store.inbox import full
 from afresh.store.versions import dated
@@ -202,7 +203,8 @@ class Memory:
             totals = replace(totals, copies=totals.copies + (kept.copy is None), body_bytes=size, stored_bytes=size)
             kept.copy = copy
         fetched = kept.copy.fetched if kept.copy else None
-        kept.state = replace(record.state, page=kept.state.page, fetched=fetched)
+        gone = gone_after(kept.state.gone, crawl) if crawl else kept.state.gone
+        kept.state = replace(record.state, page=kept.state.page, fetched=fetched, gone=gone)
         if record.host:
             self._hosts[record.host.host] = record.host
         self._totals = totals

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from afresh.store.base import Failing, Heard, PageColumns, PageState, Record, Totals, Version
+from afresh.store.base import Failing, Heard, News, PageColumns, PageState, Record, Totals, Version
 from afresh.store.body import Packed, signed, unsigned
 from afresh.types import Beliefs, Copy, Crawl, HostState, Importance, Outcome, Page, Validators
 
@@ -25,7 +25,7 @@ SET_WISHES = f"UPDATE pages SET ({WISHES}) = (?, ?, ?, ?, ?, ?, ?) WHERE url = ?
 STATE_COLUMNS = f"""number, url, host, added, depth, {WISHES},
   request_rate, change_rate, recall, false_rate, observations,
   etag, last_modified, fingerprint, fetched, checked, signals, crawls, changes, failures, learned, noise, urgent,
-  cost_same, cost_new, shape"""
+  cost_same, cost_new, shape, gone"""
 STATES_AFTER = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? ORDER BY number LIMIT ?"  # noqa: S608
 STATES_UNDER = f"SELECT {STATE_COLUMNS} FROM pages WHERE url >= ? AND url < ? ORDER BY url LIMIT ?"  # noqa: S608
 STATES_OF_HOST = f"SELECT {STATE_COLUMNS} FROM pages WHERE number > ? AND host = ? ORDER BY number LIMIT ?"  # noqa: S608
@@ -39,11 +39,17 @@ COLUMNS_AFTER = """SELECT number, url, host, checked, crawls, failures, signals,
   FROM pages WHERE number > ? ORDER BY number LIMIT ?"""
 STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE url = ?"  # noqa: S608
 
-FIND_PAGE = "SELECT number, written, fetched IS NOT NULL, body_bytes, stored_bytes FROM pages WHERE url = ?"
+IDENTITY = "SELECT identity FROM totals"
+SET_IDENTITY = "UPDATE totals SET identity = ?"
+TITLE_OF = "SELECT title FROM pages WHERE url = ?"
+FIND_PAGE = (
+    "SELECT number, written, fetched IS NOT NULL, body_bytes, stored_bytes, gone, trouble FROM pages WHERE url = ?"
+)
 SET_STATE = """UPDATE pages SET request_rate = ?, change_rate = ?, recall = ?, false_rate = ?, observations = ?,
   etag = ?, last_modified = ?, fingerprint = ?, checked = ?, signals = ?,
   crawls = ?, changes = ?, failures = ?, learned = ?, noise = ?, urgent = ?, cost_same = ?, cost_new = ?, shape = ?,
-  written = ?, fetched = coalesce(?, fetched), body_bytes = ?, stored_bytes = ? WHERE number = ?"""
+  gone = ?, trouble = ?, title = coalesce(?, title), written = ?, fetched = coalesce(?, fetched),
+  body_bytes = ?, stored_bytes = ? WHERE number = ?"""
 
 SET_HEARD = """UPDATE pages SET request_rate = ?, change_rate = ?, recall = ?, false_rate = ?, observations = ?,
   shape = ?, signals = ?, learned = ? WHERE url = ?"""
@@ -78,8 +84,8 @@ VERSION_OF = """SELECT versions.fetched, content_type, replaced, size, checksum,
 ALL_VERSIONS = "SELECT url, versions.number FROM versions JOIN pages ON page = pages.number ORDER BY id"
 
 ADD_CRAWL = """INSERT INTO crawls (page, nth, time, outcome, elapsed, signals, took, status, size, significance,
-  reason, fresh_probability, serial)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT crawls FROM totals) + ?)"""
+  reason, fresh_probability, trouble, serial)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT crawls FROM totals) + ?)"""
 LATEST_CRAWLS = "SELECT nth, outcome, reason FROM crawls WHERE page = ? ORDER BY nth DESC LIMIT ?"
 DROP_CRAWL = "DELETE FROM crawls WHERE page = ? AND nth = ?"
 DROP_OLDEST_CRAWL = """DELETE FROM crawls WHERE page = ?1 AND nth < ?2
@@ -95,6 +101,9 @@ _CHANGES = """SELECT serial, url, time, outcome, elapsed, crawls.signals, took, 
   AND (outcome <> 'gone' OR coalesce((SELECT earlier.outcome FROM crawls AS earlier
     WHERE earlier.page = crawls.page AND earlier.nth < crawls.nth ORDER BY earlier.nth DESC LIMIT 1), '') <> 'gone')"""
 CHANGES_AFTER = f"{_CHANGES} AND serial > ? ORDER BY serial LIMIT ?"
+TROUBLES_AFTER = """SELECT serial, crawls.trouble, url, time, outcome, elapsed, crawls.signals, took, status, size,
+  significance, reason, fresh_probability FROM crawls INDEXED BY troubles_by_serial JOIN pages ON page = number
+  WHERE crawls.trouble <> 0 AND serial > ? ORDER BY serial LIMIT ?"""
 LATEST_CHANGES = f"{_CHANGES} ORDER BY serial DESC LIMIT ?"
 
 HOST_COLUMNS = "host, ready, failures, reason, since, asked, recent_asks, recent_seconds"
@@ -222,7 +231,8 @@ def state_from(row: Row) -> tuple[int, PageState]:
     page = page_from(url, host, added, depth, *wishes)
     validators = validators_from(*marks)
     counts = signals, crawls, changes, failures
-    return number, PageState(page, beliefs, validators, fetched, checked, *counts, learned, noise, bool(urgent), *costs)
+    tail = learned, noise, bool(urgent), *costs, row[32]
+    return number, PageState(page, beliefs, validators, fetched, checked, *counts, *tail)
 
 
 def columns_from(rows: Sequence[Row], special: Callable[[int], PageState]) -> PageColumns:
@@ -281,10 +291,10 @@ def meta_from(kept: str) -> dict[str, str]:
     return {str(name): str(value) for name, value in json.loads(kept).items()} if kept else {}
 
 
-def crawl_row(number: int, nth: int, crawl: Crawl, in_batch: int) -> Row:
+def crawl_row(number: int, nth: int, crawl: Crawl, trouble: int, in_batch: int) -> Row:
     """What `ADD_CRAWL` takes; the crawl is the `in_batch`-th of its batch."""
     head = number, nth, crawl.time, crawl.outcome.value, crawl.elapsed, crawl.signals, crawl.took, crawl.status
-    return *head, crawl.size, crawl.significance, text(crawl.reason), crawl.fresh_probability, in_batch
+    return *head, crawl.size, crawl.significance, text(crawl.reason), crawl.fresh_probability, trouble, in_batch
 
 
 def crawl_from(row: Row) -> Crawl:
@@ -292,6 +302,11 @@ def crawl_from(row: Row) -> Crawl:
     url, time, outcome, elapsed, signals, took, status, size, significance, reason, fresh_probability = row
     tail = elapsed, signals, took, status, size, significance, untext(reason), fresh_probability
     return Crawl(url, time, Outcome(outcome), *tail)
+
+
+def news_from(row: Row) -> News:
+    """A crawl of a page that fails or is well again, from a row of `TROUBLES_AFTER`."""
+    return News(row[0], crawl_from(row[2:]), row[1])
 
 
 def version_from(row: Row) -> Version:

@@ -24,12 +24,17 @@ from afresh.store.base import (
     Failing,
     Heard,
     KeepVersions,
+    News,
     PageColumns,
     PageState,
     Record,
     Space,
     Totals,
     Version,
+    gone_after,
+    in_order,
+    trouble_after,
+    untitled,
 )
 from afresh.store.body import LEVEL, Packed, pack, unpack
 from afresh.store.companion import Companion
@@ -88,6 +93,7 @@ class Sqlite:
         self.max_inbox = max_inbox
         self.max_bytes = max_bytes
         self.keep_versions = keep_versions
+        self.title_of: Callable[[Copy], str] = untitled
         self.companion: Companion | None = None  # what is derived of copies, and written with them: see `accompany`
         self._scripts = steps() if scripts is None else scripts
         self._write_lock, self._read_lock = threading.RLock(), threading.RLock()
@@ -242,12 +248,13 @@ class Sqlite:
             if nearly_full:
                 keeps = NO_VERSIONS  # what was leaves first
             packed = [pack(record.copy.body, self._compressor) if record.copy else None for record in batch]
+            titles = [self.title_of(record.copy) if record.copy else None for record in batch]
             companion = self.companion
             derived = companion.prepare([each.copy for each in batch if each.copy]) if companion else None
             with translated(self.path), transaction(self._writer):
                 new = self._say(said)
                 nth = list(accumulate(record.crawl is not None for record in batch))
-                counts = list(map(self._write_one, batch, packed, nth, repeat(is_full), repeat(keeps)))
+                counts = list(map(self._write_one, batch, packed, titles, nth, repeat(is_full), repeat(keeps)))
                 times = [record.crawl.time for record in batch if record.crawl]
                 horizon = max(times) - keeps.seconds if keeps.seconds and times else -inf
                 self._drop_oldest_versions(inf if nearly_full else horizon)
@@ -278,7 +285,7 @@ class Sqlite:
         found = execute(rows.FIND_PAGE, (url,)).fetchone()
         if found is None:
             return 0, 0, 0, 0, 0, 0
-        number, written, had_copy, body_bytes, stored_bytes = found
+        number, written, had_copy, body_bytes, stored_bytes, *_ = found
         for statement in (rows.FORGET_CRAWLS, rows.FORGET_COPY, rows.FORGET_VERSIONS, rows.FORGET_PAGE):
             execute(statement, (number,))
         execute(rows.ADD_REMOVED, (written,))  # crawls are counted for ever: their numbers are never used twice
@@ -295,7 +302,13 @@ class Sqlite:
         return self._made(inbox.entry_from, self._read(inbox.ENTRIES_AFTER, (after, max(limit, 0))))
 
     def _write_one(
-        self, record: Record, packed: Packed | None, nth: int, is_full: bool, keeps: KeepVersions
+        self,
+        record: Record,
+        packed: Packed | None,
+        title: str | None,
+        nth: int,
+        is_full: bool,
+        keeps: KeepVersions,
     ) -> tuple[int, int, int, int, int, int]:
         """Write one record inside the batch's transaction; what it adds to the totals."""
         execute, state, crawl, copy = self._writer.execute, record.state, record.crawl, record.copy
@@ -305,10 +318,12 @@ class Sqlite:
                 f"The page {state.page.url} is not in the store {self.path}, so its crawl cannot be kept.",
                 hint="Add the page first.",
             )
-        number, written, had_copy, body_bytes, stored_bytes = found
+        number, written, had_copy, body_bytes, stored_bytes, gone, trouble = found
         if crawl:
             written += 1
-            execute(rows.ADD_CRAWL, rows.crawl_row(number, written, crawl, nth))
+            gone = gone_after(gone, crawl)
+            trouble, mark = trouble_after(trouble, crawl, has_copy=bool(had_copy))
+            execute(rows.ADD_CRAWL, rows.crawl_row(number, written, crawl, mark, nth))
             if not crawl.outcome.refreshed:
                 self._shorten_run(number)
             if is_full:  # the oldest makes room for the newest
@@ -324,7 +339,7 @@ class Sqlite:
         if copy and packed:
             execute(rows.SET_COPY, rows.copy_row(number, copy, packed))
             fetched, body, stored = copy.fetched, packed.size, len(packed.frame)
-        execute(rows.SET_STATE, (*rows.state_row(state), written, fetched, body, stored, number))
+        execute(rows.SET_STATE, (*rows.state_row(state), gone, trouble, title, written, fetched, body, stored, number))
         copies = int(copy is not None and not had_copy)
         return 0, copies, *rows.counts_of(record), body - body_bytes, stored - stored_bytes
 
@@ -412,6 +427,17 @@ class Sqlite:
         found = self._read(rows.STATES_UNDER, (prefix, prefix + LAST_CHARACTER, limit))
         return [state for _, state in self._made(rows.state_from, found)]
 
+    def identity(self) -> str:
+        """A name that no other store has."""
+        return self._made(lambda row: str(row[0]), self._read(rows.IDENTITY))[0]
+
+    def titles(self, urls: Sequence[str]) -> list[str]:
+        """The titles of pages, as their copies had them when they were written; "" where there is none."""
+        with self._read_lock, translated(self.path):
+            execute = self._reader.execute
+            found = [execute(rows.TITLE_OF, (url,)).fetchone() for url in urls]
+        return ["" if row is None else str(row[0]) for row in found]
+
     def listed(self, wanted: Wanted) -> Listing:
         """A part of a list of pages, in the order of an index."""
         return self._made(lambda _: list_pages(self._read, wanted), [()])[0]
@@ -483,6 +509,15 @@ class Sqlite:
         """The latest of these, the newest first."""
         found = self._read(rows.LATEST_CHANGES, (max(limit, 0),))
         return self._made(lambda row: (row[0], rows.crawl_from(row[1:])), found)
+
+    def news(self, *, after: int = 0, limit: int = 1000) -> list[News]:
+        """Crawls that found something new, changed or gone, that failed, or found a page well again."""
+        asked = after, max(limit, 0)
+        with self._read_lock, translated(self.path), moment(self._reader):
+            execute = self._reader.execute
+            changes, troubles = (execute(each, asked).fetchall() for each in (rows.CHANGES_AFTER, rows.TROUBLES_AFTER))
+        found = self._made(lambda row: (row[0], rows.crawl_from(row[1:])), changes)
+        return in_order(found, self._made(rows.news_from, troubles), limit)
 
     def hosts(self) -> Iterator[HostState]:
         """Every host that has a state."""

@@ -47,6 +47,7 @@ def check_store(
         _keeps_the_copy,
         _keeps_state_alone,
         _keeps_versions,
+        _tells_what_is_gone,
         _says,
         _removes,
     ):
@@ -261,6 +262,29 @@ def _keeps_versions(store: Store, model: StoreModel) -> None:
     model.remove([url])
     require_same("versions() of a page that was removed", store.versions(url), [])
     model.compare(store)
+
+
+def _tells_what_is_gone(store: Store, model: StoreModel) -> None:
+    """Since when a page is gone follows from its crawls, whatever a state says, also of several in one batch."""
+    url, state = page(1).url, replace(PageState(page(1)), gone=77.0)
+    store.add([page(1)])
+    said = [Outcome.NEW, Outcome.GONE, Outcome.FAILED, Outcome.GONE, Outcome.BUSY, Outcome.UNCHANGED, Outcome.GONE]
+    gone: list[float | None] = [None, 1.0, 1.0, 1.0, 1.0, None, 6.0]
+    batch = [
+        record(state, outcome, float(nth), b"body" if outcome is Outcome.NEW else None)
+        for nth, outcome in enumerate(said)
+    ]
+    for each, since in zip(batch, gone, strict=True):
+        store.write([each])
+        found = store.state(url)
+        require_same("since when a page is gone", found and found.gone, since)
+    for some, since in ((batch[5:6], None), (batch[1:3], 1.0), (batch[4:6], None), (batch[2:], 6.0)):
+        store.write(some)
+        found = store.state(url)
+        require_same("since when a page is gone, after a batch", found and found.gone, since)
+    store.write([Record(None, state)])
+    found = store.state(url)
+    require_same("since when a page is gone, after news without a crawl", found and found.gone, 6.0)
 
 
 def _keeps_state_alone(store: Store, model: StoreModel) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from afresh.notify.channels.base import DEADLINE, Undelivered
-from afresh.notify.message import Letter, one_line
+from afresh.notify.message import Letter
+from afresh.reading.title import one_line
 
 MAX_ERRORS = 2_000  # bytes of what it writes to standard error
 KILL_SECONDS = 2.0  # until what was ended is gone

@@ -16,7 +16,8 @@ from ipaddress import ip_address
 from urllib.parse import unquote, urlsplit
 
 from afresh.notify.channels.base import DEADLINE, Undelivered, secret_in
-from afresh.notify.message import Letter, one_line
+from afresh.notify.message import Letter
+from afresh.reading.title import one_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from afresh.errors import AfreshError, StoreError
+from afresh.errors import AfreshError, NotYet, StoreError
 from afresh.serve.console import offers
 from afresh.serve.console.door import Door
 from afresh.serve.console.facts import Facts, Object, Reading
@@ -52,7 +52,7 @@ def problem(refused: Refused) -> Response:
 
 def as_refused(error: AfreshError) -> Refused:
     """What is said where facts cannot be found, or a wish cannot be taken."""
-    if isinstance(error, StoreError):
+    if isinstance(error, StoreError | NotYet):
         return Refused(503, error.message, error.hint, Retry_After="10")
     return Refused(400, error.message, error.hint)
 

@@ -22,6 +22,7 @@ SECONDS = 20.0  # until an answer is given up
 MAX_KEPT = 32  # answers that took long
 REST_TIMES = 20.0  # an answer that took long is kept so many times as long as that: 5 % of a core at most
 FRESH_SECONDS = 1.0
+STARTS = "The runner is starting."
 RECKONED = "That is still being reckoned."
 
 
@@ -68,6 +69,9 @@ class Facts(Protocol):
     def settings(self) -> list[Object]:
         """All settings as they are in force."""
 
+    def identity(self) -> str:
+        """A name that no other collection has, and that stays."""
+
     def figures(self, since: float) -> list[Figures]:
         """How it was, the oldest first."""
 
@@ -98,7 +102,12 @@ class _Kept:
     @property
     def is_current(self) -> bool:
         """Whether its time has not run out."""
-        return self.age <= max(FRESH_SECONDS, REST_TIMES * self.took)
+        return self.age <= max(FRESH_SECONDS, 0.0 if says_that_it_starts(self.value) else REST_TIMES * self.took)
+
+
+def says_that_it_starts(answer: object) -> bool:
+    """Whether an answer is that of a runner which starts: soon there is more to say."""
+    return isinstance(answer, dict) and answer.get("starting") is not None
 
 
 class Reading:

@@ -96,7 +96,8 @@ class Feed:
         number = change["number"]
         if number not in self._blocks:
             found = await self._asked(lambda facts: facts.text_of_change(change))
-            self._blocks[number] = found | bounded(found["blocks"])
+            title = found["title"] or change["title"]  # of that version; where it is not kept, of the page
+            self._blocks[number] = found | bounded(found["blocks"]) | {"title": title}
             while len(self._blocks) > MAX_BLOCKS_KEPT:
                 self._blocks.popitem(last=False)
         return change | self._blocks[number]
@@ -249,26 +250,35 @@ def matching(host: str, pattern: str) -> Has:
     return has
 
 
-def atom(changes: list[Object], base: str, host: str, pattern: str, now: float) -> str:
-    """The latest changes as an Atom feed (RFC 4287)."""
+def atom(changes: list[Object], name: str, base: str, host: str, pattern: str, now: float) -> str:
+    """The latest changes as an Atom feed (RFC 4287) with a name of its own, whose links begin with `base`."""
     query = urlencode({name: value for name, value in (("host", host), ("pattern", pattern)) if value})
     of = f" of {host or pattern}" if host or pattern else ""
     own = f"{base}/changes.atom" + (f"?{query}" if query else "")
     updated = changes[0]["time"] if changes else now
     parts = [
         '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">',
-        f"<title>{_text(f'Changes{of}')}</title><id>{_text(own)}</id><updated>{_moment(updated)}</updated>",
+        f"<title>{_text(f'Changes{of}')}</title><id>{_text(name)}</id><updated>{_moment(updated)}</updated>",
         f'<link rel="self" href={quoteattr(_text(own))}/><author><name>afresh</name></author>',
     ]
     for change in changes:
         url = str(change["url"])
         link = f"{base}/page?url={quote(url, safe='')}"
-        title = _text(f"{'back' if change['back'] else change['change']}: {change.get('title') or url}")
+        title = _text(f"{'back' if change['back'] else change['change']}: {change['title'] or url}")
         parts.append(
             f"<entry><title>{title}</title><id>{entry_id(change)}</id><updated>{_moment(change['time'])}</updated>"
             f'<link href={quoteattr(_text(link))}/><content type="text">{_text(content_of(change))}</content></entry>'
         )
     return "\n".join([*parts, "</feed>\n"])
+
+
+def feed_id(identity: str, host: str, pattern: str) -> str:
+    """The name of a collection's feed, by whatever name or address the console was asked.
+
+    >>> feed_id("one", "", "") == feed_id("one", "", "") != feed_id("two", "", "")
+    True
+    """
+    return uuid5(NAMESPACE_URL, f"afresh changes\n{identity}\n{host}\n{pattern}").urn
 
 
 def entry_id(change: Object) -> str:

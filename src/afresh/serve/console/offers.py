@@ -11,6 +11,7 @@ MAX_RATE = 1e6
 MAX_WITH_BLOCKS = 100  # changes in one answer of lines
 _NUMBER = {"type": ["number", "null"]}
 _TEXT = {"type": "string"}
+_YES_OR_NO = {"type": "boolean"}
 
 
 def _object(**properties: Any) -> dict[str, Any]:
@@ -45,15 +46,17 @@ PAGES = Operation(
         Parameter(
             "order",
             "url: by address; added: the first added first; checked: the longest unchecked first; failures: those "
-            "that fail, the most failures first. A host or the beginning of an address goes by address, and a state "
-            "other than copy by its own order.",
+            "that fail, the most failures first. A host or the beginning of an address goes by address; failing pages "
+            "go by failures, those that are gone by when, the latest first, paused ones and those without a copy by "
+            "when they were added.",
             default="url",
             choices=ORDERS,
         ),
         Parameter(
             "state",
-            "Only pages with a copy, without one, that fail (also those that are gone), or that are paused by "
-            "themselves; of a paused host, all pages are paused.",
+            "Only pages with a copy, or without one; whose copy is likely fresh, or not (also that of a page that is "
+            "gone); that fail and are not gone; that are gone; or that are paused by themselves: of a paused host, all "
+            "pages are paused.",
             choices=("", *STATES),
         ),
         _HOST,
@@ -62,7 +65,9 @@ PAGES = Operation(
         _LIMIT,
     ),
     answers=_object(
-        pages=_list(url=_TEXT, host=_TEXT, checked=_NUMBER, fresh_probability=_NUMBER),
+        pages=_list(
+            url=_TEXT, host=_TEXT, checked=_NUMBER, fresh_probability=_NUMBER, gone=_YES_OR_NO, gone_since=_NUMBER
+        ),
         next={"type": ["string", "null"]},
         looked_at={"type": "integer"},
     ),

@@ -17,8 +17,8 @@ from afresh.serve.console import offers, pictures
 from afresh.serve.console.api import as_refused, problem
 from afresh.serve.console.charts import charts_of, curve_of
 from afresh.serve.console.door import Door
-from afresh.serve.console.facts import RECKONED, Object, Reading
-from afresh.serve.console.feed import Feed, atom, matching
+from afresh.serve.console.facts import RECKONED, STARTS, Object, Reading
+from afresh.serve.console.feed import Feed, atom, feed_id, matching
 from afresh.serve.console.forms import form_of, shown_after, wanted_in
 from afresh.serve.console.operations import ROOT, Operation, Parameter
 from afresh.serve.console.wording import FILTERS
@@ -31,6 +31,12 @@ AGAIN = "3"  # seconds
 SAID_FROM = 10.0  # seconds: figures that are older say so
 ASIDE, OLD_ASIDE = 0.5, 120.0  # seconds: how long an advice is waited for, and how old it may be instead
 SHOWN = 50  # changes
+# How pages come that are chosen by these states, whatever order is asked for.
+ORDERED = {
+    "gone": "gone, the latest first",
+    "failing": "failing, the most failures first",
+    "paused": "paused by themselves, the first added first",
+}
 NO_VERSIONS = "Earlier versions of this page are not kept: store.versions says how many there may be."
 MORE_BUDGET = 1.2  # what is reckoned besides the budget there is
 SPANS = {"1h": 1.0, "6h": 6.0, "24h": 24.0, "7d": 168.0}
@@ -123,8 +129,10 @@ class Site:
         if path.startswith((ROOT, "/metrics")) or "text/html" not in request.headers.get("accept", ""):
             return problem(refused)
         facts = {"status": refused.status, "message": str(refused), "hint": refused.hint}
-        is_late = str(refused) == RECKONED and request.method == "GET"
-        if is_late:
+        is_late = str(refused) in (RECKONED, STARTS) and request.method == "GET"
+        if str(refused) == STARTS:
+            facts["hint"] = f"{refused.hint} This page loads itself again."
+        elif is_late:
             facts["hint"] = "The collection is large, or the console has just begun. This page loads itself again."
         response = self._shown(request, "refused.html", facts, refused.status)
         response.headers.update(refused.headers)
@@ -142,7 +150,7 @@ class Site:
         begin = end - SPANS[span] * 3600.0
         figures = await self.reading.ask(lambda facts: facts.figures(begin))
         more = None
-        if budget := collection.get("budget") or collection.get("next_budget"):
+        if budget := not collection["compiling"] and (collection.get("budget") or collection.get("next_budget")):
             budgets = [budget, budget * MORE_BUDGET]
             try:
                 more = await self.reading.ask_long(
@@ -165,9 +173,15 @@ class Site:
     async def pages(self, request: Request) -> tuple[str, Object]:
         """A part of the list of pages."""
         said = offers.PAGES.read(request) if "said" not in request.query_params else _defaults(offers.PAGES)
-        found = await self.reading.ask(lambda facts: facts.pages(Wanted(**said)))
+        wanted = Wanted(**said)
+        found = await self.reading.ask(lambda facts: facts.pages(wanted))
         following = urlencode({**{k: v for k, v in said.items() if v and k != "after"}, "after": found["next"] or ""})
-        return "pages.html", {"found": found, "asked": said, "following": following}
+        return "pages.html", {
+            "found": found,
+            "asked": said,
+            "following": following,
+            "ordered": ORDERED.get(wanted.driver),
+        }
 
     async def page(self, request: Request) -> tuple[str, Object]:
         """All about one page."""
@@ -259,7 +273,8 @@ class Site:
         said = CHANGES.read(request)
         found = await self.feed.told(await self.feed.latest(50, matching(said["host"], said["pattern"])))
         base = self.door.public_origin or f"{request.url.scheme}://{request.headers['host']}"
-        text = atom(found, base, said["host"], said["pattern"], time.time())
+        name = feed_id(await self.reading.ask(lambda facts: facts.identity()), said["host"], said["pattern"])
+        text = atom(found, name, base, said["host"], said["pattern"], time.time())
         return Response(text, media_type="application/atom+xml")
 
     async def static(self, request: Request) -> Response:

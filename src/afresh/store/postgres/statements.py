@@ -30,6 +30,20 @@ STATES_UNDER = f"""SELECT {STATE_COLUMNS} FROM pages WHERE left(url, 400) >= lef
   ORDER BY url LIMIT %(limit)s"""
 STATES_OF_HOST = f"""SELECT {STATE_COLUMNS} FROM pages WHERE host = %(host)s AND number > %(after)s
   ORDER BY number LIMIT %(limit)s"""
+# Lists of pages, as `afresh.store.listing` has them for a file; there is an index for each of these orders alone.
+_LISTED = f"SELECT {STATE_COLUMNS} FROM pages WHERE"
+LISTED = {
+    "url": f"""{_LISTED} left(url, 400) >= left(%(a)s, 400) AND left(url, 400) <= left(%(b)s, 400)
+      AND url >= %(a)s AND url < %(b)s ORDER BY left(url, 400), url LIMIT %(c)s""",
+    "added": f"{_LISTED} number > %(a)s ORDER BY number LIMIT %(b)s",
+    "failures": f"""{_LISTED} failures > 0 AND (failures, number) < (%(a)s, %(b)s)
+      ORDER BY failures DESC, number DESC LIMIT %(c)s""",
+    "failing": f"""{_LISTED} failures > 0 AND gone IS NULL AND (failures, number) < (%(a)s, %(b)s)
+      ORDER BY failures DESC, number DESC LIMIT %(c)s""",
+    "gone": f"""{_LISTED} gone IS NOT NULL AND (gone, number) < (%(a)s, %(b)s)
+      ORDER BY gone DESC, number DESC LIMIT %(c)s""",
+    "paused": f"{_LISTED} paused <> 0 AND number > %(a)s ORDER BY number LIMIT %(b)s",
+}
 SIZES_OF_HOST = """SELECT url, depth, body_bytes, coalesce(request_rate, 0.0) FROM pages
   WHERE host = %s AND fetched IS NOT NULL ORDER BY number"""
 STATE_NUMBERED = f"SELECT {STATE_COLUMNS} FROM pages WHERE number = %s"
@@ -37,17 +51,23 @@ STATE_OF = f"SELECT {STATE_COLUMNS} FROM pages WHERE slice = %s AND key = %s"
 NUMBERS_OF = """SELECT coalesce(number, 0)
   FROM unnest(%s::integer[], %s::bytea[]) WITH ORDINALITY AS asked (slice, key, nth)
   LEFT JOIN pages USING (slice, key) ORDER BY nth"""
+IDENTITY = "SELECT identity FROM cluster"
+SET_IDENTITY = "UPDATE cluster SET identity = %s"
+TITLES_OF = """SELECT coalesce(title, '')
+  FROM unnest(%s::integer[], %s::bytea[]) WITH ORDINALITY AS asked (slice, key, nth)
+  LEFT JOIN pages USING (slice, key) ORDER BY nth"""
 COLUMNS_AFTER = f"""SELECT number, url, host, checked, crawls, failures, signals, learned,
   importance, importance_factor, popularity, cost_same, cost_new,
   shortest IS NOT NULL OR longest IS NOT NULL OR hours <> '' OR paused <> 0 OR urgent <> 0
   FROM pages WHERE number > %(after)s AND {MINE} ORDER BY number LIMIT %(limit)s"""
 
-FIND_PAGES = """SELECT asked.nth, number, written, fetched IS NOT NULL, body_bytes, stored_bytes
+FIND_PAGES = """SELECT asked.nth, number, written, fetched IS NOT NULL, body_bytes, stored_bytes, gone, trouble
   FROM unnest(%s::integer[], %s::bytea[]) WITH ORDINALITY AS asked (slice, key, nth) JOIN pages USING (slice, key)"""
 SET_STATE = """UPDATE pages SET request_rate = %s, change_rate = %s, recall = %s, false_rate = %s, observations = %s,
   etag = %s, last_modified = %s, fingerprint = %s, checked = %s, signals = %s,
   crawls = %s, changes = %s, failures = %s, learned = %s, noise = %s, urgent = %s, cost_same = %s, cost_new = %s,
-  shape = %s, written = %s, fetched = coalesce(%s, fetched), body_bytes = %s, stored_bytes = %s
+  shape = %s, gone = %s, trouble = %s, title = coalesce(%s, title), written = %s,
+  fetched = coalesce(%s, fetched), body_bytes = %s, stored_bytes = %s
   WHERE slice = %s AND key = %s"""
 SET_HEARD = """UPDATE pages SET request_rate = %s, change_rate = %s, recall = %s, false_rate = %s, observations = %s,
   shape = %s, signals = %s, learned = %s WHERE slice = %s AND key = %s"""
@@ -97,10 +117,10 @@ COPIES_AFTER = """SELECT number, url FROM pages WHERE number > %s AND fetched IS
 
 TAKE_SERIALS = "UPDATE serials SET crawls = crawls + %s RETURNING crawls - %s"
 COPY_CRAWLS = """COPY crawls (slice, page, nth, time, outcome, elapsed, signals, took, status, size, significance,
-  reason, fresh_probability, serial) FROM STDIN (FORMAT binary)"""
+  reason, fresh_probability, trouble, serial) FROM STDIN (FORMAT binary)"""
 CRAWL_TYPES = [
     *("int4", "int8", "int8", "float8", "text", "float8", "int8", "float8", "int8", "int8", "float8"),
-    *("text", "float8", "int8"),
+    *("text", "float8", "int8", "int8"),
 ]
 _KEYS = "unnest(%(slices)s::integer[], %(pages)s::bigint[]) AS k (slice, page)"
 _LATEST = """SELECT nth, outcome, reason FROM crawls AS c WHERE c.slice = k.slice AND c.page = k.page
@@ -128,6 +148,10 @@ CHANGES_AFTER = """SELECT serial, url, time, outcome, elapsed, crawls.signals, t
     WHERE earlier.slice = crawls.slice AND earlier.page = crawls.page AND earlier.nth < crawls.nth
     ORDER BY earlier.nth DESC LIMIT 1), '') <> 'gone')
   ORDER BY serial LIMIT %s"""
+
+TROUBLES_AFTER = """SELECT serial, crawls.trouble, url, time, outcome, elapsed, crawls.signals, took, status, size,
+  significance, reason, fresh_probability FROM crawls JOIN pages ON pages.slice = crawls.slice AND page = number
+  WHERE crawls.trouble <> 0 AND serial > %s ORDER BY serial LIMIT %s"""
 
 SET_HOST = f"""INSERT INTO hosts ({HOST_COLUMNS}, slice) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
   ON CONFLICT (host) DO UPDATE SET ready = excluded.ready, failures = excluded.failures, reason = excluded.reason,

@@ -24,15 +24,19 @@ from afresh.store.base import (
     Failing,
     Heard,
     KeepVersions,
+    News,
     PageColumns,
     PageState,
     Record,
     Space,
     Totals,
     Version,
+    in_order,
+    untitled,
 )
 from afresh.store.body import LEVEL, Packed, pack, unpack
 from afresh.store.faults import damaged, damaged_body
+from afresh.store.listing import Listing, Wanted, list_pages
 from afresh.store.postgres import inbox, schema
 from afresh.store.postgres import statements as sql
 from afresh.store.postgres.address import place_of
@@ -101,6 +105,7 @@ class Postgres:
         self.keep_crawls, self.patience = keep_crawls, patience
         self.max_inbox, self.max_bytes = max_inbox, max_bytes
         self.keep_versions = keep_versions
+        self.title_of: Callable[[Copy], str] = untitled
         self.part = part
         self._slices = {"slices": None if part is None else sorted(part.slices)}
         self._number = -1 if part is None else part.number
@@ -254,11 +259,12 @@ class Postgres:
             times = [record.crawl.time for record in batch if record.crawl]
             horizon = inf if nearly_full else max(times) - keeps.seconds if keeps.seconds and times else -inf
             packed = [pack(record.copy.body, self._compressor) if record.copy else None for record in batch]
+            titles = [self.title_of(record.copy) if record.copy else None for record in batch]
 
             def work(connection: Connection) -> int:
                 sums = Sums()
                 new = self._say(connection, [page for page in said if self._owns(page.url)], sums)
-                Batch(batch, packed).write(
+                Batch(batch, packed, titles).write(
                     connection, self.address, sums, keep=self.keep_crawls, is_full=is_full, versions=keeps
                 )
                 if horizon > -inf:
@@ -302,7 +308,7 @@ class Postgres:
         found = connection.cursor(binary=True).execute(sql.FIND_PAGES, ([part], [key])).fetchone()
         if found is None:
             return
-        _, number, written, had_copy, body_bytes, stored_bytes = found
+        _, number, written, had_copy, body_bytes, stored_bytes, *_ = found
         for statement in (sql.FORGET_CRAWLS, sql.FORGET_COPY, sql.FORGET_VERSIONS, sql.FORGET_PAGE):
             connection.execute(statement, (part, number))
         sums.add(part, -1, -int(had_copy), 0, 0, -body_bytes, -stored_bytes, written)
@@ -385,6 +391,22 @@ class Postgres:
         found = self._read(sql.STATES_UNDER, {"prefix": prefix, "last": prefix + LAST_CHARACTER, "limit": limit})
         return [state for _, state in self._made(rows.state_from, found)]
 
+    def identity(self) -> str:
+        """A name that no other store has."""
+        return str(self._read(sql.IDENTITY)[0][0])
+
+    def titles(self, urls: Sequence[str]) -> list[str]:
+        """The titles of pages, as their copies had them when they were written; "" where there is none."""
+        return [str(row[0]) for row in self._read(sql.TITLES_OF, tuple(keys_of(urls)))] if urls else []
+
+    def listed(self, wanted: Wanted) -> Listing:
+        """A part of a list of pages, in the order of an index; where there is none, in that of their numbers."""
+
+        def read(statement: str, values: rows.Row) -> list[rows.Row]:
+            return self._read(statement, dict(zip("abc", values, strict=False)))
+
+        return self._made(lambda _: list_pages(read, wanted, sql.LISTED), [()])[0]
+
     def sizes_of_host(self, host: str) -> list[tuple[str, int, int, float]]:
         """(url, depth, bytes of the body, requests a second as last believed) of each page of a host with a copy."""
         found = self._read(sql.SIZES_OF_HOST, (host,))
@@ -438,6 +460,13 @@ class Postgres:
         """Crawls that found something new, changed or gone, in the order of their writing."""
         found = self._read(sql.CHANGES_AFTER, (after, max(limit, 0)))
         return self._made(lambda row: (row[0], rows.crawl_from(row[1:])), found)
+
+    def news(self, *, after: int = 0, limit: int = 1000) -> list[News]:
+        """Crawls that found something new, changed or gone, that failed, or found a page well again."""
+        asked = after, max(limit, 0)
+        changes, troubles = self._link.read_together((sql.CHANGES_AFTER, asked), (sql.TROUBLES_AFTER, asked))
+        found = self._made(lambda row: (row[0], rows.crawl_from(row[1:])), changes)
+        return in_order(found, self._made(rows.news_from, troubles), limit)
 
     def hosts(self) -> Iterator[HostState]:
         """Every host that has a state."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from afresh.errors import StoreError
 from afresh.store import rows
-from afresh.store.base import MAX_ALIKE, KeepVersions, Record
+from afresh.store.base import MAX_ALIKE, KeepVersions, Record, gone_after, trouble_after
 from afresh.store.body import Packed
 from afresh.store.postgres import statements as sql
 from afresh.store.postgres.link import Connection
@@ -76,7 +76,10 @@ class _Page:
     had_copy: bool
     body_bytes: int
     stored_bytes: int
+    gone: float | None
+    trouble: int
     fetched: float | None = None
+    title: str | None = None  # of a copy that comes
 
 
 class Batch:
@@ -86,9 +89,12 @@ class Batch:
     written alone.
     """
 
-    def __init__(self, records: Sequence[Record], packed: Sequence[Packed | None]) -> None:
+    def __init__(
+        self, records: Sequence[Record], packed: Sequence[Packed | None], titles: Sequence[str | None]
+    ) -> None:
         self.records = records
         self.packed = packed
+        self.titles = titles
 
     def write(
         self, connection: Connection, where: object, sums: Sums, *, keep: int, is_full: bool, versions: KeepVersions
@@ -156,17 +162,21 @@ class Batch:
         crawls: dict[int, list[tuple[Any, ...]]] = {}
         for nth, (key, record, packed) in enumerate(zip(keys, self.records, self.packed, strict=True)):
             page, part = pages[key], key[0]
-            body, stored, copied = page.body_bytes, page.stored_bytes, 0
+            page.title = page.title if self.titles[nth] is None else self.titles[nth]
+            body, stored, copied, had_copy = page.body_bytes, page.stored_bytes, 0, page.had_copy
             if record.copy and packed:
                 copies[nth] = (part, *_text(rows.copy_row(page.number, record.copy, packed), 1, 3, 4))
                 copied, page.had_copy = int(not page.had_copy), True
                 page.fetched, page.body_bytes, page.stored_bytes = record.copy.fetched, packed.size, len(packed.frame)
             if record.crawl:
                 page.written += 1
-                row = _text(rows.crawl_row(page.number, page.written, record.crawl, 0), 10)
+                page.gone = gone_after(page.gone, record.crawl)
+                page.trouble, mark = trouble_after(page.trouble, record.crawl, has_copy=had_copy)
+                row = _text(rows.crawl_row(page.number, page.written, record.crawl, mark, 0), 10)
                 crawls[nth] = [(part, *row[:-1])]
             state = _text(rows.state_row(record.state), 5, 6)
-            states[key] = (*state, page.written, page.fetched, page.body_bytes, page.stored_bytes, *key)
+            copied_row = page.fetched, page.body_bytes, page.stored_bytes
+            states[key] = (*state, page.gone, page.trouble, page.title, page.written, *copied_row, *key)
             if record.host:
                 name = record.host.host
                 hosts[name] = (*_text(rows.host_row(record.host), 3), slice_of_host(name))

@@ -38,8 +38,15 @@ function row(change) {
   cell("tight").append(badge);
   const link = document.createElement("a");
   link.href = "/page?url=" + encodeURIComponent(change.url);
-  link.textContent = change.url;
-  cell("wide").append(link);
+  link.textContent = change.title || change.url;
+  const about = cell("wide");
+  about.append(link);
+  if (change.title) {
+    const under = document.createElement("span");
+    under.className = "small under";
+    under.textContent = change.url;
+    about.append(" ", under);
+  }
   const time = document.createElement("time");
   const when = new Date(change.time * 1000);
   time.dateTime = when.toISOString();
