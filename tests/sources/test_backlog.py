@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from afresh.errors import ConfigError
+from afresh.errors import ConfigError, StoreError
 from afresh.frontier import Scope, Traps, host_of
 from afresh.sources.web import Discovery
 from afresh.sources.web.backlog import Backlog
@@ -233,6 +233,18 @@ def test_beyond_max_known_nothing_leaves_a_trace(tmp_path: Path) -> None:
     backlog.close()
     with pytest.raises(ConfigError, match="too little memory"):
         Backlog(tmp_path / "none", memory=1_000)
+
+
+def test_known_addresses_that_are_missing_are_said_to_be(tmp_path: Path) -> None:
+    discovery, backlog = opened(tmp_path / "found")
+    read(discovery, START, [f"http://h0.example/{nth}" for nth in range(300)])
+    read(discovery, START, ["http://h0.example/last"])
+    backlog.close()
+    journal = tmp_path / "found" / "known" / "known"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole[:-3])  # which looks like a record that was being written
+    with pytest.raises(StoreError, match=r"Of 301 known URLs .* 1 are missing"):
+        opened(tmp_path / "found")
 
 
 def test_links_that_pages_have_in_common_count_as_answered_by_the_cache(tmp_path: Path) -> None:

@@ -307,6 +307,7 @@ class Backlog:
         self._grow()
         columns = [self._entered.tobytes(), self._sums.tobytes(), self._tries.tobytes()]
         head = {"admitted": self.admitted, "sum": self._sum, "weight": self._weight, "sizes": [*map(len, columns)]}
+        head["known"] = len(self.known)
         counts = admission.snapshot()
         return lambda: b"\n".join([json.dumps(head).encode(), b"".join(columns) + counts()])
 
@@ -320,12 +321,18 @@ class Backlog:
                 at += size
             self._sum, self._weight = float(said["sum"]), float(said["weight"])
             admission.recall(rest[at:])
-            return int(said["admitted"])
+            admitted, known = int(said["admitted"]), int(said.get("known", 0))
         except (ValueError, KeyError, TypeError) as error:
             raise StoreError(
                 f"What is kept in {self.waiting.folder} makes no sense: {error}.",
                 hint="Remove the folder: pages are read for links again.",
             ) from None
+        if len(self.known) < known:  # all of these were safe by then: what is left of a file looks like a whole one
+            raise StoreError(
+                f"Of {known:,} known URLs in {self.known.folder}, {known - len(self.known):,} are missing.",
+                hint="Put a backup of the folder in its place, or remove all of it: pages are read for links again.",
+            )
+        return admitted
 
 
 def _columns(pages: Sequence[Page]) -> tuple[list[str], list[int]]:
