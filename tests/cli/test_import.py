@@ -193,6 +193,38 @@ def test_captures_that_are_left_out_are_named_by_what_they_are(tmp_path: Path) -
     assert all(name in said for name in ("too_large 1", "in_the_future 1", "before_1991 1", "no_date 1")), said
 
 
+@pytest.mark.parametrize("packed", [True, False])
+def test_what_is_no_whole_answer_of_a_server_costs_itself_alone(tmp_path: Path, packed: bool) -> None:
+    where, when = "http://www.example.org/", "2025-01-01T00:00:00Z"
+    long = b"".join(b"X-%d: %s\r\n" % (nth, b"a" * 1_000) for nth in range(100))
+    contents = {
+        "head": HEAD + long + b"\r\nx",
+        "tls": b"\x16\x03\x01 no answer" * 10,
+        "status": b"HTTP/1.1 OK\r\n\r\nx",
+        "far": b"HTTP/1.1 99999 OK\r\n\r\nx",
+        "chunk": page(b"5\r\nhello\r\n9\r\nwor", b"Transfer-Encoding: chunked"),
+        "short": page(b"x", b"Content-Length: 500"),
+        "unpacked": page(b"<p>hello", b"Transfer-Encoding: chunked"),
+        "chunks": page(b"5\r\nhello\r\n0\r\n\r\n", b"Transfer-Encoding: chunked"),
+    }
+    (tmp_path / "their.warc").write_bytes(
+        b"".join(warc(record(where + name, content, when), packed=packed) for name, content in contents.items())
+    )
+    said = run(tmp_path, "import", "--warc", "their.warc")
+    assert "Imported 2 captures of 2 new pages: 2 new." in said
+    assert "no_answer 4" in said
+    assert "truncated 2" in said
+    assert "Warning" not in said
+    assert addresses(tmp_path) == [where + "unpacked", where + "chunks"]
+
+
+def test_an_index_may_name_files_that_cannot_be(tmp_path: Path) -> None:
+    line = "org,example)/ 20250101000000 http://example.org/ text/html 200 AAAA - - 1 0 "
+    (tmp_path / "index.cdx").write_text(line + "x" * 5_000 + "\n")
+    assert "Imported 1 capture of 1 new page" in run(tmp_path, "import", "--cdx", "index.cdx")
+    assert "There is no file" in run(tmp_path, "import", "--warc", "x" * 5_000, fails=True)
+
+
 def noise(size: int) -> bytes:
     return random.Random(size).randbytes(size)
 

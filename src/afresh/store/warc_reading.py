@@ -20,6 +20,7 @@ MAX_HEADER_BYTES = 64 << 10
 MAX_HEADERS = 500
 MAX_PROBLEMS = 5  # of a file that are told
 MAX_RECORD_BYTES = 4 << 30  # beyond which a file is not read on: what a record says cannot be skipped cheaply
+STATUSES = range(100, 1_000)
 READS = WarcRecordType.response | WarcRecordType.revisit | WarcRecordType.resource
 
 
@@ -110,7 +111,7 @@ class _Reading:
                     return
         except (OSError, ValueError, EOFError, RuntimeError, UnicodeError) as error:
             self._tell_broken()
-            self._stopped(str(error)[:200])
+            self._stopped(str(error)[:200].rstrip("."))
         else:
             self._ended()
 
@@ -195,21 +196,25 @@ def _capture(record: WarcRecord, max_body: int) -> tuple[Capture | None, bool]:
     if "application/http" in kind and record.content_length:
         try:
             record.parse_http(auto_decode="none", max_header_len=MAX_HEADER_BYTES)
-        except ValueError:  # what a server wrote must not end the reading
+        except (ValueError, OSError) as error:  # what a server wrote must not end the reading
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
             return Capture(url, time, problem="no_answer"), False
     http = record.http_headers
     if http is None:
         if same:  # a revisit may have no headers of its own
             return Capture(url, time, 304, (), same=True, digest=digest, problem=problem, outcome=outcome), False
         return Capture(url, time, problem="no_answer"), False
+    if http.status_code not in STATUSES:  # bytes that are no answer of a web server
+        return Capture(url, time, problem="no_answer"), False
     body, problem, ends = _body(record, max_body, problem)
-    if not ends and record.headers.get("WARC-Truncated") and 200 <= (http.status_code or 0) < 300:
+    if not ends and record.headers.get("WARC-Truncated") and 200 <= http.status_code < 300:
         bare = outcome and not problem and not body  # the content is not kept, and when it was there is
         problem = "" if bare else problem or "truncated"
         if bare:
             return Capture(url, time, 200, digest=digest, outcome=outcome, bare=True), ends
     headers = tuple(http.items_bytes())[:MAX_HEADERS]
-    return Capture(url, time, http.status_code or 0, headers, body, "", same, digest, problem, outcome), ends
+    return Capture(url, time, http.status_code, headers, body, "", same, digest, problem, outcome), ends
 
 
 def _body(record: WarcRecord, max_body: int, problem: str) -> tuple[bytes, str, bool]:
