@@ -67,7 +67,7 @@ class Entering:
         space = max(untried - self.keeper.untried, 0) if self.keeper.room.for_new_pages else 0
         if self.max_kept is not None:
             space = min(space, max(self.max_kept - len(self.engine), 0))
-        backlog.space = space
+        backlog.space, backlog.most_held = space, self.max_kept
         backlog.full_at = self.max_kept if self.max_kept is not None and len(self.engine) >= self.max_kept else 0
         backlog.share = int(min(self.max_untried, self.max_kept or self.max_untried) * HOST_SHARE)
 

@@ -205,16 +205,17 @@ def _capture(record: WarcRecord, max_body: int) -> tuple[Capture | None, bool]:
         if same:  # a revisit may have no headers of its own
             return Capture(url, time, 304, (), same=True, digest=digest, problem=problem, outcome=outcome), False
         return Capture(url, time, problem="no_answer"), False
-    if http.status_code not in STATUSES:  # bytes that are no answer of a web server
+    status = http.status_code or 0
+    if status not in STATUSES:  # bytes that are no answer of a web server
         return Capture(url, time, problem="no_answer"), False
     body, problem, ends = _body(record, max_body, problem)
-    if not ends and record.headers.get("WARC-Truncated") and 200 <= http.status_code < 300:
+    if not ends and record.headers.get("WARC-Truncated") and 200 <= status < 300:
         bare = outcome and not problem and not body  # the content is not kept, and when it was there is
         problem = "" if bare else problem or "truncated"
         if bare:
             return Capture(url, time, 200, digest=digest, outcome=outcome, bare=True), ends
     headers = tuple(http.items_bytes())[:MAX_HEADERS]
-    return Capture(url, time, http.status_code, headers, body, "", same, digest, problem, outcome), ends
+    return Capture(url, time, status, headers, body, "", same, digest, problem, outcome), ends
 
 
 def _body(record: WarcRecord, max_body: int, problem: str) -> tuple[bytes, str, bool]:
