@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import shutil
 import threading
 import time
 from collections import Counter
@@ -344,6 +345,33 @@ def test_known_addresses_that_are_missing_are_said_to_be(tmp_path: Path) -> None
     journal.write_bytes(whole[:-3])  # which looks like a record that was being written
     with pytest.raises(StoreError, match=r"Of 301 known URLs .* 1 are missing"):
         opened(tmp_path / "found")
+
+
+def test_a_folder_without_what_waits_is_said_to_lack_it(tmp_path: Path) -> None:
+    discovery, backlog = opened(tmp_path / "found")
+    read(discovery, START, [f"http://h0.example/{nth}" for nth in range(300)])
+    backlog.close()
+    shutil.rmtree(tmp_path / "found" / "waiting")
+    for _ in range(2):
+        with pytest.raises(StoreError, match="missing"):
+            opened(tmp_path / "found")
+        shutil.rmtree(tmp_path / "found" / "waiting", ignore_errors=True)
+
+
+@pytest.mark.parametrize("mark", [b"\xff\xfe", None])
+def test_a_mark_that_makes_no_sense_is_that_of_another_crawl(tmp_path: Path, mark: bytes | None) -> None:
+    _, backlog = opened(tmp_path / "found")
+    backlog.close()
+    path = tmp_path / "found" / "crawl"
+    path.unlink()
+    if mark is None:
+        path.mkdir()
+    else:
+        path.write_bytes(mark)
+    assert not Backlog.is_of(tmp_path / "found", "one")
+    _, backlog = opened(tmp_path / "found")
+    backlog.close()
+    assert Backlog.is_of(tmp_path / "found", "one")
 
 
 def test_links_that_pages_have_in_common_count_as_answered_by_the_cache(tmp_path: Path) -> None:

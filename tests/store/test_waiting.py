@@ -250,6 +250,25 @@ def test_a_length_that_lies_is_damage_and_no_unfinished_end(tmp_path: Path) -> N
     assert len(take_all(tmp_path / "killed")) == 270
 
 
+def test_files_that_are_missing_are_said_to_be_and_the_others_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    waiting = Waiting(folder)
+    put(waiting, some(random.Random(1), 0, 300))
+    waiting.save()
+    put(waiting, some(random.Random(1), 300, 30))
+    shutil.copytree(folder, tmp_path / "killed")
+    waiting.close()
+    for name in ("state", "log-1"):
+        shutil.copytree(tmp_path / "killed", tmp_path / name)
+        (tmp_path / name / name).unlink()
+        with pytest.raises(StoreError, match=f"{name} of the waiting URLs is missing"):
+            Waiting(tmp_path / name)
+        assert (tmp_path / name / "part-0").exists()
+    for stranger in ("log-x", "part-x", "log-²"):
+        (tmp_path / "killed" / stranger).touch()
+    assert len(take_all(tmp_path / "killed")) == 330
+
+
 def test_memory_stays_within_the_setting_where_a_little_of_many_hosts_is_taken(tmp_path: Path) -> None:
     memory = 400_000
     waiting = Waiting(tmp_path / "w", memory=memory)

@@ -103,6 +103,7 @@ class Waiting:
         self._files: dict[int, int] = {}
         self._log, self._generation = -1, 0
         self._logs: list[Path] = []  # that are to be done again
+        self.was_there = False  # whether anything was in the folder
         self.out: dict[str, int] = {}  # after a kill: what had been handed on since the last step, and how deep it is,
         self.back: set[str] = set()  # and what waited again that had been out before it
         with translated(folder):
@@ -461,12 +462,20 @@ class Waiting:
         sync_folder(self.folder)
 
     def _recover(self) -> None:
-        path = self.folder / "state"
+        path, parts, logs = self.folder / "state", self._numbered("part"), self._numbered("log")
         if path.exists():
             self._read_state(path)
-        for left in self.folder.glob("part-*"):
-            if int(left.name.removeprefix("part-")) not in self._live:
-                left.unlink()
+        # The first log is there before any part and before the numbers, and each further one before its numbers.
+        if self._generation not in logs and (path.exists() or parts or logs):
+            missing = f"log-{self._generation}" if path.exists() else "state"
+            raise StoreError(
+                f"The file {self.folder / missing} of the waiting URLs is missing.",
+                hint="Put a backup of the folder in its place, or remove it: pages are read for links again.",
+            )
+        self.was_there = bool(logs)
+        for nth in parts:
+            if nth not in self._live:
+                (self.folder / f"part-{nth}").unlink()
         last = self._end // PART_BYTES
         if self._end % PART_BYTES and last in self._live:
             os.ftruncate(self._part(last), self._end % PART_BYTES)
@@ -511,10 +520,15 @@ class Waiting:
         with translated(self.folder):
             self._queue(urls, hosts, depths)
 
+    def _numbered(self, name: str) -> list[int]:
+        """The numbers of the files of one kind that are there."""
+        found = (each.name.removeprefix(f"{name}-") for each in self.folder.glob(f"{name}-*"))
+        return [int(number) for number in found if number.isascii() and number.isdigit()]
+
     def _remove_logs(self) -> None:
-        for log in self.folder.glob("log-*"):
-            if int(log.name.removeprefix("log-")) < self._generation:
-                log.unlink()
+        for nth in self._numbered("log"):
+            if nth < self._generation:
+                (self.folder / f"log-{nth}").unlink()
 
     def _remove_empty_parts(self) -> None:
         for part in [part for part, live in self._live.items() if not live and part != self._end // PART_BYTES]:

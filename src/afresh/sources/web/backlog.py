@@ -71,12 +71,18 @@ class Backlog:
         with translated(folder):
             folder.mkdir(exist_ok=True, mode=0o700)
             if not self.is_of(folder, name):
-                for each in ("known", "waiting"):
+                for each in ("known", "waiting", MARK):
                     rmtree(folder / each, ignore_errors=True)
                 (folder / MARK).write_text(name)
         self.known = Known(folder / "known", memory=memory * 5 // 8)
         try:
             self.waiting = Waiting(folder / "waiting", memory=memory // 4)
+            if len(self.known) and not self.waiting.was_there:
+                self.waiting.close()
+                raise StoreError(
+                    f"The waiting URLs in {self.waiting.folder} are missing.",
+                    hint=f"Put a backup of {folder} in its place, or remove all of it: pages are read for links again.",
+                )
         except BaseException:
             self.known.close()
             raise
@@ -97,8 +103,10 @@ class Backlog:
     @staticmethod
     def is_of(folder: Path, name: str) -> bool:
         """Whether a folder is that of the crawl of this name; another one is begun anew."""
-        mark = folder / MARK
-        return mark.exists() and mark.read_text() == name
+        try:
+            return (folder / MARK).read_bytes() == name.encode()
+        except OSError:
+            return False
 
     @staticmethod
     def new_name() -> str:
