@@ -16,6 +16,7 @@ from afresh.daemon.kinds import Kinds
 from afresh.errors import ConfigError, StoreError
 from afresh.frontier import Scope, Traps, host_of
 from afresh.sources.web import Discovery
+from afresh.sources.web import backlog as module
 from afresh.sources.web.backlog import Backlog
 from afresh.sources.web.known import LEAST_MEMORY
 from afresh.store import Sqlite
@@ -261,6 +262,30 @@ def test_a_domain_never_takes_the_last_of_the_known_addresses_unless_it_was_name
     assert 450 <= wild <= 560
     assert total == wild + 150, "there was room for all others"
     assert known(Scope(hosts=["*.example", "*.wild.example"]), "named")[0] == 1_000
+
+
+def test_of_many_hosts_it_is_not_reckoned_for_each_page_which_come_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FEW_HOSTS", 500)
+    discovery, backlog = opened(tmp_path / "found")
+    backlog.space = 0
+    read(discovery, START, [f"http://h{nth}.example/{page}" for nth in range(1_000) for page in "abc"])
+    reckoned, values = 0, backlog._values
+
+    def counted() -> object:
+        nonlocal reckoned
+        reckoned += 1
+        return values()
+
+    monkeypatch.setattr(backlog, "_values", counted)
+    pages: list[Page] = []
+    for _ in range(100):
+        backlog.space = 2
+        pages += backlog.enter(2.0, 0.0)
+    assert len({page.url for page in pages}) == 200
+    assert reckoned == 20
+    backlog.close()
 
 
 def test_hosts_that_come_in_while_a_step_is_taken_can_be_tried_and_enter(tmp_path: Path) -> None:

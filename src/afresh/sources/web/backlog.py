@@ -28,7 +28,8 @@ from afresh.store.waiting import Waiting, band_of
 from afresh.types import Page
 
 MAX_ENTERING = 500  # pages in one go: others want a turn
-FEW_HOSTS = 30_000  # of so many it is reckoned anew each time which come next
+FEW_HOSTS = 30_000  # of so many it is reckoned anew each time which come next,
+AHEAD = 100  # of more for a page per so many of them, as that takes a microsecond each
 MIN_MEMORY = 2 * LEAST_MEMORY
 HOST_BYTES = 512  # of memory for which there may be one host
 LEAST_HOSTS = 10_000
@@ -310,7 +311,8 @@ class Backlog:
         values, waiting, untried, sites = self._values()
         if not self._weight:
             price = 0.0  # nobody knows yet what a first crawl is worth
-        chosen = choosing.choose(values, waiting, untried, sites, self.space, self.share, price)
+        many = len(values) // AHEAD if len(values) >= FEW_HOSTS else 0
+        chosen = choosing.choose(values, waiting, untried, sites, max(self.space, many), self.share, price)
         # The most valuable at the end, which is taken first; of each as much as fits into one go beside others.
         return [(host, count) for host, count in reversed(chosen)]
 
