@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
-from afresh.store.gzip_members import MAGIC, cut_at, following, member
+from afresh.store.gzip_members import MAGIC, following, member, members
 from afresh.store.warc import OUTCOME
 
 MAX_HEADER_BYTES = 64 << 10
@@ -121,7 +121,7 @@ class _Reading:
             self._broken = ""
 
     def _ended(self) -> None:
-        """No more records came: whether that is the end of the file, too."""
+        """No more records came: whether that is the end of the file, too. An empty member looks like the end."""
         cut = self._cut_packed() if self._packed else self._cut_plain()
         if cut is None or cut != self._at:
             self._tell_broken()
@@ -129,11 +129,18 @@ class _Reading:
             self._ending.note(f"it ends within the record at byte {cut:,}")
 
     def _cut_packed(self) -> int | None:
-        """Where the member begins within which a gzip file ends."""
+        """Where the member begins within which a gzip file ends; or reading goes on with a member that was not read."""
         at = self._start if self._at is None else self._at
         self._file.seek(at)
         # A file that is packed as a whole has its only member at its beginning.
-        return cut_at(self._file, at if self._file.read(len(MAGIC)) == MAGIC else self._start)
+        begin = at if self._file.read(len(MAGIC)) == MAGIC else self._start
+        for place, found in members(self._file, begin):
+            if found.cut:
+                return place
+            if place > begin and not found.empty:
+                self.goes_on = place
+                return None
+        return None
 
     def _cut_plain(self) -> int | None:
         """Where the record begins within which a file that is not packed ends."""
