@@ -168,7 +168,7 @@ class Backlog:
         left = self.max_known - len(self.known) - more
         if left >= self.max_known // 2 or self.is_named(host):
             return False
-        site = self._site_numbers.get(_mark_of_site(host))
+        site = self._site_numbers.get(self._mark_of_site(host))
         return site is not None and self._known_on[site] >= left
 
     def take_in(self, pages: Sequence[Page], marks: NDArray[np.uint64]) -> list[Page]:
@@ -186,7 +186,7 @@ class Backlog:
             self._grow()
         if self.max_known is not None:
             for host, count in Counter(page.host for page in pages).items():
-                self._known_on[self._site_number(_mark_of_site(host))] += count
+                self._known_on[self._site_number(self._mark_of_site(host))] += count
         self.space -= len(straight)
         self.admitted += len(pages)
         self._handed += straight
@@ -367,9 +367,13 @@ class Backlog:
             for number in range(before, before + more):
                 self._untried[number] = self._untried_of.get(self.waiting.names[number], 0)
         for number in range(len(self._site_marks), len(self.waiting.names)):
-            mark = _mark_of_site(self.waiting.names[number])
+            mark = self._mark_of_site(self.waiting.names[number])
             self._site_marks.append(mark)
             self._sites.append(self._site_number(mark))
+
+    def _mark_of_site(self, host: str) -> int:
+        """Keyed: who names a domain must not be able to make its hosts count for another one."""
+        return xxhash.xxh3_64_intdigest(site_of(host).encode(), int.from_bytes(self.known.secret[:8]))
 
     def _site_number(self, mark: int) -> int:
         number = self._site_numbers.get(mark)
@@ -414,10 +418,6 @@ class Backlog:
                 hint="Put a backup of the folder in its place, or remove all of it: pages are read for links again.",
             )
         return admitted
-
-
-def _mark_of_site(host: str) -> int:
-    return xxhash.xxh3_64_intdigest(site_of(host).encode())
 
 
 def _columns(pages: Sequence[Page]) -> tuple[list[str], list[int]]:
