@@ -13,7 +13,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 from typer.testing import CliRunner
 
 from afresh.cli import app
-from afresh.store import Sqlite
+from afresh.store import Sqlite, gzip_members
 from afresh.types import Outcome
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
@@ -193,6 +193,38 @@ def test_captures_that_are_left_out_are_named_by_what_they_are(tmp_path: Path) -
     assert all(name in said for name in ("too_large 1", "in_the_future 1", "before_1991 1", "no_date 1")), said
 
 
+@pytest.mark.parametrize("packed", [True, False])
+def test_what_is_no_whole_answer_of_a_server_costs_itself_alone(tmp_path: Path, packed: bool) -> None:
+    where, when = "http://www.example.org/", "2025-01-01T00:00:00Z"
+    long = b"".join(b"X-%d: %s\r\n" % (nth, b"a" * 1_000) for nth in range(100))
+    contents = {
+        "head": HEAD + long + b"\r\nx",
+        "tls": b"\x16\x03\x01 no answer" * 10,
+        "status": b"HTTP/1.1 OK\r\n\r\nx",
+        "far": b"HTTP/1.1 99999 OK\r\n\r\nx",
+        "chunk": page(b"5\r\nhello\r\n9\r\nwor", b"Transfer-Encoding: chunked"),
+        "short": page(b"x", b"Content-Length: 500"),
+        "unpacked": page(b"<p>hello", b"Transfer-Encoding: chunked"),
+        "chunks": page(b"5\r\nhello\r\n0\r\n\r\n", b"Transfer-Encoding: chunked"),
+    }
+    (tmp_path / "their.warc").write_bytes(
+        b"".join(warc(record(where + name, content, when), packed=packed) for name, content in contents.items())
+    )
+    said = run(tmp_path, "import", "--warc", "their.warc")
+    assert "Imported 2 captures of 2 new pages: 2 new." in said
+    assert "no_answer 4" in said
+    assert "truncated 2" in said
+    assert "Warning" not in said
+    assert addresses(tmp_path) == [where + "unpacked", where + "chunks"]
+
+
+def test_an_index_may_name_files_that_cannot_be(tmp_path: Path) -> None:
+    line = "org,example)/ 20250101000000 http://example.org/ text/html 200 AAAA - - 1 0 "
+    (tmp_path / "index.cdx").write_text(line + "x" * 5_000 + "\n")
+    assert "Imported 1 capture of 1 new page" in run(tmp_path, "import", "--cdx", "index.cdx")
+    assert "There is no file" in run(tmp_path, "import", "--warc", "x" * 5_000, fails=True)
+
+
 def noise(size: int) -> bytes:
     return random.Random(size).randbytes(size)
 
@@ -230,6 +262,34 @@ def test_a_damaged_member_costs_itself_alone(tmp_path: Path) -> None:
     assert addresses(tmp_path) == [url for nth, url in enumerate(where) if nth not in (2, 4, 6)]
     assert all(f"the record at byte {begins[nth]:,} is damaged" in said for nth in (2, 4)), said
     assert f"the header of the record at byte {begins[6]:,} is broken" in said
+
+
+def test_an_empty_member_is_not_the_end_of_a_file(tmp_path: Path) -> None:
+    one, two, three = (
+        warc(record(f"http://www.example.org/{name}", page(b"x"), "2025-01-01T00:00:00Z")) for name in "abc"
+    )
+    empty, blank = gzip.compress(b""), gzip.compress(b"\r\n\r\n")
+    (tmp_path / "their.warc.gz").write_bytes(empty + one + empty * 3 + two + blank + empty + three + empty)
+    said = run(tmp_path, "import", "--warc", "their.warc.gz")
+    assert "Imported 3 captures of 3 new pages: 3 new." in said
+    assert "Warning" not in said
+    (tmp_path / "cut.warc.gz").write_bytes(one + empty + two[:-9])
+    assert f"it ends within the record at byte {len(one + empty)}" in run(tmp_path, "import", "--warc", "cut.warc.gz")
+
+
+def test_behind_a_damaged_member_it_is_not_looked_at_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gzip_members, "MAX_LOOKS", 500)
+    one, two = (
+        warc(record(f"http://www.example.org/{name}", page(noise(99)), "2025-01-01T00:00:00Z")) for name in "ab"
+    )
+    broken = two[:60] + bytes([two[60] ^ 255]) + two[61:]
+    for count, pages in ((400, 2), (600, 1)):
+        (tmp_path / f"{count}.warc.gz").write_bytes(one + broken + b"\x1f\x8b\x08" * count + two)
+        (tmp_path / "afresh.db").unlink(missing_ok=True)
+        assert "is damaged" in run(tmp_path, "import", "--warc", f"{count}.warc.gz")
+        assert len(addresses(tmp_path)) == pages
 
 
 def test_what_is_said_of_imported_pages_is_true(tmp_path: Path) -> None:

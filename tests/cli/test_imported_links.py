@@ -2,17 +2,24 @@
 
 import http.client
 import io
+import json
 import subprocess
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import apsw
 import pytest
 from fastwarc.stream_io import GzipWriter
 from fastwarc.warc import WarcRecord, WarcRecordType
 
-from afresh.cli.bounds import UNREAD
+from afresh.cli.bounds import UNREAD, Bounds
+from afresh.errors import BodyDamaged
 from afresh.sim.web import Server
-from afresh.store import Sqlite
+from afresh.store import PageState, Record, Sqlite
+from afresh.store.messages import FOUND_SO_FAR
+from afresh.types import Copy, Crawl, Outcome, Page, Validators
 from command_line import COMMAND, SETTINGS, synthetic_web
 
 NO_SITEMAPS = SETTINGS + "sitemaps = false\n"
@@ -71,3 +78,52 @@ def test_a_crawl_goes_on_from_imported_copies(tmp_path: Path, bounds_before: boo
         assert set(pages) <= kept(tmp_path)
         with Sqlite(tmp_path / "afresh.db", create=False) as store:
             assert store.get(UNREAD) is None, "they are not read at every start"
+
+
+def test_a_crawl_that_may_know_more_finds_what_it_left_out(tmp_path: Path) -> None:
+    page, marked = Page("http://a.example/", "a.example"), Validators(fingerprint=1)
+    body = "".join(f'<a href="/{nth}">x</a>' for nth in range(30)).encode()
+    few = Bounds(("a.example",), max_known=10)
+
+    def start(store: Sqlite, bounds: Bounds) -> tuple[int, bool]:
+        """What the command does before it crawls: how much is known then, and whether copies were read."""
+        bounds.keep(store, Bounds.stored(store))
+        with closing(bounds.backlog(store, tmp_path / "afresh.db", 8 << 20)) as backlog:
+            discovery = bounds.discovery((), None, backlog)
+            if reads := store.get(UNREAD) is not None:
+                bounds.read_copies(store, discovery)
+            store.put({FOUND_SO_FAR: json.dumps(discovery.counts())})
+            return len(backlog.known), reads
+
+    with Sqlite(tmp_path / "afresh.db") as store:
+        copy = Copy(page.url, body, "text/html", 1.0, 1.0, marked)
+        state = PageState(page, None, marked, 1.0, 1.0, crawls=1)
+        store.write([Record(Crawl(page.url, 1.0, Outcome.NEW), state, copy)], pages=[page])
+        assert start(store, few) == (10, True), "the copy was there before the crawl"
+        assert start(store, few) == (10, False)
+        assert start(store, replace(few, max_known=5)) == (10, False)
+        assert start(store, replace(few, max_known=20)) == (20, True)
+        assert start(store, replace(few, max_known=None)) == (31, True)
+        assert start(store, replace(few, max_known=1_000)) == (31, False)
+        assert start(store, replace(few, max_known=2_000)) == (31, False), "so much was not known: nothing was left out"
+
+
+def test_copies_are_read_as_their_servers_ask_and_a_damaged_one_does_not_end_it(tmp_path: Path) -> None:
+    tags = {"damaged": "", "asks": "nofollow", "other": "otherbot: nofollow"}
+    marked = Validators(fingerprint=1)
+    with Sqlite(tmp_path / "afresh.db") as store:
+        for name, tag in tags.items():
+            url = f"http://a.example/{name}"
+            body, meta = f'<a href="/by-{name}">x</a>'.encode(), {"x-robots-tag": tag} if tag else {}
+            state = PageState(Page(url, "a.example"), None, marked, 1.0, 1.0, crawls=1)
+            copy = Copy(url, body, "text/html", 1.0, 1.0, marked, meta)
+            store.write([Record(Crawl(url, 1.0, Outcome.NEW), state, copy)], pages=[state.page])
+    connection = apsw.Connection(str(tmp_path / "afresh.db"))
+    connection.execute("UPDATE copies SET body = x'00' WHERE page = 1")
+    connection.close()
+    with Sqlite(tmp_path / "afresh.db", create=False) as store:
+        with pytest.raises(BodyDamaged):
+            store.copy("http://a.example/damaged")
+        Bounds.read_copies(store, Bounds(("a.example",)).discovery(()))
+        found = {state.page.url.rpartition("/")[2] for _, state in store.states()}
+    assert found == {*tags, "by-other"}

@@ -3,18 +3,22 @@
 import gzip
 import json
 import lzma
+import os
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
+import zstandard
 
 from afresh.cli import main
 from afresh.errors import ConfigError, InputError
 from afresh.frontier import fingerprints, owner
 from afresh.frontier.trace import MAGIC
+from afresh.lab import urlcache
 from afresh.lab.urlcache import POLICIES, misses, read_trace, sizes_for, study
 from afresh.sources.web.url_trace import AT_ONCE, UrlTrace
 
@@ -81,6 +85,7 @@ def test_what_a_crawl_met_is_in_the_file_within_seconds_whatever_ends_it(tmp_pat
     path = tmp_path / "own"
     crawl = f"""
 import time
+import tracemalloc
 from pathlib import Path
 from afresh.sources.web.url_trace import UrlTrace
 trace = UrlTrace(Path({str(path)!r}))
@@ -114,7 +119,42 @@ def test_what_is_no_trace_gets_a_sentence(content: bytes, tmp_path: Path) -> Non
         read_trace(path)
 
 
+def test_a_small_file_that_holds_too_much_is_refused_before_it_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(urlcache, "MAX_LINKS", 200_000)
+    packer = zstandard.ZstdCompressor().compressobj()
+    packed = b"".join([*(packer.compress(bytes(16 << 20)) for _ in range(16)), packer.flush()])
+    (tmp_path / "bomb").write_bytes(MAGIC + packed)
+    (tmp_path / "text").write_bytes(b"# http://a.example/\n" + b"http://a.example/\n" * 200_001)
+    tracemalloc.start()
+    for name in ("bomb", "text"):
+        with pytest.raises(InputError, match="more than 200,000 links"):
+            read_trace(tmp_path / name)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 40 << 20  # and not 256 MB
+
+
+def test_a_full_disk_leaves_no_half_frame_that_hides_what_a_later_crawl_adds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls, write = [f"http://a.example/{k}" for k in range(1_000)], os.write
+    for full in (False, True, False):
+        trace = UrlTrace(tmp_path / "own")
+        with monkeypatch.context() as context:
+            if full:
+                context.setattr(os, "write", lambda file, body: write(file, body[: len(body) // 2]))
+            trace.met("a.example", urls)
+            trace.close()
+        assert bool(trace.problem) == full
+    assert np.array_equal(read_trace(tmp_path / "own").url, fingerprints(urls * 2))
+
+
 def test_other_files_are_not_written_over(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="no file"):
+        UrlTrace(tmp_path / "pipe")
     (tmp_path / "notes").write_text("mine, and longer than what a trace begins with")
     with pytest.raises(ConfigError, match="no trace"):
         UrlTrace(tmp_path / "notes")

@@ -2,14 +2,21 @@
 
 import asyncio
 import random
+import shutil
+import threading
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from afresh.errors import ConfigError
+from afresh.daemon import Daemon
+from afresh.daemon.keeping import Keeper
+from afresh.daemon.kinds import Kinds
+from afresh.errors import ConfigError, StoreError
 from afresh.frontier import Scope, Traps, host_of
 from afresh.sources.web import Discovery
+from afresh.sources.web import backlog as module
 from afresh.sources.web.backlog import Backlog
 from afresh.sources.web.known import LEAST_MEMORY
 from afresh.store import Sqlite
@@ -191,6 +198,124 @@ def test_a_host_that_offers_endlessly_leaves_room_for_others(tmp_path: Path) -> 
     backlog.close()
 
 
+def test_a_domain_that_offers_hosts_endlessly_has_what_one_host_may_have(tmp_path: Path) -> None:
+    discovery, backlog = opened(tmp_path / "found")
+    backlog.space = 0
+    wild = [f"http://n{nth}.wild.example/{page}" for nth in range(400) for page in ("", "a")]
+    read(discovery, START, wild)
+    read(discovery, START, [f"http://good{nth}.example/{page}" for nth in range(20) for page in "abc"])
+    backlog.space, backlog.share = 300, 75
+    entered = Counter(page.host.rpartition("n")[2] for page in backlog.enter(2.0, 0.0))
+    assert sum(count for host, count in entered.items() if "wild" in host) <= 75
+    assert sum(count for host, count in entered.items() if "wild" not in host) == 60, "all others are in"
+    # They are in and untried, and others wait: there is no more room for further names.
+    for host in {host_of(url) for url in wild}:
+        backlog.count_untried(host, 1)
+    read(discovery, START, ["http://good1.example/late", "http://good2.example/late"])
+    backlog._choice.clear()
+    backlog.space = 300
+    assert {page.host for page in backlog.enter(2.0, 0.0)} == {"good1.example", "good2.example"}
+    # Alone it may have all there is.
+    backlog._choice.clear()
+    backlog.space = 50
+    assert len(drain(backlog, 50)) == 50
+    backlog.close()
+    _, backlog = opened(tmp_path / "found")
+    values, _, _, sites = backlog._values()
+    assert len(set(sites.tolist())) == 21
+    assert len(values) == 420
+    backlog.close()
+
+
+def test_the_more_a_domain_has_in_the_less_are_its_other_hosts_worth(tmp_path: Path) -> None:
+    discovery, backlog = opened(tmp_path / "found")
+    backlog.share = 1_000
+    for nth in range(3):
+        backlog.space = 0
+        read(discovery, START, [f"http://n{nth}-{host}.wild.example/" for host in range(300)])
+        assert len(drain(backlog, 300)) == 300
+    backlog.space = 0
+    read(discovery, START, ["http://last.wild.example/", "http://good.example/x/y/"], depth=2)
+    backlog.tried(Page(START, "h0.example"), 1.0, copied=True)
+    fresh, first = backlog.best(2)
+    assert (fresh, first) == (1 / (1 + 900 / 4_000), 0.7)
+    wild = Page("http://last.wild.example/", "last.wild.example", depth=1)
+    assert backlog.value(wild) == fresh
+    backlog.most_held = 1_000  # of which it has more than half, and others wait
+    assert [page.url for page in drain(backlog, 1)] == ["http://good.example/x/y/"]
+    assert [page.url for page in drain(backlog, 1)] == ["http://last.wild.example/"]
+    backlog.close()
+
+
+def test_a_domain_never_takes_the_last_of_the_known_addresses_unless_it_was_named(tmp_path: Path) -> None:
+    def known(scope: Scope, name: str) -> tuple[int, int]:
+        backlog = Backlog(tmp_path / name, memory=MEMORY, max_known=1_000)
+        discovery = Discovery(scope, backlog=backlog)
+        for nth in range(30):
+            read(discovery, START, [f"http://n{nth}-{host}.wild.example/" for host in range(60)])
+            read(discovery, START, [f"http://good{nth}.example/{page}" for page in "abcde"])
+        taken = {page.url for page in drain(backlog)}
+        backlog.close()
+        return len(taken), sum("wild" in url for url in taken)
+
+    total, wild = known(Scope(hosts=["*.example"]), "anywhere")
+    assert 450 <= wild <= 560
+    assert total == wild + 150, "there was room for all others"
+    assert known(Scope(hosts=["*.example", "*.wild.example"]), "named")[0] == 1_000
+
+
+def test_of_many_hosts_it_is_not_reckoned_for_each_page_which_come_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FEW_HOSTS", 500)
+    discovery, backlog = opened(tmp_path / "found")
+    backlog.space = 0
+    read(discovery, START, [f"http://h{nth}.example/{page}" for nth in range(1_000) for page in "abc"])
+    reckoned, values = 0, backlog._values
+
+    def counted() -> object:
+        nonlocal reckoned
+        reckoned += 1
+        return values()
+
+    monkeypatch.setattr(backlog, "_values", counted)
+    pages: list[Page] = []
+    for _ in range(100):
+        backlog.space = 2
+        pages += backlog.enter(2.0, 0.0)
+    assert len({page.url for page in pages}) == 200
+    assert reckoned == 20
+    backlog.close()
+
+
+def test_hosts_that_come_in_while_a_step_is_taken_can_be_tried_and_enter(tmp_path: Path) -> None:
+    discovery, backlog = opened(tmp_path / "found")
+    backlog.space = 0
+    read(discovery, START, [f"http://a.example/{nth}" for nth in range(9)])
+    going, chunks = threading.Event(), backlog.waiting._write_chunks
+
+    def slowly() -> None:
+        going.wait(10)
+        chunks()
+
+    backlog.waiting._write_chunks = slowly  # type: ignore[method-assign]
+    backlog.waiting._begin_step()
+    read(discovery, START, ["http://new.example/x"])
+    going.set()
+    while backlog.waiting.stepping:
+        time.sleep(0.01)
+    backlog.share = 3
+    assert len(backlog.enter(2.0, 0.0)) == 0
+    backlog.space = 3
+    assert len(backlog.enter(2.0, 0.0)) == 3
+    new = Page("http://new.example/x", "new.example", depth=1)
+    backlog.tried(new, 5.0, copied=True)
+    assert backlog.value(new) > 0
+    backlog._choice.clear()
+    assert new.url in {page.url for page in drain(backlog)}
+    backlog.close()
+
+
 def test_where_nothing_waits_one_host_has_its_share_and_the_rest_of_it_waits(tmp_path: Path) -> None:
     discovery, backlog = opened(tmp_path / "found")
     backlog.space, backlog.share = 100, 25
@@ -235,6 +360,45 @@ def test_beyond_max_known_nothing_leaves_a_trace(tmp_path: Path) -> None:
         Backlog(tmp_path / "none", memory=1_000)
 
 
+def test_known_addresses_that_are_missing_are_said_to_be(tmp_path: Path) -> None:
+    discovery, backlog = opened(tmp_path / "found")
+    read(discovery, START, [f"http://h0.example/{nth}" for nth in range(300)])
+    read(discovery, START, ["http://h0.example/last"])
+    backlog.close()
+    journal = tmp_path / "found" / "known" / "known"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole[:-3])  # which looks like a record that was being written
+    with pytest.raises(StoreError, match=r"Of 301 known URLs .* 1 are missing"):
+        opened(tmp_path / "found")
+
+
+def test_a_folder_without_what_waits_is_said_to_lack_it(tmp_path: Path) -> None:
+    discovery, backlog = opened(tmp_path / "found")
+    read(discovery, START, [f"http://h0.example/{nth}" for nth in range(300)])
+    backlog.close()
+    shutil.rmtree(tmp_path / "found" / "waiting")
+    for _ in range(2):
+        with pytest.raises(StoreError, match="missing"):
+            opened(tmp_path / "found")
+        shutil.rmtree(tmp_path / "found" / "waiting", ignore_errors=True)
+
+
+@pytest.mark.parametrize("mark", [b"\xff\xfe", None])
+def test_a_mark_that_makes_no_sense_is_that_of_another_crawl(tmp_path: Path, mark: bytes | None) -> None:
+    _, backlog = opened(tmp_path / "found")
+    backlog.close()
+    path = tmp_path / "found" / "crawl"
+    path.unlink()
+    if mark is None:
+        path.mkdir()
+    else:
+        path.write_bytes(mark)
+    assert not Backlog.is_of(tmp_path / "found", "one")
+    _, backlog = opened(tmp_path / "found")
+    backlog.close()
+    assert Backlog.is_of(tmp_path / "found", "one")
+
+
 def test_links_that_pages_have_in_common_count_as_answered_by_the_cache(tmp_path: Path) -> None:
     discovery, backlog = opened(tmp_path / "found")
     discovery.know([START, "http://h0.example/kept"])
@@ -247,6 +411,37 @@ def test_links_that_pages_have_in_common_count_as_answered_by_the_cache(tmp_path
     counts = discovery.counts()
     assert (counts["looked_up"], counts["cache_hits"]) == (65, 50)
     backlog.close()
+
+
+def test_a_page_that_is_removed_while_it_is_fetched_is_no_fault(tmp_path: Path) -> None:
+    keepers: list[Keeper] = []
+    faults: list[str] = []
+
+    def answer(host: str, path: str) -> bytes:
+        if path == "/2":
+            keepers[0].remove(site.url(host, path))  # others are worth more
+        return html("<p>x", kind="text/plain" if path == "/robots.txt" else "text/html")
+
+    site = LiveSite(answer)
+
+    async def go() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append(str(context)))
+        await site.start()
+        with Sqlite(tmp_path / "s.db") as store:
+
+            def began(daemon: Daemon) -> None:
+                daemon._kinds = Kinds([])
+                keepers.append(daemon._keeper)
+
+            urls = [site.url("a.test", f"/{nth}") for nth in range(1, 4)]
+            await Crawl(site, store, began=began).until(
+                lambda: store.totals().copies >= 2 and "/2" in site.asked("a.test"), *urls
+            )
+            await asyncio.sleep(0.1)
+        site.stop()
+
+    asyncio.run(go())
+    assert not faults
 
 
 def test_a_live_crawl_finds_all_through_a_small_door(tmp_path: Path) -> None:

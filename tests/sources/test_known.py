@@ -35,7 +35,14 @@ def test_it_goes_on_where_it_ended(tmp_path: Path) -> None:
     with Known(tmp_path / "known") as known:
         assert known.secret == secret
         assert known.nbytes > 0
-    (tmp_path / "known" / "secret").unlink()
+    path = tmp_path / "known" / "secret"
+    whole = path.read_bytes()
+    path.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])  # with this one all that is known would be new
+    with pytest.raises(StoreError, match="secret"):
+        Known(tmp_path / "known")
+    path.write_bytes(whole[:16])  # as earlier versions wrote it
+    Known(tmp_path / "known").close()
+    path.unlink()
     with pytest.raises(StoreError, match="secret"):
         Known(tmp_path / "known")
     with pytest.raises(ConfigError, match="too little memory"):

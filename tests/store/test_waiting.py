@@ -1,6 +1,7 @@
 import random
 import shutil
 import threading
+import tracemalloc
 from collections import defaultdict
 from pathlib import Path
 
@@ -231,6 +232,80 @@ def test_damage_is_said(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="damaged"):
             take_all(folder)
         (folder / name).write_bytes(whole)
+
+
+def test_a_length_that_lies_is_damage_and_no_unfinished_end(tmp_path: Path) -> None:
+    waiting = Waiting(tmp_path / "w")
+    for first in range(0, 300, 30):
+        put(waiting, some(random.Random(1), first, 30))
+    shutil.copytree(tmp_path / "w", tmp_path / "killed")
+    waiting.close()
+    log = next((tmp_path / "killed").glob("log-*"))
+    whole = log.read_bytes()
+    log.write_bytes(whole[:6] + bytes([whole[6] ^ 255]) + whole[7:])
+    for _ in range(2):  # nothing of it is cut off
+        with pytest.raises(StoreError, match="damaged in the middle"):
+            Waiting(tmp_path / "killed")
+    log.write_bytes(whole[:-3])
+    assert len(take_all(tmp_path / "killed")) == 270
+
+
+def test_files_that_are_missing_are_said_to_be_and_the_others_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    waiting = Waiting(folder)
+    put(waiting, some(random.Random(1), 0, 300))
+    waiting.save()
+    put(waiting, some(random.Random(1), 300, 30))
+    shutil.copytree(folder, tmp_path / "killed")
+    waiting.close()
+    for name in ("state", "log-1"):
+        shutil.copytree(tmp_path / "killed", tmp_path / name)
+        (tmp_path / name / name).unlink()
+        with pytest.raises(StoreError, match=f"{name} of the waiting URLs is missing"):
+            Waiting(tmp_path / name)
+        assert (tmp_path / name / "part-0").exists()
+    for stranger in ("log-x", "part-x", "log-²"):
+        (tmp_path / "killed" / stranger).touch()
+    assert len(take_all(tmp_path / "killed")) == 330
+
+
+def test_memory_stays_within_the_setting_where_a_little_of_many_hosts_is_taken(tmp_path: Path) -> None:
+    memory = 400_000
+    waiting = Waiting(tmp_path / "w", memory=memory)
+    hosts = [f"h{nth}.example" for nth in range(50)]
+    for host in hosts:
+        urls = [f"http://{host}/{'x' * 60}/{nth}" for nth in range(500)]
+        waiting.put(np.arange(500, dtype=np.uint64), urls, [host] * 500, [1] * 500)
+    waiting.save()
+    for turn in range(3):
+        for nth, host in enumerate(hosts):
+            assert waiting.take(nth, 1) == [(f"http://{host}/{'x' * 60}/{turn}", 1)]
+            assert waiting.nbytes < memory
+    steps = len(list((tmp_path / "w").glob("log-*"))), waiting._generation
+    put(waiting, [("http://h1.example/", "h1.example", 0)])
+    assert (len(list((tmp_path / "w").glob("log-*"))), waiting._generation) == steps  # there is no need of a step
+    waiting.close()
+    assert len(take_all(tmp_path / "w")) == 50 * 497 + 1
+
+
+def test_a_log_is_done_again_record_by_record(tmp_path: Path) -> None:
+    waiting = Waiting(tmp_path / "w", memory=64 << 20)
+    count = 20_000
+    urls = [f"http://h.example/{nth}" for nth in range(count)]
+    waiting.put(np.arange(count, dtype=np.uint64), urls, ["h.example"] * count, [1] * count)
+    waiting.save()
+    for _ in range(count):
+        waiting.take(0, 1)
+    shutil.copytree(tmp_path / "w", tmp_path / "killed")
+    waiting.close()
+    tracemalloc.start()
+    killed = Waiting(tmp_path / "killed", memory=64 << 20)
+    opened, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert opened < 2_000_000  # were all of it in memory it would be five million
+    replayed(killed)
+    assert len(killed.out) == count
+    killed.close()
 
 
 def test_a_full_disk_is_said_and_nothing_that_was_put_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

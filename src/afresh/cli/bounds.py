@@ -8,16 +8,18 @@ from typing import Any
 
 from afresh.cli.opening import require_wanted
 from afresh.cli.terminal import now
-from afresh.errors import InputError
+from afresh.errors import BodyDamaged, InputError
+from afresh.fetch.headers import robots_tag
 from afresh.frontier import HostPatterns, Scope, canonical, host_of
 from afresh.sources.web import Discovery
 from afresh.sources.web.backlog import Backlog
 from afresh.sources.web.url_trace import UrlTrace
 from afresh.store import Store, understood
-from afresh.store.messages import packed
+from afresh.store.messages import FOUND_SO_FAR, packed
 from afresh.types import Fetched, Page
 
 NAME = "crawl"  # under which they are kept in the store
+AGENT = "afresh"  # whom robots' headers may speak to
 PIECE = 100  # entries of the inbox at a time
 UNREAD = "copies unread"  # the named value that says that there are copies whose links were not read within them
 FOLDER_NAME = "found"  # and what tells the folder of what was found from that of another crawl
@@ -71,9 +73,19 @@ class Bounds:
     def keep(self, store: Store, before: "Bounds | None") -> None:
         """Remember them, and that copies are to be read for what is within these bounds and was not within those."""
         values = {NAME: json.dumps(asdict(self))}
-        if (before is None and store.totals().copies) or (before is not None and before.scope != self.scope):
+        if (before is None and store.totals().copies) or (before is not None and self._takes_more_than(before, store)):
             values[UNREAD] = "bounds"  # with them: whoever is killed before the copies are read does so next time
         store.put(values)
+
+    def _takes_more_than(self, before: "Bounds", store: Store) -> bool:
+        """Whether links may be taken in that earlier bounds have kept out, and that left no trace."""
+        if before.scope != self.scope:
+            return True
+        most = before.max_known
+        if most is None or (self.max_known is not None and self.max_known <= most):
+            return False
+        known = understood(FOUND_SO_FAR, lambda: float(json.loads(store.get(FOUND_SO_FAR) or "{}").get("known", most)))
+        return known >= most // 2  # a site is kept out early, where others are to have room
 
     @staticmethod
     def read_copies(store: Store, discovery: Discovery) -> None:
@@ -85,9 +97,15 @@ class Bounds:
             discovery.know([state.page.url])
         found: list[Page] = []
         for _, state in store.states():
-            copy = store.copy(state.page.url)
+            try:
+                copy = store.copy(state.page.url)
+            except BodyDamaged:
+                continue  # the next fetch of the page replaces it, and it is read then
             if copy is not None:
-                seen = Fetched(copy.url, copy.fetched, 0.0, body=copy.body, content_type=copy.content_type)
+                robots = robots_tag([value] if (value := copy.meta.get("x-robots-tag")) else [], AGENT)
+                seen = Fetched(
+                    copy.url, copy.fetched, 0.0, body=copy.body, content_type=copy.content_type, robots=robots
+                )
                 found += discovery.read(state.page, seen)
         store.add(found)
         store.put({UNREAD: None})  # what was found is on disk by now

@@ -1,7 +1,8 @@
 """`afresh import`: captures that another program made become pages with copies and history."""
 
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Container
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,12 +19,14 @@ from afresh.units import show_count
 if TYPE_CHECKING:
     from afresh.config import Config
     from afresh.engine import Engine
+    from afresh.fetch.answer import Headers
     from afresh.store.cdx import Line
     from afresh.store.warc_reading import Capture
 
 AT_ONCE = 200  # captures that are written together
 MAX_HELD = 64 << 20  # bytes of bodies among them
 OLDEST = 662_688_000.0  # 1991: there was no web to capture before
+MAX_DIGITS = 16  # of a length
 SLACK = 86_400.0  # seconds that a clock elsewhere may be ahead
 FOUND = ("new", "changed", "unchanged", "gone", "moved", "failed", "busy")
 
@@ -74,11 +77,20 @@ def import_(
 
 def _there(files: list[Path]) -> list[Path]:
     for path in files:
-        if path.is_dir():
-            raise InputError(f"{plain(str(path))} is a folder.", hint="Name the files in it, one by one.")
-        if not path.is_file():
+        with suppress(OSError):
+            if path.is_dir():
+                raise InputError(f"{plain(str(path))} is a folder.", hint="Name the files in it, one by one.")
+        if not _is_file(path):
             raise InputError(f"There is no file {plain(str(path))}.", hint="Check the path.")
     return files
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is a file of this name, which may be one that no file can have."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 class Importing:
@@ -115,7 +127,7 @@ class Importing:
         from afresh.store.cdx import read as read_index
 
         beside = {path.parent / Path(line.file).name for path in indexes for line in read_index(path) if line}
-        files = [*files, *sorted(path for path in beside if path.is_file() and path not in files)]
+        files = [*files, *sorted(path for path in beside if _is_file(path) and path not in files)]
         problems = self._read_warcs(files)
         read = {path.name for path in files}
         for path in indexes:
@@ -257,8 +269,7 @@ class Importing:
         headers = Headers(list(capture.headers))
         body = b""
         if not capture.same and capture.status in (200, 203):
-            coded = headers.get("Transfer-Encoding", ""), headers.get("Content-Encoding", "")
-            undone = _undone(capture.body, *coded, self.config.fetch.max_body)
+            undone = _undone(capture.body, headers, self.config.fetch.max_body)
             if isinstance(undone, str):
                 return undone
             body = undone
@@ -351,12 +362,19 @@ def _said(capture: "Capture", known: PageState) -> Outcome | None:
 DIGEST = "cdx:"  # before a digest that stands for a content that is not here
 
 
-def _undone(body: bytes, transfer: str, codings: str, limit: int) -> bytes | str:
+def _undone(body: bytes, headers: "Headers", limit: int) -> bytes | str:
     """A body as its reader gets it; a word if that is not to be had."""
     from afresh.fetch.inflate import STEP, Body, Spoiled
 
-    if "chunked" in transfer.lower():
-        body = b"".join(_chunks(body)) or body  # some programs write what they have unpacked, and leave the header
+    said = headers.get("Content-Length", "")
+    if "chunked" in headers.get("Transfer-Encoding", "").lower():
+        pieces, whole = _chunks(body)
+        if pieces and not whole:
+            return "truncated"
+        body = b"".join(pieces) or body  # some programs write what they have unpacked, and leave the header
+    elif said.isascii() and said.isdigit() and len(said) < MAX_DIGITS and int(said) > len(body):
+        return "truncated"
+    codings = headers.get("Content-Encoding", "")
     names = [name.strip().lower() for name in codings.split(",") if name.strip().lower() not in ("", "identity")]
     if not names:
         return body
@@ -369,15 +387,24 @@ def _undone(body: bytes, transfer: str, codings: str, limit: int) -> bytes | str
         return spoiled.reason
 
 
-def _chunks(body: bytes) -> Iterator[bytes]:
-    """The pieces of a chunked body, as far as they are whole."""
-    at = 0
+def _chunks(body: bytes) -> tuple[list[bytes], bool]:
+    """The pieces of a chunked body, as far as they are whole; and whether that is all of it."""
+    at, pieces = 0, list[bytes]()
     while (end := body.find(b"\r\n", at, at + 1_000)) > 0:
-        try:
-            size = int(body[at:end].split(b";")[0], 16)
-        except ValueError:
-            return
-        if size <= 0 or end + 2 + size > len(body):
-            return
-        yield body[end + 2 : end + 2 + size]
+        size = _size(body[at:end])
+        if size == 0:
+            return pieces, True
+        if size is None or end + 2 + size > len(body):
+            break
+        pieces.append(body[end + 2 : end + 2 + size])
         at = end + 2 + size + 2
+    return pieces, False
+
+
+def _size(line: bytes) -> int | None:
+    """What the line before a chunk says of it."""
+    try:
+        size = int(line.split(b";")[0], 16)
+    except ValueError:
+        return None
+    return size if size >= 0 else None

@@ -18,7 +18,17 @@ from afresh.cli.options import ConfigFile, LogFormat, LogTarget, Receive, StoreF
 from afresh.cli.options import Console as ConsoleAt
 from afresh.cli.output import Output
 from afresh.cli.reasons import counted
-from afresh.cli.terminal import as_json, console, errors, labelled, outlive_pipes, output_failed, plain, show_address
+from afresh.cli.terminal import (
+    as_json,
+    console,
+    errors,
+    labelled,
+    outlive_pipes,
+    output_failed,
+    plain,
+    show_address,
+    working,
+)
 from afresh.config import Config, parse
 from afresh.errors import AfreshError, ConfigError, InputError
 from afresh.store.base import EVERYTHING
@@ -163,7 +173,8 @@ def crawl(
         with _traced(trace) as links, closing(backlog):
             discovery = bounds.discovery(never, links, backlog)
             if kept.get(UNREAD) is not None:
-                bounds.read_copies(kept, discovery)
+                with working("Reading the links of all copies"):
+                    bounds.read_copies(kept, discovery)
             progress = Progress(read, as_json_lines=json, budget_by="" if budget is None else "--budget")
             progress.found = discovery.counts
             keep_fresh(

@@ -66,9 +66,9 @@ class Entering:
         untried = min(self.max_untried * (IDLE_TIMES if self._spare else 1), MAX_UNTRIED)
         space = max(untried - self.keeper.untried, 0) if self.keeper.room.for_new_pages else 0
         if self.max_kept is not None:
-            space = min(space, max(self.max_kept - len(self.engine), 0))
-        backlog.space = space
-        backlog.full_at = self.max_kept if self.max_kept is not None and len(self.engine) >= self.max_kept else 0
+            space = min(space, max(self.max_kept - self._held, 0))
+        backlog.space, backlog.most_held = space, self.max_kept
+        backlog.full_at = self.max_kept if self.max_kept is not None and self._held >= self.max_kept else 0
         backlog.share = int(min(self.max_untried, self.max_kept or self.max_untried) * HOST_SHARE)
 
     async def enter(self) -> int:
@@ -110,7 +110,7 @@ class Entering:
     @property
     def _crowded(self) -> bool:
         """Whether others wait for the place of a page that has no copy."""
-        full = self.max_kept is not None and len(self.engine) >= self.max_kept
+        full = self.max_kept is not None and self._held >= self.max_kept
         return full and self.backlog is not None and len(self.backlog) > 0
 
     async def leave(self) -> None:
@@ -127,9 +127,14 @@ class Entering:
             self.wake()
 
     @property
+    def _held(self) -> int:
+        """Pages that are in; not the files and queries of the same store, which no crawl has found."""
+        return len(self.engine.first)
+
+    @property
     def _excess(self) -> int:
         """How many pages are in beyond the bound: it was lowered, or operators have added some."""
-        return 0 if self.max_kept is None else max(len(self.engine) - self.max_kept, 0)
+        return 0 if self.max_kept is None else max(self._held - self.max_kept, 0)
 
     def _beyond(self, sample: Sequence[PageState]) -> list[str]:
         """Of some pages, the same part of them that leaves of all: those that are worth least wait again."""
@@ -138,7 +143,7 @@ class Entering:
             return []
         worths = [(self._worth(state), nth) for nth, state in enumerate(sample) if self._may_leave(state)]
         worths.sort()
-        count = min(math.ceil(len(sample) * self._excess / len(self.engine)), self._excess, MAX_LEAVING)
+        count = min(math.ceil(len(sample) * self._excess / self._held), self._excess, MAX_LEAVING)
         return self._put_back([sample[nth].page for _, nth in worths[:count]])
 
     async def _without_copy(self, sample: Sequence[PageState]) -> list[str]:
@@ -192,7 +197,7 @@ class Entering:
 
     def _may_leave(self, state: PageState) -> bool:
         page = state.page
-        return page.depth > 0 and page.importance is None and page.url in self.engine
+        return page.depth > 0 and page.importance is None and page.url in self.engine.first
 
     def _has_nothing(self, state: PageState) -> bool:
         return state.crawls > 0 and state.fetched is None and self._may_leave(state)

@@ -485,6 +485,9 @@ class Daemon:
         if isinstance(fetched, Later):
             self._release(order, fetched.gap)
             return
+        if order.url not in self.engine:  # it was removed while it was fetched
+            self._release(order)
+            return
         self._pressure.hold(len(fetched.body))
         try:
             known = self.engine.kind(order.url) if self._kinds is not None else 0

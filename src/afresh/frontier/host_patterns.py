@@ -32,6 +32,11 @@ class HostPatterns:
             name = _name(pattern)
             (self._domains if name.startswith("*.") else self._hosts).add(name.removeprefix("*."))
 
+    @property
+    def names(self) -> set[str]:
+        """The names in the patterns."""
+        return self._hosts | self._domains
+
     def __bool__(self) -> bool:
         return bool(self._hosts or self._domains)
 

@@ -85,11 +85,16 @@ class Scope:
         traps: Traps | None = None,
     ) -> None:
         self._hosts = HostPatterns(hosts)
+        self._sites = {site_of(name) for name in self._hosts.names}
         self._never = HostPatterns(never)
         self._include = [_path_pattern(pattern) for pattern in include]
         self._exclude = [_path_pattern(pattern) for pattern in exclude]
         self._depth = depth
         self.traps = traps or Traps()
+
+    def names(self, host: str) -> bool:
+        """Whether one of the hosts or domains that it names is of the site of this host."""
+        return site_of(host) in self._sites
 
     def refusal(self, url: str, depth: int = 0) -> Refusal | None:
         """Why a canonical URL, found this many links from a seed, is out of scope; None if it is not."""

@@ -6,6 +6,7 @@ would have to send each other: for each owner, the links on its pages to hosts o
 
 import lzma
 import zlib
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +26,7 @@ from afresh.lab.labelled import opened
 POLICIES = ("infinite", "min", "lru", "clock", "random", "sieve", "s3-fifo", "static", "static-online")
 WATCHED = 10  # static-online watches one in so many of the requests first
 MAX_LINE = 1 << 20  # bytes
-MAX_LINKS = 400_000_000
+MAX_LINKS = 100_000_000  # 24 bytes of memory each, and some more at work
 CHUNK = 1 << 20  # bytes that are unpacked at a time
 HINT = "Each line is '# ' with the address of a page, or a link on it; or let afresh crawl --trace FILE write one."
 
@@ -144,40 +145,36 @@ def _owners(hosts: Marks, owners: int) -> NDArray[np.int64]:
 
 
 def _read_ours(path: Path) -> Trace:
-    """All whole frames: a crawl that was killed leaves half a one."""
-    parts, packed, size = [], b"", 0
+    """All that is whole: a crawl that was killed may leave half a frame.
+
+    It is unpacked a little at a time, as a small file may hold more than there is memory.
+    """
+    columns: dict[str, list[Marks]] = {name: [] for name in RECORD.names or ()}
+    left, size = b"", 0
     with path.open("rb") as file:
         file.seek(len(MAGIC))
-        while True:
-            more = file.read(CHUNK)
-            packed += more
-            frame = zstandard.ZstdDecompressor().decompressobj()
-            try:
-                while packed:
-                    found = frame.decompress(packed)
-                    if not frame.eof:
-                        break
-                    parts.append(np.frombuffer(found[: len(found) // RECORD.itemsize * RECORD.itemsize], RECORD))
-                    size += parts[-1].size
-                    packed = frame.unused_data
-                    frame = zstandard.ZstdDecompressor().decompressobj()
-            except zstandard.ZstdError:
-                raise InputError(f"{path} is damaged behind {size:,} links.", hint=HINT) from None
-            if size > MAX_LINKS:
-                raise InputError(f"{path} has more than {MAX_LINKS:,} links.", hint="Study it in parts.")
-            if not more:
-                break
-    found_all = np.concatenate(parts) if parts else np.empty(0, RECORD)
-    return Trace(*(np.ascontiguousarray(found_all[name], np.uint64) for name in ("url", "host", "page_host")))
+        unpacking = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+        try:
+            while found := unpacking.read(CHUNK):
+                left += found
+                count = len(left) // RECORD.itemsize
+                records = np.frombuffer(left, RECORD, count)
+                left = left[count * RECORD.itemsize :]
+                size += count
+                if size > MAX_LINKS:
+                    raise InputError(f"{path} has more than {MAX_LINKS:,} links.", hint="Study it in parts.")
+                for name, column in columns.items():
+                    column.append(np.ascontiguousarray(records[name], np.uint64))
+        except zstandard.ZstdError:
+            raise InputError(f"{path} is damaged behind {size:,} links.", hint=HINT) from None
+    return Trace(*(np.concatenate([np.empty(0, np.uint64), *columns.pop(name)]) for name in list(columns)))
 
 
 def _read_text(path: Path) -> Trace:
     import xxhash
 
     marks: dict[str, int] = {}  # of hosts
-    url: list[int] = []
-    host: list[int] = []
-    page_host: list[int] = []
+    url, host, page_host = array("Q"), array("Q"), array("Q")
     page = None
     for number, line in _lines(path):
         if line.startswith(b"# "):
@@ -190,7 +187,7 @@ def _read_text(path: Path) -> Trace:
         page_host.append(page)
         if len(url) > MAX_LINKS:
             raise InputError(f"{path} has more than {MAX_LINKS:,} links.", hint="Study it in parts.")
-    return Trace(np.array(url, np.uint64), np.array(host, np.uint64), np.array(page_host, np.uint64))
+    return Trace(*(np.frombuffer(column, np.uint64) for column in (url, host, page_host)))
 
 
 def _host_mark(url: bytes, marks: dict[str, int]) -> int:

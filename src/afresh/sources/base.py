@@ -223,6 +223,7 @@ class Backlog(Protocol):
     space: int  # things that may come in now; the runner says so
     share: int  # of those that were never got, that may be of one lane
     full_at: int  # things that are in, where no more may be; 0: there is room
+    most_held: int | None  # things that may be in at most, whether they are that many or not
     admits: Callable[[Page], bool]  # whether a thing that waited may still come in
     leaving: set[str]  # keys of what waits again, and perhaps is in until its removal is heard of
 

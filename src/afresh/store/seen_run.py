@@ -3,7 +3,7 @@
     header   magic, version, how many fingerprints, how many apart those of the index are
     body     the fingerprints in order, 8 bytes each
     index    every n-th fingerprint of the body
-    check    CRC-32 of header and index
+    check    CRC-32 of the body, and of header, index and that; runs of version 1 have none of the body
 
 A run is written beside its place, synced and renamed into it, so a name always means a whole run.
 """
@@ -23,7 +23,8 @@ from afresh.store.seen_filter import Filter, watched
 Keys = NDArray[np.uint64]
 
 _HEADER = struct.Struct("<12sIQQ")
-_MAGIC, _VERSION = b"afresh seen\x00", 1
+_MAGIC, _VERSION = b"afresh seen\x00", 2
+_CRC = 4  # bytes
 BLOCK = 512  # fingerprints between two of the index, at least: 4 kB
 CHUNK = 1 << 17  # fingerprints that are read or written at once, if nothing else is said: 1 MB
 _NEAR = 32 * BLOCK  # what lies closer together is read in one go
@@ -35,6 +36,7 @@ class Run:
     def __init__(self, path: Path, *, chunk: int = CHUNK) -> None:
         self.path, self._chunk = path, chunk
         self.filter: Filter | None = None
+        self._check: int | None = None  # CRC-32 of the body
         self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             self.size, self._stride, self._index = self._open()
@@ -47,14 +49,20 @@ class Run:
         length = os.fstat(self._file).st_size
         if len(header) == _HEADER.size:
             magic, version, size, stride = _HEADER.unpack(header)
-            if magic == _MAGIC and version == _VERSION and stride:
+            if magic == _MAGIC and version in (1, _VERSION) and stride:
                 entries = -(-size // stride)
                 end = _HEADER.size + 8 * size
-                tail = os.pread(self._file, 8 * entries + 4, end)
-                whole = length == end + 8 * entries + 4 and len(tail) == 8 * entries + 4
-                if whole and zlib.crc32(header + tail[:-4]) == struct.unpack("<I", tail[-4:])[0]:
-                    return size, stride, np.frombuffer(tail[:-4], np.uint64)
-        raise StoreError(
+                rest = 8 * entries + _CRC * version
+                tail = os.pread(self._file, rest, end)
+                whole = length == end + rest and len(tail) == rest
+                if whole and zlib.crc32(header + tail[:-_CRC]) == struct.unpack("<I", tail[-_CRC:])[0]:
+                    if version > 1:
+                        self._check = struct.unpack_from("<I", tail, 8 * entries)[0]
+                    return size, stride, np.frombuffer(tail[: 8 * entries], np.uint64)
+        raise self._damaged()
+
+    def _damaged(self) -> StoreError:
+        return StoreError(
             f"The run {self.path} is damaged.",
             hint="Put a backup of the folder in its place, or remove the folder to start with nothing seen.",
         )
@@ -119,9 +127,14 @@ class Run:
         yield first, last + 1
 
     def chunks(self) -> Iterator[Keys]:
-        """Everything, in order."""
+        """Everything, in order; StoreError at the end if it is not what was written."""
+        check = 0
         for first in range(0, self.size, self._chunk):
-            yield self.read(first, min(first + self._chunk, self.size))
+            keys = self.read(first, min(first + self._chunk, self.size))
+            check = zlib.crc32(keys.data, check)
+            yield keys
+        if self._check is not None and check != self._check:
+            raise self._damaged()
 
 
 def write_run(path: Path, size: int, chunks: Iterator[Keys], stride: int, *, chunk: int = CHUNK, words: int = 0) -> Run:
@@ -131,14 +144,15 @@ def write_run(path: Path, size: int, chunks: Iterator[Keys], stride: int, *, chu
     """
     made = Filter(words) if words else None
     new = path.with_suffix(".new")
-    header, index, written = _HEADER.pack(_MAGIC, _VERSION, size, stride), [], 0
+    header, index, written, check = _HEADER.pack(_MAGIC, _VERSION, size, stride), [], 0, 0
     with new.open("wb") as file:
         file.write(header)
         for keys in watched(chunks, made):
             index.append(keys[(-written) % stride :: stride].copy())  # a view would keep the whole chunk alive
             file.write(keys.data)
+            check = zlib.crc32(keys.data, check)
             written += keys.size
-        tail = np.concatenate(index).tobytes() if index else b""
+        tail = (np.concatenate(index).tobytes() if index else b"") + struct.pack("<I", check)
         file.write(tail + struct.pack("<I", zlib.crc32(header + tail)))
         file.flush()
         os.fsync(file.fileno())

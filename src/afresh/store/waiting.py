@@ -27,16 +27,17 @@ from numpy.typing import NDArray
 
 from afresh.errors import StoreError
 from afresh.store.faults import translated
-from afresh.store.seen_journal import append_whole
+from afresh.store.seen_journal import append_whole, whole_records
 from afresh.store.seen_run import sync_folder
 
 BANDS = 4  # queues of a host
 _BAND_OF = (0, 0, 1, 1, 2, 2, 2, 2)  # by depth; deeper ones are in the last
 DEEPEST = 90  # as far as is written down
 PART_BYTES = 256 << 20
-MAX_LOG_BYTES = 256 << 20
+MIN_LOG_BYTES = 8 << 20  # of a log, or as many as there is memory: after a kill what is out of it is in memory
 MAX_CHUNK = 1_000  # addresses: what is read at once
 OVERHEAD = 80  # bytes of memory for an address besides its text
+FRONTS = 4  # of the memory, one part in so many is for what was read of chunks and not taken yet
 _CHUNK = struct.Struct("<qIII")  # where the next one of the queue is, addresses, bytes, CRC-32
 _RECORD = struct.Struct("<III")  # addresses and what was done with them (`_KIND`), bytes, CRC-32
 _KIND = 24  # bits below that; logs of before have none
@@ -95,12 +96,14 @@ class Waiting:
         self._end = 0
         self._buffers: dict[int, list[str]] = {}  # by queue, what is not in a chunk yet
         self._fronts: dict[int, list[str]] = {}  # by queue, what is left of its first chunk, the last one first
-        self._held = 0  # bytes of memory of both
-        self._held_later = 0
+        self._held = 0  # bytes of memory of the buffers,
+        self._held_fronts = 0  # of the fronts,
+        self._held_later = 0  # and of what came in during a step
         self._count = 0
         self._files: dict[int, int] = {}
         self._log, self._generation = -1, 0
-        self._replayed: list[_Record] = []
+        self._logs: list[Path] = []  # that are to be done again
+        self.was_there = False  # whether anything was in the folder
         self.out: dict[str, int] = {}  # after a kill: what had been handed on since the last step, and how deep it is,
         self.back: set[str] = set()  # and what waited again that had been out before it
         with translated(folder):
@@ -118,7 +121,8 @@ class Waiting:
     def nbytes(self) -> int:
         """Bytes of memory, roughly."""
         queues = self._head.itemsize + self._tail.itemsize + self._taken.itemsize + self._counts.itemsize
-        return self._held + queues * len(self._head) + sum(map(len, self.names)) + 180 * len(self.names)
+        held = self._held + self._held_fronts + self._held_later
+        return held + queues * len(self._head) + sum(map(len, self.names)) + 180 * len(self.names)
 
     @property
     def counts(self) -> NDArray[np.int32]:
@@ -169,8 +173,8 @@ class Waiting:
 
         When all of it was read, `out` and `back` are complete.
         """
-        while self._replayed:
-            kind, marks, urls, depths = self._replayed.pop(0)
+        logs, self._logs = self._logs, []
+        for kind, marks, urls, depths in (_unpacked(*record) for log in logs for record in _whole(log)):
             if kind == _TAKEN:
                 with translated(self.folder):
                     taken = self._taken_of(*depths)
@@ -275,7 +279,7 @@ class Waiting:
     def _save_if_full(self) -> None:
         if self._saving is not None and (not self._saving.is_alive() or self._held_later > self._memory // 2):
             self._finish_step()
-        if self._saving is None and (self._held > self._memory or self._logged > MAX_LOG_BYTES):
+        if self._saving is None and (self._held > self._memory or self._logged > max(self._memory, MIN_LOG_BYTES)):
             self._begin_step()
 
     def _queue(self, urls: Sequence[str], hosts: Sequence[str], depths: Sequence[int]) -> None:
@@ -318,10 +322,12 @@ class Waiting:
             front = self._fronts.get(queue)
             if front is None:
                 front = self._fronts[queue] = self._read(queue)
-                self._held += sum(map(len, front)) + OVERHEAD * len(front)
+                self._held_fronts += _room_of(front)
+                self._forget_fronts()
             entries = front[: -most - 1 : -1]
             del front[-most:]
             self._taken[queue] += len(entries)
+            self._held_fronts -= _room_of(entries)
             part = self._head[queue] // PART_BYTES
             self._live[part] -= len(entries)
             if not front:
@@ -330,12 +336,17 @@ class Waiting:
             buffer = self._buffers[queue]
             entries = buffer[:most]
             del buffer[:most]
+            self._held = max(self._held - _room_of(entries), 0)
             if not buffer:
                 del self._buffers[queue]
         self._counts[queue] -= len(entries)
         self._count -= len(entries)
-        self._held = max(self._held - sum(map(len, entries)) - OVERHEAD * len(entries), 0)
         return [(entry[1:], ord(entry[0]) - 33) for entry in entries]
+
+    def _forget_fronts(self) -> None:
+        """Let go of what was read of chunks first, if that is too much; it is read again when its queue has a turn."""
+        while self._held_fronts > self._memory // FRONTS and len(self._fronts) > 1:
+            self._held_fronts -= _room_of(self._fronts.pop(next(iter(self._fronts))))
 
     def _step(self, queue: int) -> None:
         """The first chunk of a queue is used up."""
@@ -422,7 +433,7 @@ class Waiting:
         for part in touched:
             os.fdatasync(self._part(part))
         self._buffers.clear()
-        self._held = sum(sum(map(len, front)) + OVERHEAD * len(front) for front in self._fronts.values())
+        self._held = 0
 
     def _write_state(self, extra: bytes) -> None:
         file = BytesIO()
@@ -451,19 +462,29 @@ class Waiting:
         sync_folder(self.folder)
 
     def _recover(self) -> None:
-        path = self.folder / "state"
+        path, parts, logs = self.folder / "state", self._numbered("part"), self._numbered("log")
         if path.exists():
             self._read_state(path)
-        for left in self.folder.glob("part-*"):
-            if int(left.name.removeprefix("part-")) not in self._live:
-                left.unlink()
+        # The first log is there before any part and before the numbers, and each further one before its numbers.
+        if self._generation not in logs and (path.exists() or parts or logs):
+            missing = f"log-{self._generation}" if path.exists() else "state"
+            raise StoreError(
+                f"The file {self.folder / missing} of the waiting URLs is missing.",
+                hint="Put a backup of the folder in its place, or remove it: pages are read for links again.",
+            )
+        self.was_there = bool(logs)
+        for nth in parts:
+            if nth not in self._live:
+                (self.folder / f"part-{nth}").unlink()
         last = self._end // PART_BYTES
         if self._end % PART_BYTES and last in self._live:
             os.ftruncate(self._part(last), self._end % PART_BYTES)
         self._remove_logs()
         newest = self._generation
         while (log := self.folder / f"log-{newest}").exists():  # the second is of a step that was not finished
-            self._replayed += _replayed(log)
+            for _ in _whole(log):  # cuts its end off, or says that it is damaged
+                pass
+            self._logs.append(log)
             newest += 1
         self._generation = max(newest - 1, self._generation)
         self._log = self._open_log()
@@ -499,10 +520,15 @@ class Waiting:
         with translated(self.folder):
             self._queue(urls, hosts, depths)
 
+    def _numbered(self, name: str) -> list[int]:
+        """The numbers of the files of one kind that are there."""
+        found = (each.name.removeprefix(f"{name}-") for each in self.folder.glob(f"{name}-*"))
+        return [int(number) for number in found if number.isascii() and number.isdigit()]
+
     def _remove_logs(self) -> None:
-        for log in self.folder.glob("log-*"):
-            if int(log.name.removeprefix("log-")) < self._generation:
-                log.unlink()
+        for nth in self._numbered("log"):
+            if nth < self._generation:
+                (self.folder / f"log-{nth}").unlink()
 
     def _remove_empty_parts(self) -> None:
         for part in [part for part, live in self._live.items() if not live and part != self._end // PART_BYTES]:
@@ -531,6 +557,11 @@ class Waiting:
         self._log = -1
 
 
+def _room_of(entries: Sequence[str]) -> int:
+    """Bytes of memory."""
+    return sum(map(len, entries)) + OVERHEAD * len(entries)
+
+
 def _write_at(file: int, body: bytes, offset: int) -> None:
     view = memoryview(body)
     while view:
@@ -538,27 +569,18 @@ def _write_at(file: int, body: bytes, offset: int) -> None:
         view, offset = view[written:], offset + written
 
 
-def _replayed(path: Path) -> Iterator[_Record]:
+def _whole(path: Path) -> Iterator[tuple[tuple[int, ...], bytes]]:
     """The records of a log; its unfinished end is cut off."""
-    length, whole = path.stat().st_size, 0
-    with path.open("r+b") as file:
-        while len(header := file.read(_RECORD.size)) == _RECORD.size:
-            packed, size, check = _RECORD.unpack(header)
-            kind, count = packed >> _KIND, packed & ((1 << _KIND) - 1)
-            if file.tell() + size > length:
-                break
-            body = file.read(size)
-            if zlib.crc32(body) != check:
-                if file.tell() < length:
-                    raise StoreError(
-                        f"The log {path} of waiting URLs is damaged in the middle.",
-                        hint="Put a backup of the folder in its place, or remove it: pages are read for links again.",
-                    )
-                break
-            if kind == _TAKEN:
-                yield kind, np.zeros(0, np.uint64), [], list(_TAKE.unpack(body))
-            else:
-                urls = body[9 * count :].decode("utf-8", "surrogatepass").split("\n")
-                yield kind, np.frombuffer(body[: 8 * count], np.uint64), urls, list(body[8 * count : 9 * count])
-            whole = file.tell()
-        file.truncate(whole)
+    damaged = StoreError(
+        f"The log {path} of waiting URLs is damaged in the middle.",
+        hint="Put a backup of the folder in its place, or remove it: pages are read for links again.",
+    )
+    return whole_records(path, _RECORD, lambda fields: fields[1], damaged)
+
+
+def _unpacked(fields: tuple[int, ...], body: bytes) -> _Record:
+    kind, count = fields[0] >> _KIND, fields[0] & ((1 << _KIND) - 1)
+    if kind == _TAKEN:
+        return kind, np.zeros(0, np.uint64), [], list(_TAKE.unpack(body))
+    urls = body[9 * count :].decode("utf-8", "surrogatepass").split("\n")
+    return kind, np.frombuffer(body[: 8 * count], np.uint64), urls, list(body[8 * count : 9 * count])

@@ -13,13 +13,14 @@ from typing import BinaryIO
 
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
-from afresh.store.gzip_members import MAGIC, cut_at, following, member
+from afresh.store.gzip_members import MAGIC, following, member, members
 from afresh.store.warc import OUTCOME
 
 MAX_HEADER_BYTES = 64 << 10
 MAX_HEADERS = 500
 MAX_PROBLEMS = 5  # of a file that are told
 MAX_RECORD_BYTES = 4 << 30  # beyond which a file is not read on: what a record says cannot be skipped cheaply
+STATUSES = range(100, 1_000)
 READS = WarcRecordType.response | WarcRecordType.revisit | WarcRecordType.resource
 
 
@@ -110,7 +111,7 @@ class _Reading:
                     return
         except (OSError, ValueError, EOFError, RuntimeError, UnicodeError) as error:
             self._tell_broken()
-            self._stopped(str(error)[:200])
+            self._stopped(str(error)[:200].rstrip("."))
         else:
             self._ended()
 
@@ -120,7 +121,7 @@ class _Reading:
             self._broken = ""
 
     def _ended(self) -> None:
-        """No more records came: whether that is the end of the file, too."""
+        """No more records came: whether that is the end of the file, too. An empty member looks like the end."""
         cut = self._cut_packed() if self._packed else self._cut_plain()
         if cut is None or cut != self._at:
             self._tell_broken()
@@ -128,11 +129,18 @@ class _Reading:
             self._ending.note(f"it ends within the record at byte {cut:,}")
 
     def _cut_packed(self) -> int | None:
-        """Where the member begins within which a gzip file ends."""
+        """Where the member begins within which a gzip file ends; or reading goes on with a member that was not read."""
         at = self._start if self._at is None else self._at
         self._file.seek(at)
         # A file that is packed as a whole has its only member at its beginning.
-        return cut_at(self._file, at if self._file.read(len(MAGIC)) == MAGIC else self._start)
+        begin = at if self._file.read(len(MAGIC)) == MAGIC else self._start
+        for place, found in members(self._file, begin):
+            if found.cut:
+                return place
+            if place > begin and not found.empty:
+                self.goes_on = place
+                return None
+        return None
 
     def _cut_plain(self) -> int | None:
         """Where the record begins within which a file that is not packed ends."""
@@ -195,21 +203,26 @@ def _capture(record: WarcRecord, max_body: int) -> tuple[Capture | None, bool]:
     if "application/http" in kind and record.content_length:
         try:
             record.parse_http(auto_decode="none", max_header_len=MAX_HEADER_BYTES)
-        except ValueError:  # what a server wrote must not end the reading
+        except (ValueError, OSError) as error:  # what a server wrote must not end the reading
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
             return Capture(url, time, problem="no_answer"), False
     http = record.http_headers
     if http is None:
         if same:  # a revisit may have no headers of its own
             return Capture(url, time, 304, (), same=True, digest=digest, problem=problem, outcome=outcome), False
         return Capture(url, time, problem="no_answer"), False
+    status = http.status_code or 0
+    if status not in STATUSES:  # bytes that are no answer of a web server
+        return Capture(url, time, problem="no_answer"), False
     body, problem, ends = _body(record, max_body, problem)
-    if not ends and record.headers.get("WARC-Truncated") and 200 <= (http.status_code or 0) < 300:
+    if not ends and record.headers.get("WARC-Truncated") and 200 <= status < 300:
         bare = outcome and not problem and not body  # the content is not kept, and when it was there is
         problem = "" if bare else problem or "truncated"
         if bare:
             return Capture(url, time, 200, digest=digest, outcome=outcome, bare=True), ends
     headers = tuple(http.items_bytes())[:MAX_HEADERS]
-    return Capture(url, time, http.status_code or 0, headers, body, "", same, digest, problem, outcome), ends
+    return Capture(url, time, status, headers, body, "", same, digest, problem, outcome), ends
 
 
 def _body(record: WarcRecord, max_body: int, problem: str) -> tuple[bytes, str, bool]:

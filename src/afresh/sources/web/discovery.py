@@ -59,6 +59,8 @@ class Discovery:
         self._written = _Written(CACHE)
         self._links = 0  # that were met since the start,
         self._remembered = 0  # and of these, those that what is remembered of pages, or the cache, answered
+        if backlog is not None:
+            backlog.is_named = scope.names
         self.known = 0 if backlog is None else backlog.begin(self._admission)
         self.refused: dict[str, int] = {}  # how many addresses each rule kept out
 

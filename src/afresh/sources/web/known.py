@@ -6,6 +6,7 @@ difference.
 """
 
 import os
+import zlib
 from pathlib import Path
 from secrets import token_bytes
 from types import TracebackType
@@ -147,9 +148,13 @@ class Known:
 
 
 def _secret(path: Path) -> bytes:
-    """What fingerprints are keyed with: made once for a crawl, and readable by its owner alone."""
-    if path.exists() and len(kept := path.read_bytes()) == SECRET_BYTES:
-        return kept
+    """What fingerprints are keyed with: made once for a crawl, and readable by its owner alone.
+
+    Its CRC-32 follows it (not in files of before): with another one, all that is known would be new.
+    """
+    kept = path.read_bytes() if path.exists() else b""
+    if len(kept) == SECRET_BYTES or (len(kept) == SECRET_BYTES + len(_check(b"")) and kept.endswith(_check(kept))):
+        return kept[:SECRET_BYTES]
     if (path.parent / "known").exists():
         raise StoreError(
             f"The secret {path} of the known URLs is damaged or missing.",
@@ -158,10 +163,14 @@ def _secret(path: Path) -> bytes:
     made, new = token_bytes(SECRET_BYTES), path.with_suffix(".new")
     file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        os.write(file, made)
+        os.write(file, made + _check(made))
         os.fsync(file)
     finally:
         os.close(file)
     new.rename(path)
     sync_folder(path.parent)
     return made
+
+
+def _check(secret: bytes) -> bytes:
+    return zlib.crc32(secret[:SECRET_BYTES]).to_bytes(4, "little")

@@ -10,6 +10,7 @@ import zstandard
 
 from afresh.errors import ConfigError
 from afresh.frontier.trace import MAGIC, Records, records
+from afresh.store.seen_journal import append_whole
 
 AT_ONCE = 1 << 14  # links that are compressed together,
 FLUSH_SECONDS = 3.0  # or what came in so long: a crawl that is killed loses no more
@@ -29,6 +30,8 @@ class UrlTrace:
         self._waiting: list[Records] = []
         self._count = 0
         self._lock, self._wake, self._closing = threading.Lock(), threading.Event(), False
+        if path.exists() and not path.is_file():  # opening a pipe would wait for its reader
+            raise ConfigError(f"{path} is no file.", hint="Choose another name for the trace.")
         try:
             self._file: BinaryIO = path.open("ab")
             with path.open("rb") as before:
@@ -78,7 +81,7 @@ class UrlTrace:
 
     def _write(self, found: Records) -> None:
         try:
-            self._file.write(zstandard.ZstdCompressor(level=LEVEL).compress(found.tobytes()))
-            self._file.flush()
+            # Half a frame would hide what a later crawl adds.
+            append_whole(self._file.fileno(), zstandard.ZstdCompressor(level=LEVEL).compress(found.tobytes()))
         except OSError as error:
             self.problem = f"the trace of links has ended: {error.strerror}"
