@@ -77,7 +77,7 @@ def builder(config: Config) -> Build:
         discovery = None if bounds is None else bounds.discovery(config.crawl.never)
         totals, clock = post.store.totals(), SteadyClock()
         first = engine_for(own, totals.pages, to_come=to_come(discovery, totals.copies))
-        fetcher = Gated(fetcher_for(own, clock), post.gate)
+        fetcher = Gated(fetcher_for(own, clock, post.gate.require), post.gate)
         web = sources_for(
             own, post.store, first.lanes, clock, discovery, fetcher=fetcher, never=Others(never, post.slices)
         )[0]

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from typing import Any
 import psycopg
 
 from afresh.cluster.budget import Share, allot
+from afresh.cluster.gate import now
 from afresh.cluster.ownership import owners
 from afresh.errors import ClusterError, StoreError
 from afresh.store.postgres.link import Connection, Link, explain, is_lost
@@ -30,10 +30,13 @@ _BEAT = f"""UPDATE runners SET until = clock_timestamp() + %(lease)s * interval 
   spending = greatest(%(spending)s, budget),
   price = %(price)s, said = %(said)s WHERE part = %(part)s AND token = %(token)s AND {_LEASED} RETURNING budget"""  # noqa: S608
 _GIVE_UP = "UPDATE runners SET until = '-infinity', budget = 0, spending = 0 WHERE part = %s AND token = %s"
-# Free slices, those that are held by a part whose lease is over, and what a former incarnation of this one held.
-_TAKE_SLICES = f"""UPDATE slices SET part = %(part)s, token = token + 1 WHERE wanted = %(part)s
-  AND part IS DISTINCT FROM %(part)s
-  AND (part IS NULL OR part NOT IN (SELECT part FROM runners WHERE {_LEASED}))"""  # noqa: S608
+_MINE = f"SELECT 1 FROM runners WHERE part = %(part)s AND token = %(token)s AND {_LEASED} FOR UPDATE"  # noqa: S608
+# Free slices, those that are held by a part whose lease is over, and what a former incarnation of this one held. The
+# row of a part is locked while it writes a batch: one that was begun under the lease may end after it, and counts.
+_TAKE_SLICES = f"""WITH others AS (SELECT part FROM runners WHERE part <> %(part)s),
+    over AS (SELECT part FROM runners WHERE part <> %(part)s AND NOT {_LEASED} FOR UPDATE SKIP LOCKED)
+  UPDATE slices SET part = %(part)s, token = token + 1 WHERE wanted = %(part)s AND part IS DISTINCT FROM %(part)s
+  AND (part IS NULL OR part IN (SELECT part FROM over) OR part NOT IN (SELECT part FROM others))"""  # noqa: S608
 _HELD = "SELECT slice FROM slices WHERE part = %s AND wanted = %s"
 _LET_GO = "UPDATE slices SET part = NULL, token = token + 1 WHERE part = %s AND wanted IS DISTINCT FROM %s"
 # What a worker should do: whether the cluster runs, and how many slices wait to be given up, or to be taken.
@@ -131,8 +134,8 @@ class Register:
     # --- workers ---
 
     def take(self, part: int, holder: str, *, lease: float = LEASE_SECONDS) -> tuple[int, float] | None:
-        """(token of a new lease, until when by our own monotonic clock); None while an older one runs."""
-        asked = time.monotonic()
+        """(token of a new lease, until when by our own clock); None while an older one runs."""
+        asked = now()
         found = self._rows(_TAKE, {"part": part, "holder": holder, "lease": lease})
         return (int(found[0][0]), asked + lease) if found else None
 
@@ -147,7 +150,7 @@ class Register:
         lease: float = LEASE_SECONDS,
     ) -> tuple[float, float, Wanted] | None:
         """(budget, until when the lease runs now, what is wanted); None if it is lost."""
-        asked = time.monotonic()
+        asked = now()
         values = {"part": part, "token": token, "spending": spending, "price": price, "lease": lease}
         with self._transaction() as connection:
             found = connection.execute(_BEAT, {**values, "said": json.dumps(dict(said))}).fetchone()
@@ -156,9 +159,11 @@ class Register:
             seen: Any = connection.execute(_SEEN, {"part": part}).fetchone()
         return float(found[0]), asked + lease, Wanted(seen[0], seen[1], json.loads(seen[2] or "{}"), seen[3], seen[4])
 
-    def slices(self, part: int) -> frozenset[int]:
-        """Take what is to be taken; all that is held and not to be handed over."""
+    def slices(self, part: int, token: int) -> frozenset[int]:
+        """Take what is to be taken; all that is held and not to be handed over. Nothing, if the lease is over."""
         with self._transaction() as connection:
+            if connection.execute(_MINE, {"part": part, "token": token}).fetchone() is None:
+                return frozenset()
             connection.execute(_TAKE_SLICES, {"part": part})
             found = connection.execute(_HELD, (part, part)).fetchall()
         return frozenset(int(row[0]) for row in found)
@@ -182,6 +187,8 @@ class Register:
     def spread(self, budget: float | None = None, *, gain: float | None = None) -> list[Share]:
         """Move budget by price, once; what all workers were told. It is the same whoever calls it, and how often."""
         with self._transaction() as connection:
+            # Who waits for the row of a worker that stands still in the midst of a batch keeps the others from theirs.
+            connection.execute("SET LOCAL lock_timeout = '1s'")
             total: Any = connection.execute("SELECT budget, running FROM cluster").fetchone()
             rows = connection.execute(_SHARES).fetchall()
             shares = [
@@ -212,7 +219,6 @@ class Register:
             connection.execute(
                 "UPDATE cluster SET parts = %s, running = %s, budget = coalesce(%s, budget)", (parts, running, budget)
             )
-            connection.execute("DELETE FROM runners WHERE part >= %s AND until = '-infinity'", (parts,))
             with connection.cursor() as cursor:
                 cursor.execute(
                     """UPDATE slices SET wanted = k.part FROM unnest(%s::integer[]) WITH ORDINALITY AS k (part, nth)
