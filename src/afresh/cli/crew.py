@@ -110,13 +110,18 @@ def require_fit(config: Config) -> Address:
             f"A cluster needs a store in PostgreSQL, and the store is the file {address}.",
             hint="Use --store postgresql://user@host/database; afresh migrate carries a store over.",
         )
-    if config.crawl.budget.unit != "calls":
-        raise ConfigError("The budget of a cluster is a number of crawls.", hint='Write it like "100/s".')
+    require_crawls(config.crawl.budget)
     if config.crawl.policy == "mirror" or config.index.enabled:
         raise ConfigError(
             'A cluster has no full-text index, and no policy = "mirror".', hint="Take them out of the settings."
         )
     return address
+
+
+def require_crawls(budget: Budget) -> None:
+    """ConfigError if it is not one of crawls: that alone is shared out."""
+    if budget.unit != "calls":
+        raise ConfigError("The budget of a cluster is a number of crawls.", hint='Write it like "100/s".')
 
 
 def compile_once() -> None:

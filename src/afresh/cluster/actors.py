@@ -147,15 +147,21 @@ def name_of(address: Address) -> str:
     return f"afresh {sha256(str(address).encode()).hexdigest()[:12]}"
 
 
-def start(ray_address: str, address: Address, serve: Serve, *, workers_in: float = 120.0) -> None:
-    """Have Ray run the coordinator, which starts the workers; returns when all of them have been heard of."""
+def connect(ray_address: str) -> None:
+    """Reach the Ray that is there; ClusterError if there is none."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told that it runs
     try:
         ray.init(ray_address, namespace=NAMESPACE, ignore_reinit_error=True, log_to_driver=False)
-    except (ConnectionError, ray.exceptions.RayError, RuntimeError) as error:
+    except (ConnectionError, ray.exceptions.RayError, RuntimeError, ValueError, ImportError) as error:
+        client = "ray[client]" in str(error)
         raise ClusterError(
-            f"There is no Ray at {ray_address} ({str(error)[:200]}).", hint="Start one: ray start --head"
+            f"There is no Ray at {ray_address} ({' '.join(str(error).split())[:200]}).",
+            hint="pip install 'ray[client]', which ray:// needs." if client else "Start one: ray start --head",
         ) from None
+
+
+def start(address: Address, serve: Serve, *, workers_in: float = 120.0) -> None:
+    """Have Ray run the coordinator, which starts the workers; returns when all of them have been heard of."""
     made: Any = ray.remote(_Watch)
     name = name_of(address)
     made.options(

@@ -14,6 +14,7 @@ from afresh.cluster.gate import now
 from afresh.cluster.ownership import owners
 from afresh.errors import ClusterError, StoreError
 from afresh.store.postgres.link import Connection, Link, explain, is_lost
+from afresh.store.slices import SLICES
 from afresh.types import Address
 
 LEASE_SECONDS = 10.0  # that a worker may go on without a word from the database
@@ -55,6 +56,12 @@ _STATUS = f"""SELECT part, holder, {_LEASED}, budget, spending, price, said, t.p
     FROM slices AS s JOIN totals USING (slice) GROUP BY s.part) AS t USING (part) WHERE part >= 0 ORDER BY part"""  # noqa: S608
 
 
+def require_workers(parts: int) -> None:
+    """ClusterError if there cannot be so many."""
+    if not 1 <= parts <= SLICES:
+        raise ClusterError(f"There cannot be {parts} workers.", hint=f"Give a number from 1 to {SLICES}.")
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What a worker reads with every beat."""
@@ -86,6 +93,16 @@ class Member:
     copies: int = 0
     slices: int = 0
     lag: float = 0.0  # seconds since it was last heard
+
+    @property
+    def node(self) -> str:
+        """Where it runs; "" if it has not said so."""
+        return str(self.said.get("node", ""))
+
+    @property
+    def is_placed_by_ray(self) -> bool:
+        """Whether it runs on a node of Ray, whose name is an address and a number."""
+        return "/" in self.node
 
 
 class Register:
@@ -213,8 +230,7 @@ class Register:
 
     def scale(self, parts: int, *, budget: float | None = None, running: bool = True) -> int:
         """Have so many workers from now on; how many slices are to move."""
-        if not 1 <= parts <= 4096:
-            raise ClusterError(f"There cannot be {parts} workers.", hint="Give a number from 1 to 4096.")
+        require_workers(parts)
         with self._transaction() as connection:
             connection.execute(
                 "UPDATE cluster SET parts = %s, running = %s, budget = coalesce(%s, budget)", (parts, running, budget)
@@ -249,6 +265,11 @@ class Register:
             counts = pages or 0, copies or 0, slices or 0
             made.append(Member(part, holder, alive, budget, spending, price, json.loads(said or "{}"), *counts, lag))
         return made
+
+    def counts(self) -> tuple[int, int]:
+        """(pages, copies), also those that nobody holds just now."""
+        found = self._rows("SELECT sum(pages)::bigint, sum(copies)::bigint FROM totals")[0]
+        return int(found[0] or 0), int(found[1] or 0)
 
     def slices_of(self, part: int) -> frozenset[int]:
         """The slices that a worker holds."""

@@ -49,11 +49,12 @@ def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
 def test_a_node_that_dies_and_one_that_is_drained(nodes: Any, crew: Crew) -> None:
     import ray
 
-    from afresh.cluster.actors import Actors, name_of, start
+    from afresh.cluster.actors import Actors, connect, name_of, start
 
     address = Address(crew.url)
     crew.register.scale(WORKERS, budget=BUDGET)
-    start(nodes.address, address, partial(serve, settings(crew.settings, crew.url)))
+    connect(nodes.address)
+    start(address, partial(serve, settings(crew.settings, crew.url)))
     until(crew.full_rate, 120, "the cluster at its full rate")
 
     def places() -> dict[int, str]:
