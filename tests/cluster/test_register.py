@@ -15,6 +15,7 @@ from afresh.cluster.gate import NO_LEASE, Gate, Gated, now
 from afresh.cluster.register import Register
 from afresh.cluster.travel import Travel
 from afresh.cluster.worker import SHARED
+from afresh.daemon import SteadyClock
 from afresh.errors import StoreError, StoreLocked
 from afresh.fetch import Http, Scripted
 from afresh.fetch.resolve import SystemResolver
@@ -155,6 +156,14 @@ def test_budget_moves_again_soon_after_a_worker_stood_still_in_a_batch(url: str,
         writing.join(20)
         assert sum(each.granted for each in coordinator.spread()) == pytest.approx(8.0)
         coordinator.close()
+
+
+def test_workers_go_by_the_clock_of_the_database(register: Register, monkeypatch: pytest.MonkeyPatch) -> None:
+    true = time.time
+    monkeypatch.setattr(time, "time", lambda: true() - 30.0)
+    ahead = register.ahead()
+    assert ahead == pytest.approx(30.0, abs=1.0)
+    assert SteadyClock(ahead)() == pytest.approx(true(), abs=1.0)
 
 
 def test_slices_change_hands_only_when_they_are_let_go_or_the_lease_is_over(url: str, register: Register) -> None:

@@ -75,7 +75,7 @@ def builder(config: Config) -> Build:
         own = replace(config, crawl=replace(config.crawl, budget=Budget(post.budget), budget_hours=()))
         bounds = Bounds.stored(post.store)
         discovery = None if bounds is None else bounds.discovery(config.crawl.never)
-        totals, clock = post.store.totals(), SteadyClock()
+        totals, clock = post.store.totals(), SteadyClock(post.ahead)
         first = engine_for(own, totals.pages, to_come=to_come(discovery, totals.copies))
         fetcher = Gated(fetcher_for(own, clock, post.gate.require), post.gate)
         web = sources_for(

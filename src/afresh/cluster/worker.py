@@ -26,6 +26,7 @@ BEAT_SECONDS = 1.0
 SETTLE_BEATS = 2  # for which slices must have stopped to arrive, before they are taken
 RETRY_SECONDS = 0.5
 TELL_SECONDS = 10.0  # between two complaints
+SKEW_SECONDS = 1.0  # between two machines' clocks, above which it is said
 GRACE_SECONDS = 3.0  # for fetches under way, where slices are handed over
 STUCK = 71  # the exit code of a process whose event loop did not stop asking in time
 FIRST_BUDGET = 0.1  # a second, at least: what the engine of a worker is made for that has none yet
@@ -52,6 +53,7 @@ class Post:
     gate: Gate
     slices: frozenset[int]
     budget: float
+    ahead: float = 0.0  # seconds that the database's clock is ahead of ours
 
 
 Build = Callable[[Post], Crawling]
@@ -126,8 +128,11 @@ class Worker:
 
     async def _crawl(self, token: int, gate: Gate, slices: frozenset[int], beats: "_Beats") -> None:
         part = Part(self.part, token, slices, SHARED)
+        ahead = await asyncio.to_thread(self.register.ahead)
+        if abs(ahead) > SKEW_SECONDS:
+            self.tell(f"The clock of {self.node} is {-ahead:+.1f} s off; worker {self.part} goes by the database's.")
         with await asyncio.to_thread(self.open_store, part) as store:
-            crawling = self.build(Post(store, gate, slices, max(beats.budget, FIRST_BUDGET)))
+            crawling = self.build(Post(store, gate, slices, max(beats.budget, FIRST_BUDGET), ahead))
             daemon = crawling.daemon
             daemon.listeners.append(self._hear)
             daemon.grace = min(daemon.grace, GRACE_SECONDS)
