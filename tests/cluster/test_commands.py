@@ -52,6 +52,13 @@ def test_the_sum_counts_pages_that_nobody_holds_just_now(url: str) -> None:
     assert json.loads(said("status", "--store", url, "--json")[1])["pages"] == len(PAGES)
 
 
+def test_an_older_schema_is_called_so(url: str, server: Server) -> None:
+    server.run("commands", "ALTER TABLE afresh.cluster DROP COLUMN running")
+    code, text = said("status", "--store", url)
+    assert code != 0
+    assert "is not the one that this afresh knows" in text
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
