@@ -90,6 +90,23 @@ def test_a_worker_cut_off_from_the_database_stops_asking_before_its_lease_ends(c
     crew.check()
 
 
+def test_a_worker_that_stood_still_asks_nothing_when_it_wakes(crew: Crew) -> None:
+    """Others have its hosts by then."""
+    part = WORKERS - 1
+    stopped = crew.processes.process(part)
+    assert stopped is not None
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        crew.register.scale(part, budget=BUDGET)
+        until(lambda: crew.register.in_transit() == 0, LEASE_SECONDS + 20, "its slices with others")
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    time.sleep(2.0)
+    crew.check()
+    crew.register.scale(WORKERS, budget=BUDGET)
+    until(lambda: crew.alive() == WORKERS, 40, "all workers")
+
+
 def test_the_database_may_restart(crew: Crew) -> None:
     crew.server.kill()
     time.sleep(1.0)
