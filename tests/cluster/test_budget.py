@@ -97,3 +97,17 @@ def test_no_worker_is_starved_where_hosts_allow_less_than_the_budget() -> None:
     assert sum(granted) == pytest.approx(20.0)
     alone = allot(20.0, [Share(10.0, 10.0, 1.0), Share(10.0, 10.0, 1.0, capacity=0.0)])
     assert alone[1] < 10.0
+
+
+def test_a_slow_host_of_many_pages_takes_no_budget_from_workers_that_have_no_price_yet() -> None:
+    """Its worker has a price, those of few pages have none: they get by what their hosts allow."""
+    held, allows, prices = (60.0, 10_060.0, 60.0), (12.0, 16.0, 12.0), (None, 13.0, None)
+    granted = [1.0, 18.0, 1.0]
+    for _ in range(60):
+        shares = [
+            Share(given, given, price, pages=pages, capacity=capacity)
+            for given, price, pages, capacity in zip(granted, prices, held, allows, strict=True)
+        ]
+        granted = allot(20.0, shares)
+        assert in_force([Share(given, given) for given in granted]) <= 20.0 * (1 + 1e-9)
+    assert min(granted) > 5.0

@@ -358,7 +358,13 @@ def test_a_store_is_carried_over_and_back_whole(url: str, tmp_path: Path) -> Non
         model.write([record(model.states[page(1).url], Outcome.CHANGED, 1e4, b"text")])
         identity = store.identity()
     assert "30 pages" in migrate(str(first), url)
-    assert "not empty" in migrate(str(first), url, code=2)
+    assert "30 pages" in migrate(str(first), url), "one that was killed while it compared is compared again"
+    assert "to itself" in migrate(url, url, code=2)
+    assert "to itself" in migrate(str(first), str(first), code=2)
+    other = tmp_path / "other.db"
+    with Sqlite(other) as store:
+        store.add([page(nth) for nth in range(29)])
+    assert "not empty" in migrate(str(other), url, code=2)
     migrate(url, str(back))
     for opened in (Postgres(url), Sqlite(back)):
         with opened:

@@ -18,6 +18,7 @@ class LoggedWeb:
     def __init__(self, hosts: int, pages: int) -> None:
         self.hosts, self.pages = hosts, pages
         self.log: list[tuple[str, str, float, float]] = []  # (host, path, begin, end)
+        self.seconds = SECONDS
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -27,7 +28,7 @@ class LoggedWeb:
         async def answer(request: web.Request) -> web.Response:
             began = time.time()
             try:
-                await asyncio.sleep(SECONDS)
+                await asyncio.sleep(self.seconds)
             finally:
                 self.log.append((request.host, request.path, began, time.time()))
             if request.path == "/robots.txt":
@@ -39,7 +40,7 @@ class LoggedWeb:
 
         app = web.Application()
         app.router.add_get("/{path:.*}", answer)
-        self._runner = web.AppRunner(app)
+        self._runner = web.AppRunner(app, handler_cancellation=True)  # who hangs up is not being answered
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()

@@ -327,8 +327,8 @@ def _explain_once() -> None:
     scheduler.explain(slot, 1.0, 1.0)
 
 
-def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:
-    """A fetcher within the settings' limits, on the daemon's clock."""
+def fetcher_for(config: Config, clock: Callable[[], float], permit: Callable[[], None] = lambda: None) -> Http:
+    """A fetcher within the settings' limits, on the daemon's clock, that asks while it is permitted."""
     contact = f" (+{config.fetch.contact})" if config.fetch.contact else ""
     fetch = config.fetch
     return Http(
@@ -350,6 +350,7 @@ def fetcher_for(config: Config, clock: Callable[[], float]) -> Http:
         ),
         unverified_hosts=fetch.unverified_hosts,
         clock=clock,
+        permit=permit,
     )
 
 

@@ -65,19 +65,24 @@ def up(
 
     Example: afresh cluster up --shards 4 --budget 100/s --store postgresql://me@localhost/afresh
     """
+    from afresh.cli.crew import require_crawls
     from afresh.cli.opening import open_store
+    from afresh.cluster.register import require_workers
 
     with _register(config, store) as (register, read):
         with open_store(read, create=True) as kept:
             if kept.is_run() and not any(member.alive for member in register.members()):
                 kept.claim(brief=True)  # says who runs on it
         _, parts, before, _ = register.wanted()
-        total = float(read_budget(budget)) if budget is not None else (before if parts else float(read.crawl.budget))
+        given = read.crawl.budget if budget is None else read_budget(budget)
+        require_crawls(given)
+        total = before if parts and budget is None else float(given)
         if not total > 0:
             raise ConfigError("A budget of 0 crawls nothing.", hint="Give a rate above 0, such as --budget 10/s.")
+        count = shards or parts or 2
+        require_workers(count)
         if address is not None:
             _ray().connect(address)  # before anything is changed
-        count = shards or parts or 2
         if any(member.alive for member in register.members()):
             errors.print("A cluster runs on this store already: it goes on as is said here, also by who began it.")
         register.scale(count, budget=total)
@@ -153,6 +158,9 @@ def _print(whole: dict[str, Any], facts: list[dict[str, Any]]) -> None:
 
     from afresh.cluster.nodes import short
 
+    if not whole["workers"]:
+        console.print("There is no cluster on this store. Start one: afresh cluster up --shards 4")
+        return
     state = "stopped" if not whole["running"] else "running" if any(each["alive"] for each in facts) else "none runs"
     moving = f", {whole['slices_moving']:,} of 4,096 slices change hands" if whole["slices_moving"] else ""
     console.print(f"{whole['workers']} workers ({state}), {show_rate(whole['budget'])} together{moving}")
@@ -218,7 +226,13 @@ def drain(
         _, parts, _, settings = register.wanted()
         _require_cluster(parts)
         drained = set(settings.get("drained", ()))
-        known = {str(member.said.get("node", "")) for member in register.members() if member.alive}
+        alive = [member for member in register.members() if member.alive]
+        known = {member.node for member in alive}
+        if not back and alive and not any(member.is_placed_by_ray for member in alive):
+            raise InputError(
+                "These workers are processes that were started on their machines: they are not moved.",
+                hint="End `afresh cluster up` there. Nodes that come and go need Ray: `up --address auto`.",
+            )
         if not back and not any(is_in(name, {node}) for name in known):
             raise InputError(
                 f"No worker runs on {plain(node)}.",

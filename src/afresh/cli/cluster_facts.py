@@ -14,6 +14,7 @@ def cluster_facts(register: Register) -> tuple[dict[str, Any], list[dict[str, An
     """Of all workers together, and of each."""
     running, parts, budget, settings = register.wanted()
     facts = [_facts(member) for member in register.members() if member.part < parts or member.alive]
+    pages, copies = register.counts()
     weights = [(each["weight"], each["fresh"]) for each in facts if each["fresh"] is not None]
     weight = sum(own for own, _ in weights)
     whole = {
@@ -22,8 +23,8 @@ def cluster_facts(register: Register) -> tuple[dict[str, Any], list[dict[str, An
         "budget": budget,
         "granted": sum(each["budget"] for each in facts if each["alive"]),
         "rate": sum(each["rate"] for each in facts),
-        "pages": sum(each["pages"] for each in facts),
-        "copies": sum(each["copies"] for each in facts),
+        "pages": pages,
+        "copies": copies,
         "slices_moving": register.in_transit() if parts else 0,
         "drained": list(settings.get("drained", ())),
         "fresh": sum(own * share for own, share in weights) / weight if weight else None,

@@ -75,9 +75,9 @@ def builder(config: Config) -> Build:
         own = replace(config, crawl=replace(config.crawl, budget=Budget(post.budget), budget_hours=()))
         bounds = Bounds.stored(post.store)
         discovery = None if bounds is None else bounds.discovery(config.crawl.never)
-        totals, clock = post.store.totals(), SteadyClock()
+        totals, clock = post.store.totals(), SteadyClock(post.ahead)
         first = engine_for(own, totals.pages, to_come=to_come(discovery, totals.copies))
-        fetcher = Gated(fetcher_for(own, clock), post.gate)
+        fetcher = Gated(fetcher_for(own, clock, post.gate.require), post.gate)
         web = sources_for(
             own, post.store, first.lanes, clock, discovery, fetcher=fetcher, never=Others(never, post.slices)
         )[0]
@@ -110,13 +110,18 @@ def require_fit(config: Config) -> Address:
             f"A cluster needs a store in PostgreSQL, and the store is the file {address}.",
             hint="Use --store postgresql://user@host/database; afresh migrate carries a store over.",
         )
-    if config.crawl.budget.unit != "calls":
-        raise ConfigError("The budget of a cluster is a number of crawls.", hint='Write it like "100/s".')
+    require_crawls(config.crawl.budget)
     if config.crawl.policy == "mirror" or config.index.enabled:
         raise ConfigError(
             'A cluster has no full-text index, and no policy = "mirror".', hint="Take them out of the settings."
         )
     return address
+
+
+def require_crawls(budget: Budget) -> None:
+    """ConfigError if it is not one of crawls: that alone is shared out."""
+    if budget.unit != "calls":
+        raise ConfigError("The budget of a cluster is a number of crawls.", hint='Write it like "100/s".')
 
 
 def compile_once() -> None:

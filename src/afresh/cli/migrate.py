@@ -17,7 +17,8 @@ def migrate(
     """Carry a store over: from a file into PostgreSQL, or back.
 
     Pages, copies, history, beliefs, hosts and the inbox keep their numbers. Every row is compared afterwards. Nobody
-    may run on either meanwhile. A kill leaves the target empty, and the source is only read.
+    may run on either meanwhile. A kill leaves the target empty, or, while rows are compared, whole: then the same
+    command compares again. The source is only read.
 
     Example: afresh migrate --from afresh.db --to postgresql://me@db.example/afresh
     """

@@ -170,10 +170,12 @@ def connect(ray_address: str) -> None:
             log_to_driver=False,
             logging_level=logging.WARNING,
         )
-    except (ConnectionError, ray.exceptions.RayError, RuntimeError, ValueError) as error:
+    except (ConnectionError, ray.exceptions.RayError, RuntimeError, ValueError, ImportError) as error:
         raise ClusterError(
-            f"There is no Ray at {ray_address} ({str(error)[:200]}).",
-            hint="Start one: ray start --head; then --address auto on that machine, ray://HOST:10001 from elsewhere.",
+            f"There is no Ray at {ray_address} ({' '.join(str(error).split())[:200]}).",
+            hint="pip install 'ray[client]', which ray:// needs."
+            if "ray[client]" in str(error)
+            else "Start one: ray start --head; then --address auto on that machine, ray://HOST:10001 from elsewhere.",
         ) from None
 
 

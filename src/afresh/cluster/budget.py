@@ -30,7 +30,7 @@ class Share:
     price: float | None = None  # None: not known
     price_age: float = 0.0  # seconds since it was
     alive: bool = True  # its lease runs
-    pages: float | None = None  # that it holds, by which its share is reckoned while it has no price
+    pages: float | None = None  # that it holds; None: not known
     capacity: float | None = None  # what politeness towards its hosts lets it spend; None: not known
 
 
@@ -83,10 +83,12 @@ def _wanted(total: float, shares: Sequence[Share], gain: float) -> Floats:
         # An answer that comes late moves the less, or budgets would swing: what was given since is not yet in it.
         trust = 1.0 / (1.0 + np.array([max(share.price_age, 0.0) for share in shares])[known])
         now[known] = share_budget(now[known], np.exp(trust * (prices - agreed)), gain=gain)
-    counts = np.array([share.pages or 0.0 for share in shares])
+    # By what their hosts allow, where that is known: first crawls of a slow host's many pages are spent by nobody.
+    allowed = all(share.capacity is not None for share in shares)
+    counts = np.array([(share.capacity if allowed else share.pages) or 0.0 for share in shares])
     waits = ~known & np.array([share.pages is not None for share in shares])
     if waits.any() and counts.sum() > 0:
-        # First crawls have no price yet: until they have, workers get by their pages.
+        # First crawls have no price yet: until they have, workers get by what there is to crawl.
         now[waits] += gain * (total * counts[waits] / counts.sum() - now[waits])
         now *= total / now.sum()
     least = LEAST_SHARE * equal

@@ -3,17 +3,27 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Container
+from dataclasses import replace
 
 from afresh.fetch import Fetcher
+from afresh.fetch.guard import Refused
 from afresh.store.slices import slice_of_host
 from afresh.types import Blame, Fetched, Validators
 
+# Linux stops its monotonic clock while the machine sleeps, and leases do not.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 NO_LEASE = "no_lease"  # the reason of a fetch that was not begun, or broken off, because the lease was about to end
 
 
+def now() -> float:
+    """Seconds on a clock that stops for nobody: not for a step of the wall clock, not for a process that was suspended,
+    not for a machine that slept.
+    """
+    return time.clock_gettime(_CLOCK)
+
+
 class Gate:
-    """Open until a moment of our own monotonic clock, which stops for nobody: not for a step of the wall clock, not for
-    a process that was suspended.
+    """Open until a moment of our own clock, `now`.
 
     Invariant: no request begins after that moment, and none is under way a moment later.
     """
@@ -25,12 +35,20 @@ class Gate:
     @property
     def is_open(self) -> bool:
         """Whether a request may begin."""
-        return time.monotonic() < self.until
+        return now() < self.until
 
     @property
     def under_way(self) -> int:
         """Requests that are."""
         return len(self._under_way)
+
+    def require(self) -> None:
+        """Refused, if it is not.
+
+        Asked before each request goes out: since its fetch began, the process may have been stopped for a while.
+        """
+        if not self.is_open:
+            raise Refused(NO_LEASE, "the lease is about to end")
 
     def shut(self) -> None:
         """Break off all that is under way; nothing begins any more."""
@@ -48,7 +66,8 @@ class Gate:
         nested = task in self._under_way
         self._under_way.add(task)
         try:
-            return await ask()
+            fetched = await ask()
+            return replace(fetched, blame=Blame.NOBODY) if fetched.reason == NO_LEASE else fetched
         finally:
             if not nested:
                 self._under_way.discard(task)

@@ -11,9 +11,11 @@ from typing import Any
 import psycopg
 
 from afresh.cluster.budget import Share, allot
+from afresh.cluster.gate import now
 from afresh.cluster.ownership import owners
 from afresh.errors import ClusterError, StoreError
 from afresh.store.postgres.link import Connection, Link, explain, is_lost
+from afresh.store.slices import SLICES
 from afresh.types import Address
 
 LEASE_SECONDS = 10.0  # that a worker may go on without a word from the database
@@ -30,10 +32,13 @@ _BEAT = f"""UPDATE runners SET until = clock_timestamp() + %(lease)s * interval 
   spending = greatest(%(spending)s, budget),
   price = %(price)s, said = %(said)s WHERE part = %(part)s AND token = %(token)s AND {_LEASED} RETURNING budget"""  # noqa: S608
 _GIVE_UP = "UPDATE runners SET until = '-infinity', budget = 0, spending = 0 WHERE part = %s AND token = %s"
-# Free slices, those that are held by a part whose lease is over, and what a former incarnation of this one held.
-_TAKE_SLICES = f"""UPDATE slices SET part = %(part)s, token = token + 1 WHERE wanted = %(part)s
-  AND part IS DISTINCT FROM %(part)s
-  AND (part IS NULL OR part NOT IN (SELECT part FROM runners WHERE {_LEASED}))"""  # noqa: S608
+_MINE = f"SELECT 1 FROM runners WHERE part = %(part)s AND token = %(token)s AND {_LEASED} FOR UPDATE"  # noqa: S608
+# Free slices, those that are held by a part whose lease is over, and what a former incarnation of this one held. The
+# row of a part is locked while it writes a batch: one that was begun under the lease may end after it, and counts.
+_TAKE_SLICES = f"""WITH others AS (SELECT part FROM runners WHERE part <> %(part)s),
+    over AS (SELECT part FROM runners WHERE part <> %(part)s AND NOT {_LEASED} FOR UPDATE SKIP LOCKED)
+  UPDATE slices SET part = %(part)s, token = token + 1 WHERE wanted = %(part)s AND part IS DISTINCT FROM %(part)s
+  AND (part IS NULL OR part IN (SELECT part FROM over) OR part NOT IN (SELECT part FROM others))"""  # noqa: S608
 _HELD = "SELECT slice FROM slices WHERE part = %s AND wanted = %s"
 _LET_GO = "UPDATE slices SET part = NULL, token = token + 1 WHERE part = %s AND wanted IS DISTINCT FROM %s"
 # What a worker should do: whether the cluster runs, and how many slices wait to be given up, or to be taken.
@@ -50,6 +55,12 @@ _STATUS = f"""SELECT part, holder, {_LEASED}, budget, spending, price, said, t.p
     ELSE 0 END
   FROM runners LEFT JOIN (SELECT s.part, sum(pages)::bigint AS pages, sum(copies)::bigint AS copies, count(*) AS slices
     FROM slices AS s JOIN totals USING (slice) GROUP BY s.part) AS t USING (part) WHERE part >= 0 ORDER BY part"""  # noqa: S608
+
+
+def require_workers(parts: int) -> None:
+    """ClusterError if there cannot be so many."""
+    if not 1 <= parts <= SLICES:
+        raise ClusterError(f"There cannot be {parts} workers.", hint=f"Give a number from 1 to {SLICES}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +94,16 @@ class Member:
     copies: int = 0
     slices: int = 0
     lag: float = 0.0  # seconds since it was last heard
+
+    @property
+    def node(self) -> str:
+        """Where it runs; "" if it has not said so."""
+        return str(self.said.get("node", ""))
+
+    @property
+    def is_placed_by_ray(self) -> bool:
+        """Whether it runs on a node of Ray, whose name is an address and a number."""
+        return "/" in self.node
 
 
 class Register:
@@ -131,10 +152,16 @@ class Register:
     # --- workers ---
 
     def take(self, part: int, holder: str, *, lease: float = LEASE_SECONDS) -> tuple[int, float] | None:
-        """(token of a new lease, until when by our own monotonic clock); None while an older one runs."""
-        asked = time.monotonic()
+        """(token of a new lease, until when by our own clock); None while an older one runs."""
+        asked = now()
         found = self._rows(_TAKE, {"part": part, "holder": holder, "lease": lease})
         return (int(found[0][0]), asked + lease) if found else None
+
+    def ahead(self) -> float:
+        """Seconds that the server's clock is ahead of this machine's: all workers go by the server's."""
+        asked = time.time()
+        found = self._rows("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0]
+        return float(found) - (asked + time.time()) / 2.0
 
     def beat(
         self,
@@ -147,7 +174,7 @@ class Register:
         lease: float = LEASE_SECONDS,
     ) -> tuple[float, float, Wanted] | None:
         """(budget, until when the lease runs now, what is wanted); None if it is lost."""
-        asked = time.monotonic()
+        asked = now()
         values = {"part": part, "token": token, "spending": spending, "price": price, "lease": lease}
         with self._transaction() as connection:
             found = connection.execute(_BEAT, {**values, "said": json.dumps(dict(said))}).fetchone()
@@ -156,9 +183,11 @@ class Register:
             seen: Any = connection.execute(_SEEN, {"part": part}).fetchone()
         return float(found[0]), asked + lease, Wanted(seen[0], seen[1], json.loads(seen[2] or "{}"), seen[3], seen[4])
 
-    def slices(self, part: int) -> frozenset[int]:
-        """Take what is to be taken; all that is held and not to be handed over."""
+    def slices(self, part: int, token: int) -> frozenset[int]:
+        """Take what is to be taken; all that is held and not to be handed over. Nothing, if the lease is over."""
         with self._transaction() as connection:
+            if connection.execute(_MINE, {"part": part, "token": token}).fetchone() is None:
+                return frozenset()
             connection.execute(_TAKE_SLICES, {"part": part})
             found = connection.execute(_HELD, (part, part)).fetchall()
         return frozenset(int(row[0]) for row in found)
@@ -182,6 +211,8 @@ class Register:
     def spread(self, budget: float | None = None, *, gain: float | None = None) -> list[Share]:
         """Move budget by price, once; what all workers were told. It is the same whoever calls it, and how often."""
         with self._transaction() as connection:
+            # Who waits for the row of a worker that stands still in the midst of a batch keeps the others from theirs.
+            connection.execute("SET LOCAL lock_timeout = '1s'")
             total: Any = connection.execute("SELECT budget, running FROM cluster").fetchone()
             rows = connection.execute(_SHARES).fetchall()
             shares = [
@@ -206,13 +237,11 @@ class Register:
 
     def scale(self, parts: int, *, budget: float | None = None, running: bool = True) -> int:
         """Have so many workers from now on; how many slices are to move."""
-        if not 1 <= parts <= 4096:
-            raise ClusterError(f"There cannot be {parts} workers.", hint="Give a number from 1 to 4096.")
+        require_workers(parts)
         with self._transaction() as connection:
             connection.execute(
                 "UPDATE cluster SET parts = %s, running = %s, budget = coalesce(%s, budget)", (parts, running, budget)
             )
-            connection.execute("DELETE FROM runners WHERE part >= %s AND until = '-infinity'", (parts,))
             with connection.cursor() as cursor:
                 cursor.execute(
                     """UPDATE slices SET wanted = k.part FROM unnest(%s::integer[]) WITH ORDINALITY AS k (part, nth)
@@ -243,6 +272,11 @@ class Register:
             counts = pages or 0, copies or 0, slices or 0
             made.append(Member(part, holder, alive, budget, spending, price, json.loads(said or "{}"), *counts, lag))
         return made
+
+    def counts(self) -> tuple[int, int]:
+        """(pages, copies), also those that nobody holds just now."""
+        found = self._rows("SELECT sum(pages)::bigint, sum(copies)::bigint FROM totals")[0]
+        return int(found[0] or 0), int(found[1] or 0)
 
     def slices_of(self, part: int) -> frozenset[int]:
         """The slices that a worker holds."""

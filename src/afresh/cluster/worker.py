@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Protocol
 
-from afresh.cluster.gate import Gate
+from afresh.cluster.gate import Gate, now
 from afresh.cluster.register import LEASE_SECONDS, MARGIN_SECONDS, Register, Wanted
 from afresh.daemon import Daemon
 from afresh.errors import AfreshError, StoreError
@@ -26,6 +26,7 @@ BEAT_SECONDS = 1.0
 SETTLE_BEATS = 2  # for which slices must have stopped to arrive, before they are taken
 RETRY_SECONDS = 0.5
 TELL_SECONDS = 10.0  # between two complaints
+SKEW_SECONDS = 1.0  # between two machines' clocks, above which it is said
 GRACE_SECONDS = 3.0  # for fetches under way, where slices are handed over
 STUCK = 71  # the exit code of a process whose event loop did not stop asking in time
 FIRST_BUDGET = 0.1  # a second, at least: what the engine of a worker is made for that has none yet
@@ -52,6 +53,7 @@ class Post:
     gate: Gate
     slices: frozenset[int]
     budget: float
+    ahead: float = 0.0  # seconds that the database's clock is ahead of ours
 
 
 Build = Callable[[Post], Crawling]
@@ -113,7 +115,7 @@ class Worker:
                     self.register.give_up(self.part, token)
                     return False
                 self.register.hand_over(self.part, token)
-                slices = self.register.slices(self.part)
+                slices = self.register.slices(self.part, token)
                 beats.changed.clear()
                 if not slices:
                     beats.changed.wait(BEAT_SECONDS)
@@ -126,14 +128,17 @@ class Worker:
 
     async def _crawl(self, token: int, gate: Gate, slices: frozenset[int], beats: "_Beats") -> None:
         part = Part(self.part, token, slices, SHARED)
+        ahead = await asyncio.to_thread(self.register.ahead)
+        if abs(ahead) > SKEW_SECONDS:
+            self.tell(f"The clock of {self.node} is {-ahead:+.1f} s off; worker {self.part} goes by the database's.")
         with await asyncio.to_thread(self.open_store, part) as store:
-            crawling = self.build(Post(store, gate, slices, max(beats.budget, FIRST_BUDGET)))
+            crawling = self.build(Post(store, gate, slices, max(beats.budget, FIRST_BUDGET), ahead))
             daemon = crawling.daemon
             daemon.listeners.append(self._hear)
             daemon.grace = min(daemon.grace, GRACE_SECONDS)
-            beats.crawl(asyncio.get_running_loop(), daemon)
             try:
-                await daemon.run()
+                if beats.crawl(asyncio.get_running_loop(), daemon):
+                    await daemon.run()
             finally:
                 beats.rest()
                 gate_was_open = gate.is_open
@@ -162,7 +167,10 @@ def spendable(budget: float) -> float:
 
 
 class _Beats(threading.Thread):
-    """Renews the lease, says what is spent, and hears what may be; ends all asking when the lease is about to end."""
+    """Renews the lease, says what is spent, and hears what may be; ends all asking when the lease is about to end.
+
+    Two threads: one that talks to the database, which may never answer, and one that watches the clock.
+    """
 
     def __init__(self, worker: Worker, token: int, gate: Gate) -> None:
         super().__init__(name="afresh-beats", daemon=True)
@@ -175,17 +183,26 @@ class _Beats(threading.Thread):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._daemon: Daemon | None = None
         self._arriving = (0, 0)  # slices that may be taken, and for how many beats it was so many
+        self._watching = threading.Thread(target=self._watch, name="afresh-lease", daemon=True)
+
+    def start(self) -> None:
+        """Begin both."""
+        super().start()
+        self._watching.start()
 
     def stop(self) -> None:
         """Renew it no more."""
         self._over.set()
         self.first.set()
 
-    def crawl(self, loop: asyncio.AbstractEventLoop, daemon: Daemon) -> None:
-        """A daemon runs on this loop from now on."""
+    def crawl(self, loop: asyncio.AbstractEventLoop, daemon: Daemon) -> bool:
+        """A daemon runs on this loop from now on; False: it must not, for the lease was lost meanwhile."""
         with self._lock:
+            if self.lost.is_set():
+                return False
             self._loop, self._daemon = loop, daemon
         daemon.control.spend(spendable(self.spending))
+        return True
 
     def rest(self) -> None:
         """It runs no more."""
@@ -201,15 +218,25 @@ class _Beats(threading.Thread):
                     self._lose()
                     return
                 budget, until, wanted = found
-                self.gate.until = until - MARGIN_SECONDS
+                with self._lock:
+                    if self.lost.is_set():
+                        return  # it comes too late: all asking has ended
+                    self.gate.until = until - MARGIN_SECONDS
                 self._hear(budget, wanted)
             except AfreshError as error:
                 self.worker.tell(f"Worker {self.worker.part} could not renew its lease: {error.message}")
-            if not self.gate.is_open:
-                self._lose()
+            if self.lost.is_set():
                 return
             pause = BEAT_SECONDS - (time.monotonic() - began)
-            self._over.wait(max(min(pause, self.gate.until - time.monotonic()), 0.01))
+            self._over.wait(max(min(pause, self.gate.until - now()), 0.01))
+
+    def _watch(self) -> None:
+        """End all asking in time, also while a beat waits for a server that says nothing."""
+        while not self._over.is_set():
+            if (left := self.gate.until - now()) <= 0.0:
+                self._lose()
+                return
+            self._over.wait(min(left, BEAT_SECONDS))  # which does not count a sleep of the machine
 
     def _said(self) -> dict[str, Any]:
         daemon, price = self._daemon, UNKNOWN
@@ -257,14 +284,14 @@ class _Beats(threading.Thread):
 
     def _lose(self) -> None:
         """Break off everything, and make sure that it is: a request after the end of a lease is the one great fault."""
-        self.lost.set()
-        self.first.set()
-        self.changed.set()
         shut = threading.Event()
         with self._lock:
-            loop, daemon = self._loop, self._daemon
-        if loop is None or daemon is None:
+            self.lost.set()
             self.gate.until = 0.0
+            loop, daemon = self._loop, self._daemon
+        self.first.set()
+        self.changed.set()
+        if loop is None or daemon is None:
             return
 
         def end() -> None:

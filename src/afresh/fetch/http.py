@@ -104,7 +104,9 @@ class Http:
         tls: ssl.SSLContext | None = None,
         resolver: Resolver | None = None,
         clock: Callable[[], float] = time.time,
+        permit: Callable[[], None] = lambda: None,
     ) -> None:
+        """`permit` is called right before each request goes out, and raises what hinders it, such as `Refused`."""
         self.user_agent = user_agent
         self.limits = limits or Limits()
         self.guard = guard or Guard(allow_private=allow_private)
@@ -113,6 +115,7 @@ class Http:
         self.tls = tls
         self.resolver = resolver
         self.clock = clock
+        self.permit = permit
         self._wire: Wire | None = None
         self._threads: ThreadPoolExecutor | None = None
         self.arriving = 0  # bytes of bodies in memory that are not whole yet
@@ -290,5 +293,11 @@ class Http:
             dialer = Dialer(
                 names, self.guard, sent, seconds=limits.connect, most=limits.body, tls=self.tls, clock=self._stalls.now
             )
-            self._wire = Wire(dialer, most=limits.connections, most_idle=limits.idle, keep_alive=limits.keep_alive)
+            self._wire = Wire(
+                dialer,
+                most=limits.connections,
+                most_idle=limits.idle,
+                keep_alive=limits.keep_alive,
+                permit=self.permit,
+            )
         return self._wire

@@ -1,7 +1,7 @@
 """One question and one answer over a connection that may be used again."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from afresh.fetch.answer import Answer, Unanswered
@@ -33,8 +33,18 @@ class Wire:
     One is enough: a host is asked one thing at a time.
     """
 
-    def __init__(self, dialer: Dialer, *, most: int, most_idle: int, keep_alive: float) -> None:
+    def __init__(
+        self,
+        dialer: Dialer,
+        *,
+        most: int,
+        most_idle: int,
+        keep_alive: float,
+        permit: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`permit` is called right before a question goes out, and raises what hinders it."""
         self.dialer = dialer
+        self._permit = permit
         self._most_idle = most_idle
         self._keep_alive = keep_alive
         self._places = asyncio.Semaphore(most)
@@ -109,6 +119,11 @@ class Wire:
     async def _ask(
         self, connection: Http1, where: Target, headers: Mapping[str, str], question: Question
     ) -> tuple[Http1, Answer]:
+        try:
+            self._permit()
+        except BaseException:
+            connection.close()
+            raise
         self._busy.add(connection)
         try:
             answer = connection.ask(

@@ -88,14 +88,13 @@ class _End(Protocol):
 def carry_over(source: Sqlite | Postgres, target: Sqlite | Postgres, told: Told) -> int:
     """Carry everything over, and compare it; how many rows there are.
 
-    The target must be empty, and nobody may run on either.
+    The target must be empty, or hold what was carried over before and not yet compared. Nobody may run on either.
     """
+    where = target.address if isinstance(target, Postgres) else target.path
+    if source.path == target.path:
+        raise InputError(f"The store {where} would be carried over to itself.", hint="Name another one behind --to.")
     for store in (source, target):
         store.claim(brief=True)
-    totals = target.totals()
-    if totals.pages or totals.inbox_entries or totals.crawls:
-        place = target.address if isinstance(target, Postgres) else target.path
-        raise InputError(f"The store {place} is not empty.", hint="Name one that does not exist yet.")
     ends = _end(source), _end(target)
     # Once to carry, once to compare; crawls are the most.
     of = 2 * (source.totals().pages * 2 + source.totals().copies)
@@ -109,16 +108,26 @@ def carry_over(source: Sqlite | Postgres, target: Sqlite | Postgres, told: Told)
                 told(done, max(of, done))
             yield row
 
-    ends[1].load(lambda table: counted(ends[0].rows(table)), *ends[0].counts())
-    carried = done
+    totals = target.totals()
+    is_empty = not (totals.pages or totals.inbox_entries or totals.crawls)
+    if is_empty:
+        ends[1].load(lambda table: counted(ends[0].rows(table)), *ends[0].counts())
+    compared = 0
     for table in TABLES:
         for before, after in zip_longest(counted(ends[0].rows(table)), ends[1].rows(table)):
-            if before != after:
-                raise StoreError(
-                    f"The row {str(before)[:120]} of {table.name} was not carried over as it is.",
-                    hint="Keep the first store; this is a fault of afresh.",
+            compared += 1
+            if before == after:
+                continue
+            if not is_empty:
+                raise InputError(
+                    f"The store {where} is not empty, and holds something else.",
+                    hint="Name one that does not exist yet.",
                 )
-    return carried
+            raise StoreError(
+                f"The row {str(before)[:120]} of {table.name} was not carried over as it is.",
+                hint="Keep the first store; this is a fault of afresh.",
+            )
+    return compared
 
 
 def _end(store: Sqlite | Postgres) -> _End:

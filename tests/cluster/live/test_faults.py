@@ -71,17 +71,40 @@ def test_a_worker_cut_off_from_the_database_stops_asking_before_its_lease_ends(c
     part = WORKERS - 1
     hosts = {url.split("/")[2] for url in crew.web.urls() if slice_of(url) in crew.register.slices_of(part)}
     assert hosts
+    usual, crew.web.seconds = crew.web.seconds, 14.0  # what is under way would last beyond the lease
+    time.sleep(1.0)
     crew.wire.cut()
     until(lambda: not {m.part: m for m in crew.register.members()}[part].alive, LEASE_SECONDS + 3, "its lease's end")
     ended = time.time()
+    crew.web.seconds = usual
     asked = [begin for host, _, begin, _ in crew.web.log if host in hosts]
     assert max(asked) < ended - 1.0, "it asked until its lease was over"
     time.sleep(2.0)
     assert not [begin for host, _, begin, _ in crew.web.log if host in hosts and begin > ended], "it asked without one"
+    asked_at = [end for host, _, begin, end in crew.web.log if host in hosts and ended - 12.0 < begin < ended]
+    assert max(asked_at) < ended - 0.5, "what was under way was not broken off"
+    assert len(asked_at) >= len(hosts) / 2, "what was under way was not broken off"
     crew.wire.mend()
     until(lambda: crew.alive() == WORKERS, 40, "the worker back")
     until(crew.full_rate, 60, "the full rate again")
     crew.check()
+
+
+def test_a_worker_that_stood_still_asks_nothing_when_it_wakes(crew: Crew) -> None:
+    """Others have its hosts by then."""
+    part = WORKERS - 1
+    stopped = crew.processes.process(part)
+    assert stopped is not None
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        crew.register.scale(part, budget=BUDGET)
+        until(lambda: crew.register.in_transit() == 0, LEASE_SECONDS + 20, "its slices with others")
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    time.sleep(2.0)
+    crew.check()
+    crew.register.scale(WORKERS, budget=BUDGET)
+    until(lambda: crew.alive() == WORKERS, 40, "all workers")
 
 
 def test_the_database_may_restart(crew: Crew) -> None:

@@ -125,6 +125,11 @@ def explain(address: Address, error: Exception) -> StoreError:
             return StoreError(f"The store {address} may not be written ({said}).", hint="Ask for the right to do so.")
         case errors.UndefinedTable():
             return StoreError(f"There is no store in {address}.", hint="Add a first page: afresh add URL --store …")
+        case errors.UndefinedColumn():
+            return StoreError(
+                f"The schema of {address} is not the one that this afresh knows ({said}).",
+                hint="An older one is brought up to date by afresh status; of a newer one, upgrade afresh.",
+            )
         case errors.InvalidCatalogName():
             return StoreError(f"There is no such database: {address}.", hint="Create it: createdb NAME")
         case psycopg.OperationalError() | psycopg.InterfaceError() | psycopg_pool.PoolTimeout():
