@@ -4,7 +4,6 @@ import asyncio
 import fcntl
 import os
 import signal
-import tempfile
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -127,8 +126,9 @@ def require_crawls(budget: Budget) -> None:
 def compile_once() -> None:
     """Compile what is not yet compiled; of several processes the first does it, and the others load it."""
     from afresh.cli.build import compile_all
+    from afresh.store.postgres.address import own_folder
 
-    with (Path(tempfile.gettempdir()) / f"afresh-compiles-{os.getuid()}").open("w") as file:
+    with (own_folder() / "compiles").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         compile_all()
 
