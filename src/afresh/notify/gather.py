@@ -40,7 +40,9 @@ class Gatherer:
         room = [
             rule
             for rule in self.rules
-            if told[rule.name].waiting < MAX_WAITING and told[rule.name].gathered < MAX_GATHERED
+            if rule.name in told  # else it was forgotten meanwhile: the settings do not name it any more
+            and told[rule.name].waiting < MAX_WAITING
+            and told[rule.name].gathered < MAX_GATHERED
         ]
         if not room:
             return 0
