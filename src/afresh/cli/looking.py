@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from afresh.config import Config
-from afresh.errors import InputError
+from afresh.errors import InputError, StoreError
 from afresh.store import LastingStore, PageState, Sqlite, understood
 from afresh.store.figures import Figures, figures_kept
 from afresh.store.listing import Wanted, list_by_number
@@ -177,7 +177,10 @@ class StoreFacts:
         from afresh.cli.opening import site_rules
         from afresh.detect import Detector
 
-        state = self.kept.state(change["url"])
+        try:
+            state = self.kept.state(change["url"])
+        except StoreError:  # its row is damaged: who follows the feed must get beyond it nevertheless
+            return {"title": "", "words": None, "blocks": None}
         host = "" if state is None else state.page.host
         return text_of_change(self.kept, change, Detector(site_rules(self._settings())).rules_of(host))
 

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from xxhash import xxh3_64_hexdigest
 
-from afresh.errors import AfreshError, InputError
+from afresh.errors import AfreshError, BodyDamaged, InputError
 from afresh.serve.console import offers, pictures
 from afresh.serve.console.api import as_refused, problem
 from afresh.serve.console.charts import charts_of, curve_of
@@ -207,7 +207,7 @@ class Site:
             )
         except Refused:  # the first one in a process has to load what is compiled
             return found | {"late": True}
-        except InputError as error:
+        except (InputError, BodyDamaged) as error:
             return found | {"missing": f"{error.message} {error.hint}"}
         return found | {"difference": difference}
 
