@@ -1,6 +1,7 @@
 """From a change to who is told of it: at least once, through kills, restarts, and receivers that are down."""
 
 import asyncio
+import itertools
 import os
 import random
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 import afresh
 from afresh.detect.compare import NO_RULES
 from afresh.hours import hours, moments
-from afresh.notify import Courier, Rule
+from afresh.notify import Courier, Rule, gather
 from afresh.notify.channels.base import Channel, Undelivered
 from afresh.notify.channels.mail import MailServer
 from afresh.notify.channels.opening import channel_for
@@ -243,8 +244,6 @@ def test_a_digest_tells_its_first_changes_in_full_and_stays_bounded(tmp_path: Pa
 
 
 def test_more_changes_than_a_slow_receiver_takes_wait_in_the_store_and_cost_no_memory(place: Path | str) -> None:
-    from afresh.notify import gather
-
     with opened(place) as kept, hook() as slow:
         rules = [Rule("slow", slow.url)]
         gatherer = Gatherer(kept, rules, counts=lambda host: NO_RULES, clock=time.time)
@@ -359,6 +358,32 @@ def test_what_was_gathered_goes_at_once_where_the_rule_has_no_digest_any_more(pl
             until(lambda: Outbox(kept).all()[0].gathered == 1)
         with telling(kept, [Rule("r", there.url)], clock):
             until(lambda: there.numbers == [1])
+
+
+def test_texts_of_one_host_that_take_long_do_not_keep_all_others_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gather, "SECONDS_A_BYTE", 0.5 / 1_000)
+    clock = itertools.count()
+    monkeypatch.setattr(gather.time, "thread_time", lambda: 0.3 * next(clock))
+    with opened(tmp_path / "s.db") as kept:
+        wanted = frozenset({Outcome.NEW})
+        rules = [Rule("all", "screen:", on=wanted), Rule("words", "screen:", on=wanted, appear=("text 7 ",))]
+        gatherer = Gatherer(kept, rules, counts=lambda host: NO_RULES, clock=time.time)
+        gatherer.begin()
+        for nth in range(gather.BATCH + 10):
+            text = f"<title>T</title><p>text {nth} " + "long " * (nth % 5 and 190)
+            changed(kept, f"https://e.org/{nth}", text, 1.0, Outcome.NEW)
+        monkeypatch.setattr(gather, "CHEAP_SECONDS", 0.1)
+        while gatherer.step():
+            pass
+        items = [letter_of(each).items[0] for each in gatherer.outbox.messages("all", limit=100)]
+        asked_for = [letter_of(each).items[0] for each in gatherer.outbox.messages("words", limit=100)]
+    told = [bool(item.blocks) for item in items]
+    waited = [nth % 5 == 0 for nth in range(gather.BATCH)]  # while others wait: short ones, and the first of the long
+    assert told == [*waited[:1], True, *waited[2:], *[True] * 10]
+    assert {item.title for item in items} == {"T"}
+    assert [item.url for item in asked_for] == ["https://e.org/7"], "who asks for words gets no message without them"
 
 
 def test_a_rule_that_is_forgotten_while_it_is_at_work_stops_no_other(place: Path | str) -> None:

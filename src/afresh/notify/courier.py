@@ -124,7 +124,7 @@ class Courier:
         """Read changes into the outbox until the end, and once more then."""
         while True:
             ending = self._ending
-            began, found = time.monotonic(), 0
+            found = 0
             try:
                 found = await asyncio.to_thread(self.gatherer.step)
             except AfreshError as error:
@@ -135,7 +135,7 @@ class Courier:
                 _log.exception("Changes cannot be read for those who are told of them")
             if found:
                 self._call()
-                await asyncio.sleep(0.0 if ending else REST * (time.monotonic() - began))
+                await asyncio.sleep(0.0 if ending else REST * self.gatherer.took)
             elif ending:
                 read.set()
                 self._call()

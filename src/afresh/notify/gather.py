@@ -1,12 +1,14 @@
 """From changes in the store to messages in the outbox."""
 
 import json
-from collections import Counter
+import math
+import time
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
 from afresh.detect import Rules
 from afresh.detect.diff import diff
-from afresh.detect.texts import blocks_of
+from afresh.detect.texts import MAX_TEXT_BYTES, blocks_of
 from afresh.errors import StoreError
 from afresh.notify.message import FULL_ITEMS, Item, item_of
 from afresh.notify.rules import Rule, identifier
@@ -19,6 +21,11 @@ BATCH = 50  # changes that are read at once, and whose messages are written in o
 MAX_WAITING = 1_000  # messages of a rule; beyond it the rule reads no further, and the changes wait in the store
 MAX_GATHERED = 5_000  # changes that wait for a digest: the same
 MAX_READ = 16 << 20  # bytes of a version whose text is compared
+DEAR_SECONDS = 1.0  # of a processor: while changes wait, those of a host whose texts take more are told without text
+CHEAP_SECONDS = 0.01  # what takes less is always told in full
+SECONDS_A_BYTE = 4e-7  # that reading and comparing takes where all of a large page is new
+SPENT_HALF = 60.0  # seconds after which half of that is forgotten
+MAX_SPENT = 10_000  # hosts
 
 
 class Gatherer:
@@ -29,6 +36,8 @@ class Gatherer:
     ) -> None:
         self.store, self.rules, self.counts, self.clock = store, tuple(rules), counts, clock
         self.outbox = Outbox(store)
+        self.took = 0.0  # seconds of a processor, the last step
+        self._spent: OrderedDict[str, tuple[float, float]] = OrderedDict()  # by host: how long, and as of when
 
     def begin(self) -> None:
         """Rules that are new begin here."""
@@ -36,6 +45,13 @@ class Gatherer:
 
     def step(self) -> int:
         """Read some changes on; how many. 0: there is nothing new, or no rule has room."""
+        began = time.thread_time()
+        try:
+            return self._step()
+        finally:
+            self.took = time.thread_time() - began
+
+    def _step(self) -> int:
         told = {each.name: each for each in self.outbox.all()}
         room = [
             rule
@@ -52,8 +68,9 @@ class Gatherer:
             return 0
         gathered = Counter({rule.name: told[rule.name].gathered for rule in room})
         messages: list[Message] = []
+        more_wait = len(changes) == BATCH
         for number, crawl in changes:
-            made = self._messages(number, crawl, room, positions, gathered)
+            made = self._messages(number, crawl, room, positions, gathered, more_wait=more_wait)
             gathered.update(message.rule for message in made if message.state == GATHERED)
             messages += made
         last = changes[-1][0]
@@ -67,6 +84,8 @@ class Gatherer:
         rules: Sequence[Rule],
         positions: Mapping[str, int],
         gathered: Mapping[str, int],
+        *,
+        more_wait: bool,
     ) -> list[Message]:
         some = [rule for rule in rules if positions[rule.name] < number and crawl.outcome in rule.on]
         state = self.store.state(crawl.url) if some else None
@@ -76,7 +95,10 @@ class Gatherer:
         some = [rule for rule in some if rule.concerns(crawl, host)]
         if not some or (crawl.outcome is Outcome.GONE and state.fetched is None):  # nobody has ever seen it
             return []
-        item, before, after = self._read(number, crawl, host)
+        began = time.thread_time()
+        words = any(rule.asks_for_words for rule in some)
+        item, before, after = self._read(number, crawl, host, more_wait=more_wait, words=words)
+        self._spend(host, time.thread_time() - began)
         now, messages = self.clock(), []
         for rule in some:
             if rule.words_match(before, after):
@@ -88,8 +110,21 @@ class Gatherer:
                 messages.append(Message(rule.name, name, now, when, body, GATHERED if digest else WAITING))
         return messages
 
-    def _read(self, number: int, crawl: Crawl, host: str) -> tuple[Item, str | None, str | None]:
-        """What is told of a change, with all text before and after; None where that is not known."""
+    def _spent_on(self, host: str) -> float:
+        spent, then = self._spent.get(host, (0.0, 0.0))
+        return spent * math.exp2((then - time.monotonic()) / SPENT_HALF)
+
+    def _spend(self, host: str, seconds: float) -> None:
+        self._spent[host] = self._spent_on(host) + seconds, time.monotonic()
+        self._spent.move_to_end(host)
+        if len(self._spent) > MAX_SPENT:
+            self._spent.popitem(last=False)
+
+    def _read(
+        self, number: int, crawl: Crawl, host: str, *, more_wait: bool, words: bool
+    ) -> tuple[Item, str | None, str | None]:
+        """What is told of a change, with all text before and after; None where that is not known, or is too dear while
+        more changes wait and no rule asks for `words`."""
         before: Copy | None = None
         after: Copy | None = None
         gone, whole = crawl.outcome is Outcome.GONE, crawl.outcome is Outcome.NEW or crawl.reason == BACK
@@ -101,9 +136,13 @@ class Gatherer:
         except StoreError:
             before = after = None  # damaged: the change is told without its text
         counts = self.counts(host)
-        old, new = (None if copy is None else blocks_of(copy, counts) for copy in (before, after))
+        size = sum(min(len(copy.body), MAX_TEXT_BYTES) for copy in (before, after) if copy is not None)
+        expected = size * SECONDS_A_BYTE
+        is_dear = more_wait and expected > CHEAP_SECONDS and self._spent_on(host) + expected > DEAR_SECONDS
+        is_read = words or not is_dear
+        old, new = (None if copy is None or not is_read else blocks_of(copy, counts) for copy in (before, after))
         rows = None
-        if new is not None and (whole or old is not None):
+        if new is not None and (whole or old is not None) and not is_dear:
             rows = diff([] if whole else old or [], new)
         item = item_of(crawl, host, number, before=before, after=after, rows=rows)
         was, now = (
