@@ -159,6 +159,15 @@ def test_mail_servers_that_refuse_or_say_nothing(monkeypatch: pytest.MonkeyPatch
     assert "no connection" in problem_of(Mail("you@e.org", server, 5.0)).problem
 
 
+def test_a_mail_server_that_never_ends_its_greeting_costs_no_memory() -> None:
+    with mailbox() as box:
+        box.endless = b"220-" + b"x" * 500 + b"\r\n"
+        began = time.monotonic()
+        said = problem_of(Mail("you@e.org", MailServer(f"smtp://127.0.0.1:{box.port}", sender="me@e.org"), 10.0))
+        assert time.monotonic() - began < 5
+        assert (said.problem, said.refused) == ("the mail server says too much", False)
+
+
 def command(program: str, seconds: float = 5.0) -> Channel:
     rule = Rule("prices", f"command:{sys.executable} -c '{program}'")
     return channel_for(rule, MailServer(""), seconds=seconds)

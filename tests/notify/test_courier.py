@@ -1,5 +1,7 @@
 """From a change to who is told of it: at least once, through kills, restarts, and receivers that are down."""
 
+import asyncio
+import itertools
 import os
 import random
 import subprocess
@@ -16,15 +18,15 @@ import pytest
 import afresh
 from afresh.detect.compare import NO_RULES
 from afresh.hours import hours, moments
-from afresh.notify import Courier, Rule
-from afresh.notify.channels.base import Channel
+from afresh.notify import Courier, Rule, gather
+from afresh.notify.channels.base import Channel, Undelivered
 from afresh.notify.channels.mail import MailServer
 from afresh.notify.channels.opening import channel_for
 from afresh.notify.courier import letter_of
 from afresh.notify.gather import Gatherer
 from afresh.notify.message import FULL_ITEMS, Letter
 from afresh.store import KeepVersions, LastingStore, PageState, Record, Sqlite
-from afresh.store.outbox import DEAD, GATHERED, Outbox
+from afresh.store.outbox import DEAD, GATHERED, Message, Outbox
 from afresh.store.postgres import Postgres
 from afresh.types import BACK, Copy, Crawl, Outcome, Page, Validators
 from hook import Hook, hook
@@ -242,8 +244,6 @@ def test_a_digest_tells_its_first_changes_in_full_and_stays_bounded(tmp_path: Pa
 
 
 def test_more_changes_than_a_slow_receiver_takes_wait_in_the_store_and_cost_no_memory(place: Path | str) -> None:
-    from afresh.notify import gather
-
     with opened(place) as kept, hook() as slow:
         rules = [Rule("slow", slow.url)]
         gatherer = Gatherer(kept, rules, counts=lambda host: NO_RULES, clock=time.time)
@@ -442,6 +442,121 @@ with opened(place) as kept, telling(kept, [Rule("all", sys.argv[2])]) as courier
         courier.wake()
         time.sleep(0.02)
 """
+
+
+def test_a_message_that_nobody_takes_is_given_up_after_three_days_of_trying(place: Path | str) -> None:
+    clock = Clock(1_000.0)
+    with opened(place) as kept:
+        rule = Rule("down", "http://127.0.0.1:1/")
+        courier = Courier(
+            Gatherer(kept, [rule], counts=lambda host: NO_RULES, clock=clock), dict, clock=clock, rng=random.Random(1)
+        )
+        courier.gatherer.begin()
+        changed(kept, "https://e.org/a", "<p>x", 1_000.0)
+        courier.gatherer.step()
+
+        async def try_until_given_up() -> None:
+            channel = Fails()
+            while waiting := courier.outbox.messages("down"):
+                clock.now = max(clock.now, waiting[0].due)
+                await courier.deliver_some(rule, channel)
+
+        asyncio.run(try_until_given_up())
+        assert 2.5 * 86_400 < clock.now - 1_000.0 < 3.5 * 86_400
+        assert courier.outbox.all()[0].dead == 1
+
+
+class Fails:
+    """A channel whose receiver is not there."""
+
+    async def send(self, letter: Letter) -> None:
+        """It does not arrive."""
+        raise Undelivered("no_connection")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_messages_that_the_store_has_lost_do_not_hold_up_those_behind_them(place: Path | str) -> None:
+    with opened(place) as kept, hook() as there, hook() as daily:
+        rules = [Rule("now", there.url), Rule("daily", daily.url, digest=moments("08:00"))]
+        outbox = Outbox(kept)
+        outbox.begin(rule.name for rule in rules)
+        bad = ["no JSON", "[]x", "7", '{"url": 5}', '[{"url": "https://e.org/"}]']
+        waiting = [Message("now", f"w{nth}", 1.0, 1.0, body) for nth, body in enumerate(bad)]
+        parts = [Message("daily", f"g{nth}", 1.0, 1.0, body, GATHERED) for nth, body in enumerate(bad)]
+        outbox.add([*waiting, *parts], {})
+        with telling(kept, rules):
+            changed(kept, "https://e.org/a", "<p>x", 1.0)
+            until(lambda: len(there.messages) == 1 and len(daily.messages) == 1)
+        assert [(each.dead, each.waiting, each.gathered) for each in outbox.all()] == [(5, 0, 0), (5, 0, 0)]
+        assert outbox.messages("now", DEAD)[0].problem == "it is damaged in the store"
+
+
+def test_what_a_clock_that_ran_ahead_put_off_goes_in_its_time(place: Path | str) -> None:
+    now = datetime(2026, 11, 19, 5, 0, tzinfo=UTC).timestamp()
+    clock = Clock(now + 400 * 86_400)
+    with opened(place) as kept, hook() as there, hook() as daily:
+        rules = [Rule("now", there.url), Rule("daily", daily.url, digest=moments("08:00"))]
+        there.status = 500
+        with telling(kept, rules, clock, retry=10.0) as courier:
+            changed(kept, "https://e.org/a", "<p>x", clock.now)
+            courier.wake()
+            until(lambda: [(each.failures, each.gathered) for each in Outbox(kept).all()] == [(0, 1), (1, 0)])
+        there.status, clock.now = 200, now
+        with telling(kept, rules, clock) as courier:
+            until(lambda: len(there.messages) == 1)
+            assert not daily.asked
+            clock.now += 3 * 3600.0
+            courier.wake()
+            until(lambda: len(daily.messages) == 1)
+
+
+def test_what_was_gathered_goes_at_once_where_the_rule_has_no_digest_any_more(place: Path | str) -> None:
+    clock = Clock(1_000.0)
+    with opened(place) as kept, hook() as there:
+        with telling(kept, [Rule("r", there.url, digest=moments("08:00"))], clock) as courier:
+            changed(kept, "https://e.org/a", "<p>x", 1_000.0)
+            courier.wake()
+            until(lambda: Outbox(kept).all()[0].gathered == 1)
+        with telling(kept, [Rule("r", there.url)], clock):
+            until(lambda: there.numbers == [1])
+
+
+def test_texts_of_one_host_that_take_long_do_not_keep_all_others_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gather, "SECONDS_A_BYTE", 0.5 / 1_000)
+    clock = itertools.count()
+    monkeypatch.setattr(gather.time, "thread_time", lambda: 0.3 * next(clock))
+    with opened(tmp_path / "s.db") as kept:
+        wanted = frozenset({Outcome.NEW})
+        rules = [Rule("all", "screen:", on=wanted), Rule("words", "screen:", on=wanted, appear=("text 7 ",))]
+        gatherer = Gatherer(kept, rules, counts=lambda host: NO_RULES, clock=time.time)
+        gatherer.begin()
+        for nth in range(gather.BATCH + 10):
+            text = f"<title>T</title><p>text {nth} " + "long " * (nth % 5 and 190)
+            changed(kept, f"https://e.org/{nth}", text, 1.0, Outcome.NEW)
+        monkeypatch.setattr(gather, "CHEAP_SECONDS", 0.1)
+        while gatherer.step():
+            pass
+        items = [letter_of(each).items[0] for each in gatherer.outbox.messages("all", limit=100)]
+        asked_for = [letter_of(each).items[0] for each in gatherer.outbox.messages("words", limit=100)]
+    told = [bool(item.blocks) for item in items]
+    waited = [nth % 5 == 0 for nth in range(gather.BATCH)]  # while others wait: short ones, and the first of the long
+    assert told == [*waited[:1], True, *waited[2:], *[True] * 10]
+    assert {item.title for item in items} == {"T"}
+    assert [item.url for item in asked_for] == ["https://e.org/7"], "who asks for words gets no message without them"
+
+
+def test_a_rule_that_is_forgotten_while_it_is_at_work_stops_no_other(place: Path | str) -> None:
+    with opened(place) as kept, hook() as there:
+        rules = [Rule("gone", there.url), Rule("stays", there.url)]
+        with telling(kept, rules) as courier:
+            Outbox(kept).forget("gone")
+            changed(kept, "https://e.org/a", "<p>x", 1.0)
+            courier.wake()
+            until(lambda: [message["rule"] for message in there.messages] == ["stays"])
 
 
 def test_kill_9_loses_no_message_and_repeats_have_the_same_identifier(place: Path | str) -> None:

@@ -317,6 +317,18 @@ def test_forms_act_for_who_signed_in_and_for_nobody_else(client: httpx.Client, s
     assert client.post("/do/add", data=form, headers=own).status_code == 403
 
 
+@pytest.mark.parametrize(
+    "other", ["a=b", 'seen={"a": 1}', 'name="not closed', "two words=1", f"long={'x' * 6000}", "afresh_console=other"]
+)
+def test_cookies_of_other_programs_on_the_machine_sign_nobody_out(served: Served, other: str) -> None:
+    own = {"Origin": served.base}
+    with httpx.Client(base_url=served.base) as client:
+        signed = client.post("/sign-in", data={"token": served.act}, headers=own)
+    cookie = signed.headers["set-cookie"].partition(";")[0]
+    for headers in ({"Cookie": f"{other}; {cookie}"}, {"Cookie": f"{cookie}; {other}"}):
+        assert "/sign-out" in httpx.get(f"{served.base}/pages", headers=headers).text
+
+
 def test_where_it_is_public_reading_needs_a_token(tmp_path: Path) -> None:
     fill(tmp_path / "s.db", pages=4)
     with console(tmp_path, public_url="https://crawl.example") as it, httpx.Client(base_url=it.base) as client:

@@ -107,3 +107,28 @@ def test_a_search_that_fails_is_told_and_tried_again() -> None:
         assert await reading.ask_long("n", fails) == 7
 
     run(test)
+
+
+def test_questions_that_anybody_makes_up_hold_up_none_of_the_consoles_own() -> None:
+    goes_on = threading.Event()
+
+    def waits(facts: Facts) -> int:
+        assert goes_on.wait(30)
+        return 1
+
+    async def test(reading: Reading) -> None:
+        made_up = [
+            asyncio.create_task(reading.ask_long(f"plan {nth}", waits, made_up=True))
+            for nth in range(module.MAX_MADE_UP)
+        ]
+        await asyncio.sleep(0.05)
+        with pytest.raises(Refused) as refused:
+            await reading.ask_long("plan x", waits, made_up=True)
+        assert refused.value.status == 503
+        same = asyncio.create_task(reading.ask_long("plan 0", waits, made_up=True))  # this one is being found already
+        assert await reading.ask_long("collection", lambda facts: 7) == 7
+        goes_on.set()
+        assert await asyncio.gather(*made_up, same) == [1] * (module.MAX_MADE_UP + 1)
+        assert await reading.ask_long("plan x", lambda facts: 3, made_up=True) == 3
+
+    run(test)

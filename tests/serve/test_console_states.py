@@ -10,7 +10,7 @@ import pytest
 from afresh.store import PageState, Record, Sqlite
 from afresh.store.messages import PAUSED, Pauses
 from afresh.types import Beliefs, Copy, Crawl, Outcome, Page
-from consoles import NOW, console
+from consoles import CHANGED, NOW, console, fill
 
 GONE, GONE_BEFORE, FAILS, WELL = (f"https://a.example/{name}" for name in ("gone", "gone-before", "fails", "well"))
 PAUSED_HOST, PAUSED_PAGE = "https://b.example/", "https://c.example/"
@@ -108,3 +108,21 @@ def test_what_is_taken_is_told_in_words(client: httpx.Client) -> None:
     said = client.get("/api/v1/changes?after=-1").json()["detail"]
     assert said.endswith("It takes a whole number from 0 to 4611686018427387903.")
     assert json.loads(client.get("/api/v1/plan?budget=-1").text)["detail"].endswith("a number from 1e-09 to 1e+06.")
+
+
+def test_what_is_damaged_of_one_page_hides_neither_the_rest_of_it_nor_the_changes_behind_it(tmp_path: Path) -> None:
+    fill(tmp_path / "s.db", pages=4)
+    with console(tmp_path) as it, httpx.Client(base_url=it.base) as client:
+        with Sqlite(it.store, create=False) as store, store.writing() as connection:
+            connection.execute("UPDATE versions SET body = x'00'")
+        page = client.get("/page", params={"url": CHANGED}, headers={"Accept": "text/html"})
+        assert page.status_code == 200
+        assert "is damaged" in page.text
+        assert client.get("/api/v1/diff", params={"url": CHANGED}).status_code == 503
+        with Sqlite(it.store, create=False) as store, store.writing() as connection:
+            connection.execute("UPDATE pages SET change_rate = -1e308 WHERE url = ?", (CHANGED,))
+        answer = client.get("/api/v1/changes?blocks=true")
+        told = {each["number"]: each for each in map(json.loads, answer.text.splitlines())}
+        of_it = [each["blocks"] for each in told.values() if each["url"] == CHANGED]
+        assert of_it == [None, None]
+        assert len(told) > len(of_it)

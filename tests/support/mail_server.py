@@ -17,6 +17,7 @@ class Mailbox(ThreadingTCPServer):
 
     def __init__(self, *, tls: ssl.SSLContext | None = None, silent: bool = False, refuses: bytes = b"") -> None:
         self.tls = tls
+        self.endless = b""  # a line of its greeting, which it says for ever
         self.silent = silent  # takes connections and never says a word
         self.refuses = refuses  # what it answers to a recipient
         self.mails: list[bytes] = []
@@ -41,6 +42,9 @@ class _Talk(BaseRequestHandler):
             self.request.recv(1)  # until the other side hangs up
             return
         line = self.request
+        with suppress(OSError):
+            while self.server.endless:
+                line.sendall(self.server.endless * 100)
         secure = False
         line.sendall(b"220 mail.example ESMTP\r\n")
         while said := self._until(line, b"\r\n"):

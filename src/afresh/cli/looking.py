@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from afresh.config import Config
-from afresh.errors import InputError, NotYet
+from afresh.errors import InputError, NotYet, StoreError
 from afresh.serve.console.facts import STARTS
 from afresh.store import LastingStore, PageState, Sqlite, understood
 from afresh.store.figures import Figures, figures_kept
@@ -180,7 +180,10 @@ class StoreFacts:
         from afresh.detect import Detector
 
         self._require_compiled()
-        state = self.kept.state(change["url"])
+        try:
+            state = self.kept.state(change["url"])
+        except StoreError:  # its row is damaged: who follows the feed must get beyond it nevertheless
+            return {"title": "", "words": None, "blocks": None}
         host = "" if state is None else state.page.host
         return text_of_change(self.kept, change, Detector(site_rules(self._settings())).rules_of(host))
 

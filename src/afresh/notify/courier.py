@@ -17,17 +17,18 @@ from afresh.notify.channels.base import Channel, Undelivered
 from afresh.notify.gather import Gatherer
 from afresh.notify.message import Item, Letter
 from afresh.notify.rules import Rule, identifier
-from afresh.store.outbox import GATHERED, Message
+from afresh.store.outbox import GATHERED, WAITING, Message
 
 FIRST_RETRY, LONGEST_RETRY = 10.0, 3_600.0  # seconds after a failure; they double in between
 MAX_REFUSALS = 5  # tries of a message that the receiver has answered and does not want
-MAX_AGE = 3 * 86_400.0  # seconds until a message is given up that nobody takes, if it was tried so often, too
+MAX_TRIES = 104  # of one that nobody takes: with the pauses between them, three days
 DELIVERED_AT_ONCE = 50  # messages that were delivered leave the outbox together,
 DELIVERED_SECONDS = 0.5  # or after this long
 DIGEST = 500  # changes of one digest; more make several
 LOOK_SECONDS = 1.0  # between two looks, where nobody calls
 REST = 3.0  # times as long as reading changes took it rests: reading takes a quarter of a core at most
 LAST_SECONDS = 5.0  # for what is due when the crawl ends
+UNREADABLE = "it is damaged in the store"
 
 _log = logging.getLogger("afresh.notify")
 
@@ -62,6 +63,11 @@ class Courier:
     def start(self) -> None:
         """Begin; a rule that is new begins with the changes from now on."""
         self.gatherer.begin()
+        now = self.clock()
+        for rule in self.rules:  # a clock that ran ahead, or settings of before, may have put things off for too long
+            self.outbox.bring_forward(rule.name, GATHERED, rule.due(now), beyond=rule.due(now))
+            loud = now if rule.quiet is None else rule.quiet.closes(now)
+            self.outbox.bring_forward(rule.name, WAITING, loud, beyond=loud + LONGEST_RETRY)
         self._thread.start()
         self._ready.wait()
 
@@ -118,7 +124,7 @@ class Courier:
         """Read changes into the outbox until the end, and once more then."""
         while True:
             ending = self._ending
-            began, found = time.monotonic(), 0
+            found = 0
             try:
                 found = await asyncio.to_thread(self.gatherer.step)
             except AfreshError as error:
@@ -129,7 +135,7 @@ class Courier:
                 _log.exception("Changes cannot be read for those who are told of them")
             if found:
                 self._call()
-                await asyncio.sleep(0.0 if ending else REST * (time.monotonic() - began))
+                await asyncio.sleep(0.0 if ending else REST * self.gatherer.took)
             elif ending:
                 read.set()
                 self._call()
@@ -149,9 +155,8 @@ class Courier:
         while True:
             more, ending = False, read.is_set()
             try:
-                if rule.digest is not None:
-                    await asyncio.to_thread(self.make_digest, rule)
-                more = await self._deliver_some(rule, channel)
+                await asyncio.to_thread(self.make_digest, rule)
+                more = await self.deliver_some(rule, channel)
             except AfreshError as error:
                 if ending:
                     return
@@ -164,10 +169,19 @@ class Courier:
                 await self._called_soon(called)
 
     def make_digest(self, rule: Rule) -> bool:
-        """Make one message of what was gathered, if its time has come; whether there was any."""
+        """Make one message of what was gathered, if its time has come; whether there was any.
+
+        A rule that has no digest any more may still have parts of one.
+        """
         now = self.clock()
-        parts = self.outbox.messages(rule.name, GATHERED, DIGEST)
-        parts = [part for part in parts if part.due <= now]
+        parts = self.outbox.messages(rule.name, GATHERED, 1)
+        if not parts or parts[0].due > now:
+            return False
+        found = [part for part in self.outbox.messages(rule.name, GATHERED, DIGEST) if part.due <= now]
+        parts = [part for part in found if readable(part)]
+        for part in found:
+            if part not in parts:
+                self._give_up(part, UNREADABLE)
         if not parts:
             return False
         name = identifier(rule.name, "digest", parts[0].id, parts[-1].id, len(parts))
@@ -175,7 +189,7 @@ class Courier:
         self.outbox.join(parts, Message(rule.name, name, now, now, body))
         return True
 
-    async def _deliver_some(self, rule: Rule, channel: Channel) -> bool:
+    async def deliver_some(self, rule: Rule, channel: Channel) -> bool:
         """Deliver what is due; whether there may be more."""
         messages = await asyncio.to_thread(self.outbox.messages, rule.name, limit=DELIVERED_AT_ONCE)
         done: list[Message] = []
@@ -184,6 +198,9 @@ class Courier:
             for message in messages:
                 if message.due > self.clock():
                     return False
+                if not readable(message):
+                    await asyncio.to_thread(self._give_up, message, UNREADABLE)
+                    continue
                 try:
                     await channel.send(letter_of(message))
                 except Undelivered as undelivered:
@@ -216,13 +233,26 @@ class Courier:
         pause = min(self.first_retry * 2.0 ** min(message.tries, 20), LONGEST_RETRY) * self.rng.uniform(0.5, 1.0)
         if undelivered.retry_after is not None:
             pause = min(max(pause, undelivered.retry_after), LONGEST_RETRY)
-        gives_up = tries >= MAX_REFUSALS and (undelivered.refused or now - message.due > MAX_AGE)
         problem = undelivered.problem[:300]
-        due = None if gives_up else now + pause
-        if not message.tries or gives_up:
-            follows = "It is given up" if gives_up else "It is tried again"
-            _log.warning("A message of the rule %s did not arrive: %s. %s.", rule.name, problem, follows)
-        await asyncio.to_thread(self.outbox.failed, message, problem, now=now, due=due)
+        if tries >= (MAX_REFUSALS if undelivered.refused else MAX_TRIES):
+            await asyncio.to_thread(self._give_up, message, problem)
+            return
+        if not message.tries:
+            _log.warning("A message of the rule %s did not arrive: %s. It is tried again.", rule.name, problem)
+        await asyncio.to_thread(self.outbox.failed, message, problem, now=now, due=now + pause)
+
+    def _give_up(self, message: Message, problem: str) -> None:
+        _log.warning("A message of the rule %s did not arrive: %s. It is given up.", message.rule, problem)
+        self.outbox.failed(message, problem, now=self.clock(), due=None)
+
+
+def readable(message: Message) -> bool:
+    """Whether a message is as it was written: one that the store has lost must not hold up those behind it."""
+    try:
+        letter_of(message)
+    except (ValueError, TypeError, LookupError, AttributeError):
+        return False
+    return True
 
 
 def letter_of(message: Message) -> Letter:

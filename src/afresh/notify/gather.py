@@ -1,12 +1,14 @@
 """From changes in the store to messages in the outbox."""
 
 import json
-from collections import Counter
+import math
+import time
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 
 from afresh.detect import Rules
 from afresh.detect.diff import diff
-from afresh.detect.texts import blocks_of
+from afresh.detect.texts import MAX_TEXT_BYTES, blocks_of
 from afresh.errors import StoreError
 from afresh.notify.message import FULL_ITEMS, Item, item_of, trouble_item
 from afresh.notify.rules import FAILING, WELL, Rule, identifier
@@ -20,6 +22,11 @@ BATCH = 50  # changes that are read at once, and whose messages are written in o
 MAX_WAITING = 1_000  # messages of a rule; beyond it the rule reads no further, and the changes wait in the store
 MAX_GATHERED = 5_000  # changes that wait for a digest: the same
 MAX_READ = 16 << 20  # bytes of a version whose text is compared
+DEAR_SECONDS = 1.0  # of a processor: while changes wait, those of a host whose texts take more are told without text
+CHEAP_SECONDS = 0.01  # what takes less is always told in full
+SECONDS_A_BYTE = 4e-7  # that reading and comparing takes where all of a large page is new
+SPENT_HALF = 60.0  # seconds after which half of that is forgotten
+MAX_SPENT = 10_000  # hosts
 
 
 class Gatherer:
@@ -37,6 +44,8 @@ class Gatherer:
         self.store, self.rules, self.counts, self.clock = store, tuple(rules), counts, clock
         self.words = words  # of the reason why a crawl failed
         self.outbox = Outbox(store)
+        self.took = 0.0  # seconds of a processor, the last step
+        self._spent: OrderedDict[str, tuple[float, float]] = OrderedDict()  # by host: how long, and as of when
 
     def begin(self) -> None:
         """Rules that are new begin here."""
@@ -44,11 +53,20 @@ class Gatherer:
 
     def step(self) -> int:
         """Read some changes on; how many. 0: there is nothing new, or no rule has room."""
+        began = time.thread_time()
+        try:
+            return self._step()
+        finally:
+            self.took = time.thread_time() - began
+
+    def _step(self) -> int:
         told = {each.name: each for each in self.outbox.all()}
         room = [
             rule
             for rule in self.rules
-            if told[rule.name].waiting < MAX_WAITING and told[rule.name].gathered < MAX_GATHERED
+            if rule.name in told  # else it was forgotten meanwhile: the settings do not name it any more
+            and told[rule.name].waiting < MAX_WAITING
+            and told[rule.name].gathered < MAX_GATHERED
         ]
         if not room:
             return 0
@@ -58,8 +76,9 @@ class Gatherer:
             return 0
         gathered = Counter({rule.name: told[rule.name].gathered for rule in room})
         messages: list[Message] = []
+        more_wait = len(some) == BATCH
         for news in some:
-            made = self._messages(news, room, positions, gathered)
+            made = self._messages(news, room, positions, gathered, more_wait=more_wait)
             gathered.update(message.rule for message in made if message.state == GATHERED)
             messages += made
         last = some[-1].number
@@ -73,7 +92,13 @@ class Gatherer:
         return [News(number, crawl) for number, crawl in self.store.changes(after=after, limit=BATCH)]
 
     def _messages(
-        self, news: News, rules: Sequence[Rule], positions: Mapping[str, int], gathered: Mapping[str, int]
+        self,
+        news: News,
+        rules: Sequence[Rule],
+        positions: Mapping[str, int],
+        gathered: Mapping[str, int],
+        *,
+        more_wait: bool,
     ) -> list[Message]:
         number, crawl = news.number, news.crawl
         heard = [
@@ -91,7 +116,10 @@ class Gatherer:
         changes = [rule for rule, kind in heard if kind not in (FAILING, WELL)]
         made: list[tuple[Rule, Item, tuple[str, ...]]] = []
         if changes:
-            item, before, after = self._read(number, crawl, host)
+            began = time.thread_time()
+            words = any(rule.asks_for_words for rule in changes)
+            item, before, after = self._read(number, crawl, host, more_wait=more_wait, words=words)
+            self._spend(host, time.thread_time() - began)
             made += [(rule, item, ()) for rule in changes if rule.words_match(before, after)]
         title = self.store.titles([crawl.url])[0] if len(heard) > len(changes) else ""
         for rule, kind in heard:
@@ -109,8 +137,21 @@ class Gatherer:
         when = rule.due(max(now, item.time) if not digest else item.time)
         return Message(rule.name, name, now, when, body, GATHERED if digest else WAITING)
 
-    def _read(self, number: int, crawl: Crawl, host: str) -> tuple[Item, str | None, str | None]:
-        """What is told of a change, with all text before and after; None where that is not known."""
+    def _spent_on(self, host: str) -> float:
+        spent, then = self._spent.get(host, (0.0, 0.0))
+        return spent * math.exp2((then - time.monotonic()) / SPENT_HALF)
+
+    def _spend(self, host: str, seconds: float) -> None:
+        self._spent[host] = self._spent_on(host) + seconds, time.monotonic()
+        self._spent.move_to_end(host)
+        if len(self._spent) > MAX_SPENT:
+            self._spent.popitem(last=False)
+
+    def _read(
+        self, number: int, crawl: Crawl, host: str, *, more_wait: bool, words: bool
+    ) -> tuple[Item, str | None, str | None]:
+        """What is told of a change, with all text before and after; None where that is not known, or is too dear while
+        more changes wait and no rule asks for `words`."""
         before: Copy | None = None
         after: Copy | None = None
         gone, whole = crawl.outcome is Outcome.GONE, crawl.outcome is Outcome.NEW or crawl.reason == BACK
@@ -122,9 +163,13 @@ class Gatherer:
         except StoreError:
             before = after = None  # damaged: the change is told without its text
         counts = self.counts(host)
-        old, new = (None if copy is None else blocks_of(copy, counts) for copy in (before, after))
+        size = sum(min(len(copy.body), MAX_TEXT_BYTES) for copy in (before, after) if copy is not None)
+        expected = size * SECONDS_A_BYTE
+        is_dear = more_wait and expected > CHEAP_SECONDS and self._spent_on(host) + expected > DEAR_SECONDS
+        is_read = words or not is_dear
+        old, new = (None if copy is None or not is_read else blocks_of(copy, counts) for copy in (before, after))
         rows = None
-        if new is not None and (whole or old is not None):
+        if new is not None and (whole or old is not None) and not is_dear:
             rows = diff([] if whole else old or [], new)
         title = self.store.titles([crawl.url])[0]
         item = item_of(crawl, host, number, before=before, after=after, rows=rows, title=title)

@@ -29,6 +29,7 @@ _DELIVERED = """UPDATE notifiers SET delivered = delivered + 1, failures = 0, pr
   WHERE name = ?"""
 _FAILED = "UPDATE notifiers SET failures = failures + 1, problem = ?, since = coalesce(since, ?) WHERE name = ?"
 _PUT_OFF = "UPDATE outbox SET tries = tries + 1, due = ?, problem = ?, state = ? WHERE number = ?"
+_BRING_FORWARD = "UPDATE outbox SET due = ? WHERE rule = ? AND state = ? AND due > ?"
 _TRIM_DEAD = """DELETE FROM outbox WHERE rule = ? AND state = 'dead' AND number <=
   (SELECT number FROM outbox WHERE rule = ? AND state = 'dead' ORDER BY number DESC LIMIT 1 OFFSET ?)"""
 _FORGET_MESSAGES = "DELETE FROM outbox WHERE rule = ?"
@@ -136,6 +137,10 @@ class Outbox:
             (_FAILED, [(said, now, message.rule)]),
             (_TRIM_DEAD, [(message.rule, message.rule, MAX_DEAD)]),
         )
+
+    def bring_forward(self, rule: str, state: str, due: float, *, beyond: float) -> int:
+        """Messages of a rule that would be due later than `beyond` are due at `due`; how many they were."""
+        return self._ledger.carry_out((_BRING_FORWARD, [(due, rule, state, beyond)]))[0]
 
     def forget(self, rule: str) -> int:
         """A rule is no more; how many of its messages were still there."""

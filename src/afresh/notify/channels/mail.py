@@ -1,6 +1,7 @@
 """Messages by e-mail: SMTP with TLS."""
 
 import asyncio
+import io
 import smtplib
 import socket
 import ssl
@@ -18,6 +19,8 @@ from urllib.parse import unquote, urlsplit
 from afresh.notify.channels.base import DEADLINE, Undelivered, secret_in
 from afresh.notify.message import Letter
 from afresh.reading.title import one_line
+
+MAX_SAID = 64 << 10  # bytes that a mail server may say over one connection, before TLS and behind it
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +88,9 @@ class Mail:
         context = self.server.tls or ssl.create_default_context()
         secure = said.scheme == "smtps"
         if secure:
-            connection: smtplib.SMTP = smtplib.SMTP_SSL(timeout=self.seconds, context=context)
+            connection: smtplib.SMTP = _SecureServer(timeout=self.seconds, context=context)
         else:
-            connection = smtplib.SMTP(timeout=self.seconds)
+            connection = _Server(timeout=self.seconds)
         opened(connection)
         with connection:
             connection._host = host  # type: ignore[attr-defined] # the name that its certificate must have
@@ -107,6 +110,42 @@ class Mail:
 
     async def close(self) -> None:
         """Nothing stays open."""
+
+
+class _Bounded(io.BufferedReader):
+    """What a server says, up to a bound: replies may have any number of lines, and are kept until their last."""
+
+    left = MAX_SAID
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """The next line."""
+        line = super().readline(size)
+        self.left -= len(line)
+        if self.left < 0:
+            raise Undelivered("the mail server says too much")
+        return line
+
+
+class _BoundedMixin:
+    """A client of a server that may say so much, and no more."""
+
+    file: io.BufferedReader | None
+    sock: socket.socket | None
+
+    def getreply(self) -> tuple[int, bytes]:
+        """The next reply of the server."""
+        if self.file is None and self.sock is not None:
+            self.file = _Bounded(self.sock.makefile("rb", buffering=0))
+        found: tuple[int, bytes] = super().getreply()  # type: ignore[misc]
+        return found
+
+
+class _Server(_BoundedMixin, smtplib.SMTP):
+    """TLS begins after the greeting, if at all."""
+
+
+class _SecureServer(_BoundedMixin, smtplib.SMTP_SSL):
+    """TLS from the start."""
 
 
 def _is_here(host: str) -> bool:

@@ -1,5 +1,6 @@
 """The API under /api/v1: what is asked is checked against the table, found in a thread, and answered as JSON."""
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from starlette.responses import Response
 from afresh.errors import AfreshError, NotYet, StoreError
 from afresh.serve.console import offers
 from afresh.serve.console.door import Door
-from afresh.serve.console.facts import Facts, Object, Reading
+from afresh.serve.console.facts import Facts, Object, Reading, difference_name
 from afresh.serve.console.feed import Feed
 from afresh.serve.console.operations import ROOT, Operation, description
 from afresh.serve.receive.application import Handler
@@ -103,12 +104,14 @@ class Api:
 
         async def plan(said: dict[str, Any]) -> Object:
             budgets, goals = sorted(said["budget"]), sorted(said["reach"])
-            return await long(f"plan {budgets} {goals}", lambda facts: facts.plan(budgets, goals))
+            return await long(f"plan {budgets} {goals}", lambda facts: facts.plan(budgets, goals), made_up=True)
 
         async def diff(said: dict[str, Any]) -> Object:
             url, numbers = said["url"], (said["from"], said["to"])
             versions = await ask(lambda facts: facts.versions(url))
-            found = await ask(lambda facts: facts.difference(url, *numbers))
+            newest = versions[0]["number"] if versions else 0
+            name = difference_name(url, numbers, newest)
+            found = await long(name, lambda facts: facts.difference(url, *numbers), made_up=True)
             if found is None:
                 raise no_difference(await ask(lambda facts: facts.page(url, 1)), len(versions))
             return found | {"versions": versions}
@@ -133,7 +136,8 @@ class Api:
                 found = await find(operation.read(request))
             except AfreshError as error:
                 raise as_refused(error) from None
-            return Response(as_json(found) + "\n", media_type="application/json")
+            text = await asyncio.to_thread(as_json, found)  # it may be large
+            return Response(text + "\n", media_type="application/json")
 
         return handle
 

@@ -8,7 +8,6 @@ import secrets
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -23,6 +22,7 @@ from afresh.serve.receive.tokens import Token, Tokens
 COOKIE = "afresh_console"
 SESSION_SECONDS = 12 * 3600.0  # without a request
 MAX_SESSIONS = 1_000
+MAX_COOKIES = 10  # of our name in one request
 TRIES_A_SECOND, TRIES_AT_ONCE = 1.0, 20.0  # of tokens that do not exist, all together
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -115,7 +115,7 @@ class Door:
 
     def session_of(self, request: Request) -> Session | None:
         """The session of a browser; None if it has none."""
-        number = _cookie(request)
+        number = next((each for each in _cookies(request) if each in self._sessions), "")
         session = self._sessions.get(number)
         if session is None:
             return None
@@ -141,7 +141,8 @@ class Door:
 
     def sign_out(self, request: Request) -> str:
         """End a session; the cookie to set."""
-        self._sessions.pop(_cookie(request), None)
+        for number in _cookies(request):
+            self._sessions.pop(number, None)
         return self._set_cookie("", 0)
 
     def _set_cookie(self, value: str, seconds: float) -> str:
@@ -161,13 +162,11 @@ def _nobody(hint: str) -> Refused:
     return Refused(401, "There is no such token, or none was sent.", hint, WWW_Authenticate="Bearer")
 
 
-def _cookie(request: Request) -> str:
-    jar = SimpleCookie()
-    try:
-        jar.load(request.headers.get("cookie", "")[:4096])
-    except CookieError:
-        return ""
-    return jar[COOKIE].value if COOKIE in jar else ""
+def _cookies(request: Request) -> list[str]:
+    """The values of our cookie, whatever else is in the header: other programs on this machine set cookies for the same
+    name, at whatever port, in forms of their own."""
+    said = [each.strip().partition("=") for line in request.headers.getlist("cookie") for each in line.split(";")]
+    return [value for name, _, value in said if name == COOKIE][:MAX_COOKIES]
 
 
 def name_in(host: str) -> str:

@@ -17,9 +17,11 @@ Told = TypeVar("Told")
 Object = dict[str, Any]
 
 THREADS = 3  # for what is quick
+APART = 3  # for those who see to it that few of them ask at a time
 MAX_WAITING = 200  # questions; more are refused
 SECONDS = 20.0  # until an answer is given up
-MAX_KEPT = 32  # answers that took long
+MAX_KEPT = 32  # answers that took long, and as many questions that wait
+MAX_MADE_UP = 8  # the same of questions that anybody may make up, whose answers may be large
 REST_TIMES = 20.0  # an answer that took long is kept so many times as long as that: 5 % of a core at most
 FRESH_SECONDS = 1.0
 STARTS = "The runner is starting."
@@ -85,6 +87,11 @@ class Facts(Protocol):
         """Let go of everything."""
 
 
+def difference_name(url: str, numbers: tuple[int | None, int | None], newest: int) -> str:
+    """What the difference of two versions is kept as, `newest` being the number of the newest: it stays as it is."""
+    return f"difference {numbers} {newest} {url}"
+
+
 class _Kept:
     """An answer that took long."""
 
@@ -104,17 +111,42 @@ class _Kept:
         """Whether its time has not run out."""
         return self.age <= max(FRESH_SECONDS, 0.0 if says_that_it_starts(self.value) else REST_TIMES * self.took)
 
+    @property
+    def is_sought(self) -> bool:
+        """Whether it is being found, or waits for that."""
+        return self.task is not None and not self.task.done()
+
 
 def says_that_it_starts(answer: object) -> bool:
     """Whether an answer is that of a runner which starts: soon there is more to say."""
     return isinstance(answer, dict) and answer.get("starting") is not None
 
 
+class _Lane:
+    """Long questions that are answered one after the other, and their answers, a bounded number of each."""
+
+    def __init__(self, name: str, most: int) -> None:
+        self.pool = ThreadPoolExecutor(1, name)
+        self.kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._most = most
+
+    def require_room(self) -> None:
+        """Refused if too many wait."""
+        if sum(each.is_sought for each in self.kept.values()) >= self._most:
+            raise Refused(503, "Too many long questions are waiting.", "Ask again in a moment.", Retry_After="5")
+
+    def trim(self) -> None:
+        """Forget the answers that nobody has asked for the longest time."""
+        answered = [name for name, each in self.kept.items() if not each.is_sought]
+        for name in answered[: max(len(answered) - self._most, 0)]:
+            del self.kept[name]
+
+
 class Reading:
     """Asks for facts away from the event loop.
 
-    Invariants: at most `THREADS` quick questions and one long one are answered at a time; the same long question is
-    answered once, however many ask it.
+    Invariants: at most `THREADS` quick questions, one long one of the console's own and one that somebody has made up
+    are answered at a time; the same long question is answered once, however many ask it.
     """
 
     def __init__(self, make: Callable[[], Facts]) -> None:
@@ -122,9 +154,10 @@ class Reading:
         self._mine = threading.local()
         self._made: list[Facts] = []
         self._quick = ThreadPoolExecutor(THREADS, "afresh-console")
-        self._long = ThreadPoolExecutor(1, "afresh-console-long")
+        self._long = _Lane("afresh-console-long", MAX_KEPT)
+        self._made_up = _Lane("afresh-console-made-up", MAX_MADE_UP)
+        self._apart = ThreadPoolExecutor(APART, "afresh-console-apart")
         self._waiting = 0
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     async def ask(self, question: Callable[[Facts], Told]) -> Told:
         """The answer to a quick question; Refused if too many wait, or it takes too long."""
@@ -139,24 +172,39 @@ class Reading:
         finally:
             self._waiting -= 1
 
+    async def ask_apart(self, question: Callable[[Facts], Told]) -> Told:
+        """The answer to a question of somebody who asks few at a time: it waits behind those of nobody else, and they
+        do not wait for it. TimeoutError if it takes too long."""
+        async with asyncio.timeout(SECONDS):
+            return await asyncio.get_running_loop().run_in_executor(self._apart, self._answer, question)
+
     async def ask_long(
-        self, name: str, question: Callable[[Facts], Told], *, seconds: float = SECONDS, older: float = 0.0
+        self,
+        name: str,
+        question: Callable[[Facts], Told],
+        *,
+        seconds: float = SECONDS,
+        older: float = 0.0,
+        made_up: bool = False,
     ) -> Told:
-        """The answer to a question that may take long.
+        """The answer to a question that may take long; `made_up`: of its kind there are as many as anybody cares to
+        ask, so they wait behind each other alone, and few of them.
 
         One whose time has run out is not given: who asks waits for the new one. If that does not come in so many
         seconds, it is Refused; except that the last one is given if it is at most `older` seconds old: the caller then
         says of when it is.
         """
-        kept = self._kept.setdefault(name, _Kept())
-        self._kept.move_to_end(name)
-        while len(self._kept) > MAX_KEPT:
-            self._kept.popitem(last=False)
+        lane = self._made_up if made_up else self._long
+        kept = lane.kept.get(name)
+        if kept is None or not (kept.is_current or kept.is_sought):
+            lane.require_room()
+            kept = kept or lane.kept.setdefault(name, _Kept())
+            kept.task = asyncio.create_task(self._renew(kept, question, lane))
+            kept.task.add_done_callback(lambda task: task.cancelled() or task.exception())  # who waits hears of it
+            lane.trim()
+        lane.kept.move_to_end(name)
         if kept.is_current:
             return cast(Told, kept.value)
-        if kept.task is None or kept.task.done():
-            kept.task = asyncio.create_task(self._renew(kept, question))
-            kept.task.add_done_callback(lambda task: task.cancelled() or task.exception())  # who waits hears of it
         try:
             async with asyncio.timeout(seconds):
                 return cast(Told, await asyncio.shield(cast(asyncio.Task[Told], kept.task)))
@@ -165,12 +213,12 @@ class Reading:
                 return cast(Told, kept.value)
             raise Refused(503, RECKONED, "Ask again in a moment.", Retry_After="5") from None
 
-    async def _renew(self, kept: _Kept, question: Callable[[Facts], Told]) -> Told:
+    async def _renew(self, kept: _Kept, question: Callable[[Facts], Told], lane: "_Lane") -> Told:
         def timed() -> tuple[Told, float, float]:  # without the time that it waits for others to be answered
             began = time.monotonic()
             return self._answer(question), began, time.monotonic() - began
 
-        value, kept.time, kept.took = await asyncio.get_running_loop().run_in_executor(self._long, timed)
+        value, kept.time, kept.took = await asyncio.get_running_loop().run_in_executor(lane.pool, timed)
         kept.value = value
         return value
 
@@ -183,7 +231,7 @@ class Reading:
 
     def close(self) -> None:
         """Finish what was asked, and let go."""
-        for pool in (self._quick, self._long):
+        for pool in (self._quick, self._long.pool, self._made_up.pool, self._apart):
             pool.shutdown(cancel_futures=True)
         for facts in self._made:
             facts.close()

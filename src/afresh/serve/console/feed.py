@@ -10,8 +10,9 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import NAMESPACE_URL, uuid5
 from xml.sax.saxutils import escape, quoteattr
@@ -29,35 +30,50 @@ from afresh.units import as_json, show_count
 LOOK_SECONDS = 0.5  # between two looks for what is new, while anybody listens
 RECENT = 2_000  # changes in memory, for those who follow closely
 BATCH = 500
+REST_TIMES = 1.0  # as long as reading what was took it rests: half a core at most
 BEAT_SECONDS = 15.0  # after which a quiet stream says that it is alive
 MAX_LISTENERS = 500
-MAX_EMPTY = 40  # parts in a row without anything that matches, before a reader of lines gets what there is
-MAX_BLOCKS_KEPT = 200  # changes
+MAX_EMPTY = 40  # parts that are looked through for one answer of lines
+MAX_BLOCKS_KEPT = 100  # changes
+MAX_LINES_CHARACTERS = 4 << 20  # of an answer of lines, but for one line
+LINES_SECONDS = 10.0  # after which such an answer ends with the line that it has
 TELLING_SECONDS = 4.0  # for what the entries of an Atom feed say
 ENTRY_BLOCKS, ENTRY_BLOCK = 10, 300  # of a change that such an entry shows, and characters of each
 MAX_BLOCK_CHARACTERS = 64 << 10  # of one change, before and after together
 
 Told = TypeVar("Told")
 Has = Callable[[Object], bool]
+Line = tuple[Object, str]  # a change, and the same as JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some changes behind a number that match, in order; and the number of the last that was looked at."""
+
+    found: list[Line]
+    last: int
+    has_more: bool
 
 
 class Feed:
     """Hands changes on.
 
     Invariants: every listener gets what matches in the order of its numbers, each once, however slow it is; what is
-    kept in memory for all of them together is bounded, and one look serves all who listen.
+    kept in memory for all of them together is bounded, and one look serves all who listen. However many there are, one
+    thread reads for them what was, one what is new, and one what changes said: nobody else waits for that.
     """
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
         self.listeners = 0
-        self._recent: deque[tuple[Object, bytes]] = deque(maxlen=RECENT)
+        self._recent: deque[Line] = deque(maxlen=RECENT)
         self._from = 0  # behind this number, `_recent` is whole
         self._newest = -1  # the last number that was seen; -1: nobody has looked yet
         self._more = asyncio.Condition()
         self._looking: asyncio.Task[None] | None = None
-        self._one_looks = asyncio.Lock()
-        self._blocks: OrderedDict[int, Object] = OrderedDict()
+        self._first_look: asyncio.Task[None] | None = None
+        self._one_looks, self._one_replays, self._one_tells = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
+        self._blocks: OrderedDict[int, asyncio.Task[tuple[Object, str]]] = OrderedDict()
         self._is_closed = False
 
     async def answer(self, request: Request, said: Object) -> Response:
@@ -73,51 +89,82 @@ class Feed:
                 after = int(last)
             return await self._events(after, has, blocks=said["blocks"])
         limit = min(said["limit"], MAX_WITH_BLOCKS) if said["blocks"] else said["limit"]
-        return await self._lines(said["after"] or 0, limit, has, blocks=said["blocks"])
+        part = BATCH if said["host"] or said["pattern"] else min(limit, BATCH)  # who filters may have to pass many by
+        return await self._lines(said["after"] or 0, limit, has, part, blocks=said["blocks"])
 
-    async def _lines(self, after: int, limit: int, has: Has, *, blocks: bool) -> Response:
+    async def _lines(self, after: int, limit: int, has: Has, size: int, *, blocks: bool) -> Response:
         found: list[str] = []
+        until, room = time.monotonic() + LINES_SECONDS, MAX_LINES_CHARACTERS
+
+        def is_enough() -> bool:
+            return len(found) == limit or (bool(found) and (room <= 0 or time.monotonic() > until))
+
         for _ in range(MAX_EMPTY):
-            part = await self._read(after, min(limit, BATCH))
-            for change in part:
-                after = change["number"]
-                if has(change):
-                    found.append(as_json(await self._with_blocks(change) if blocks else change))
-                if len(found) == limit:
+            part = await self._replay(after, size, has)
+            for change, line in part.found:
+                if is_enough():
                     break
-            if len(found) == limit or len(part) < min(limit, BATCH):
-                break
+                found.append((await self._with_blocks(change))[1] if blocks else line)
+                after, room = change["number"], room - len(found[-1])
+            else:
+                after = part.last
+                if part.has_more and not is_enough():
+                    continue
+            break
         body = "".join(f"{line}\n" for line in found)
         # Who filters learns from this where to go on, also where nothing matched.
         return Response(body, media_type="application/x-ndjson", headers={"Afresh-Next": str(after)})
 
-    async def _with_blocks(self, change: Object) -> Object:
-        """A change with what it was about; the latest of these are kept in memory."""
+    async def _with_blocks(self, change: Object) -> tuple[Object, str]:
+        """A change with what it was about, also as JSON. The latest of these are kept in memory; all who ask for one
+        wait for the same answer."""
         number = change["number"]
-        if number not in self._blocks:
-            found = await self._asked(lambda facts: facts.text_of_change(change))
-            title = found["title"] or change["title"]  # of that version; where it is not kept, of the page
-            self._blocks[number] = found | bounded(found["blocks"]) | {"title": title}
+        task = self._blocks.get(number)
+        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+            task = self._blocks[number] = asyncio.create_task(self._tell(change))
+            task.add_done_callback(_noted)
             while len(self._blocks) > MAX_BLOCKS_KEPT:
                 self._blocks.popitem(last=False)
-        return change | self._blocks[number]
+        return await asyncio.shield(task)
+
+    async def _tell(self, change: Object) -> tuple[Object, str]:
+        def tell(facts: Facts) -> tuple[Object, str]:
+            found = facts.text_of_change(change)
+            title = found["title"] or change["title"]  # of that version; where it is not kept, of the page
+            told = change | found | bounded(found["blocks"]) | {"title": title}
+            return told, as_json(told)
+
+        try:
+            async with self._one_tells:
+                return await self._asked(tell)
+        except TimeoutError:  # it can be told that there was a change, and not what it was
+            told = change | {"words": None} | bounded(None)
+            return told, as_json(told)
 
     async def _events(self, after: int | None, has: Has, *, blocks: bool) -> Response:
         if self.listeners >= MAX_LISTENERS:
             raise Refused(503, "Too many listen already.", "Connect again later.", Retry_After="30")
-        if not self.listeners:
-            await self._look()
+        if self._looking is None or self._looking.done():  # what is newest may be known from long ago
+            if self._first_look is None or self._first_look.done():
+                self._first_look = asyncio.create_task(self._look())
+                self._first_look.add_done_callback(_noted)
+            await asyncio.shield(self._first_look)
         stream = self._stream(self._newest if after is None else after, has, blocks=blocks)
         headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
     async def _stream(self, after: int, has: Has, *, blocks: bool) -> AsyncIterator[bytes]:
+        if self.listeners >= MAX_LISTENERS:  # they came all at once
+            yield b"retry: 30000\n\n"
+            return
         self.listeners += 1
         self._begin()
         try:
             yield b"retry: 3000\n\n"
+            told = time.monotonic()
             while not self._is_closed:
-                if self._newest <= after:
+                newest = self._newest
+                if newest <= after:
                     try:
                         async with asyncio.timeout(BEAT_SECONDS):
                             await self._wait(after)
@@ -126,23 +173,30 @@ class Feed:
                         yield f": alive\nid: {after}\n\n".encode() if after >= 0 else b": alive\n\n"
                     continue
                 if after >= self._from and self._recent:
-                    part = self._behind(after)
+                    found = [each for each in self._behind(after) if has(each[0])]
+                    after = newest
                 else:
-                    part = [(change, event_of(change)) for change in await self._read(after, BATCH)]
-                    if not part:  # gone with their pages
-                        after = max(after, self._newest)
-                        continue
-                after = part[-1][0]["number"]
-                if blocks:
-                    for change, _ in part:
-                        if has(change):
-                            yield event_of(await self._with_blocks(change))
-                elif whole := b"".join(event for change, event in part if has(change)):
-                    yield whole
+                    part = await self._replay(after, BATCH, has)
+                    found = part.found
+                    # Where there is nothing, what was up to the newest of before is gone with its pages.
+                    after = part.last if part.last > after else newest
+                async for events in self._told_apart(found) if blocks else _at_once(found):
+                    yield events
+                    told = time.monotonic()
+                if time.monotonic() - told > BEAT_SECONDS:  # much is passed by
+                    yield f": alive\nid: {after}\n\n".encode()
+                    told = time.monotonic()
+        except Refused:
+            return  # the store cannot be read for a moment: whoever listens comes again with the last number
         finally:
             self.listeners -= 1
 
-    def _behind(self, after: int) -> list[tuple[Object, bytes]]:
+    async def _told_apart(self, found: list[Line]) -> AsyncIterator[bytes]:
+        for change, _ in found:
+            yield event_of(change["number"], (await self._with_blocks(change))[1])
+            await asyncio.sleep(0)  # others have their turn, also where all of it is in memory
+
+    def _behind(self, after: int) -> list[Line]:
         """What is in memory behind a number, in order."""
         found = []
         for each in reversed(self._recent):
@@ -171,34 +225,65 @@ class Feed:
         """See what is new, for all who listen."""
         async with self._one_looks:
             if self._newest < 0:
-                latest = await self._asked(lambda facts: facts.latest(1))
+                latest = await self._latest(1)
                 self._newest = self._from = latest[0]["number"] if latest else 0
-            while part := await self._read(self._newest, BATCH):
-                for change in part:
+            while True:
+                part = await self._read(self._newest, BATCH, lambda change: True)
+                if not part.found:
+                    return
+                for each in part.found:
                     if len(self._recent) == RECENT:
                         self._from = self._recent[0][0]["number"]
-                    self._recent.append((change, event_of(change)))
-                self._newest = part[-1]["number"]
+                    self._recent.append(each)
+                self._newest = part.last
                 async with self._more:
                     self._more.notify_all()
 
-    async def _read(self, after: int, limit: int) -> list[Object]:
-        return await self._asked(lambda facts: facts.changes(after, limit))
+    async def _replay(self, after: int, limit: int, has: Has) -> Part:
+        """What was, for one who asks after the other; in between there is time for all else."""
+        async with self._one_replays:
+            began = time.monotonic()
+            part = await self._read(after, limit, has)
+            await asyncio.sleep(REST_TIMES * (time.monotonic() - began))
+            return part
+
+    async def _read(self, after: int, limit: int, has: Has) -> Part:
+        def read(facts: Facts) -> Part:
+            changes = facts.changes(after, limit)
+            found = [(change, as_json(change)) for change in changes if has(change)]
+            return Part(found, changes[-1]["number"] if changes else after, len(changes) == limit)
+
+        try:
+            return await self._asked(read)
+        except TimeoutError:
+            raise Refused(503, "The answer takes too long.", "Ask for less, or later.", Retry_After="10") from None
 
     async def _asked(self, question: Callable[[Facts], Told]) -> Told:
         try:
-            return await self.reading.ask(question)
+            return await self.reading.ask_apart(question)
         except AfreshError as error:
             raise Refused(503, error.message, error.hint, Retry_After="10") from None
 
     async def latest(self, limit: int, has: Has) -> list[Object]:
         """The latest changes that match, the newest first."""
-        return [each for each in await self._asked(lambda facts: facts.latest(max(limit, BATCH))) if has(each)][:limit]
+        return [each for each in await self._latest(max(limit, BATCH)) if has(each)][:limit]
+
+    async def _latest(self, limit: int) -> list[Object]:
+        try:
+            return await self.reading.ask(lambda facts: facts.latest(limit))
+        except AfreshError as error:
+            raise Refused(503, error.message, error.hint, Retry_After="10") from None
 
     async def told(self, changes: list[Object]) -> list[Object]:
         """The same with what they were about, as far as that is soon known; who asks again gets the rest."""
-        until = time.monotonic() + TELLING_SECONDS
-        return [await self._with_blocks(each) if time.monotonic() < until else each for each in changes]
+        until, found = time.monotonic() + TELLING_SECONDS, list[Object]()
+        for each in changes:
+            try:
+                async with asyncio.timeout(max(until - time.monotonic(), 0.0)):
+                    found.append((await self._with_blocks(each))[0])
+            except TimeoutError:
+                found.append(each)
+        return found
 
     async def close(self) -> None:
         """End all streams, and look no more."""
@@ -226,9 +311,20 @@ def bounded(pairs: list[list[str | None]] | None) -> Object:
     return {"blocks": found, "blocks_left_out": len(pairs) - len(found)}
 
 
-def event_of(change: Object) -> bytes:
+def event_of(number: int, line: str) -> bytes:
     """A change as an event, whose id is its number."""
-    return f"id: {change['number']}\nevent: change\ndata: {as_json(change)}\n\n".encode()
+    return f"id: {number}\nevent: change\ndata: {line}\n\n".encode()
+
+
+def _noted(task: asyncio.Task[Any]) -> None:
+    """Whoever waits hears of what went wrong; where nobody waits any more, it is of no interest."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def _at_once(found: list[Line]) -> AsyncIterator[bytes]:
+    if found:
+        yield b"".join(event_of(change["number"], line) for change, line in found)
 
 
 def matching(host: str, pattern: str) -> Has:

@@ -12,12 +12,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from xxhash import xxh3_64_hexdigest
 
-from afresh.errors import AfreshError, InputError
+from afresh.errors import AfreshError, BodyDamaged, InputError
 from afresh.serve.console import offers, pictures
 from afresh.serve.console.api import as_refused, problem
 from afresh.serve.console.charts import charts_of, curve_of
 from afresh.serve.console.door import Door
-from afresh.serve.console.facts import RECKONED, STARTS, Object, Reading
+from afresh.serve.console.facts import RECKONED, STARTS, Object, Reading, difference_name
 from afresh.serve.console.feed import Feed, atom, feed_id, matching
 from afresh.serve.console.forms import form_of, shown_after, wanted_in
 from afresh.serve.console.operations import ROOT, Operation, Parameter
@@ -154,7 +154,11 @@ class Site:
             budgets = [budget, budget * MORE_BUDGET]
             try:
                 more = await self.reading.ask_long(
-                    f"more {budget}", lambda facts: facts.plan(budgets, [0.5]), seconds=ASIDE, older=OLD_ASIDE
+                    f"more {budget}",
+                    lambda facts: facts.plan(budgets, [0.5]),
+                    seconds=ASIDE,
+                    older=OLD_ASIDE,
+                    made_up=True,
                 )
             except (AfreshError, Refused):
                 more = None
@@ -210,14 +214,14 @@ class Site:
         found: Object = {"versions": versions, "difference": None, "late": False, "missing": ""}
         if len(versions) < 2:
             return found | {"missing": NO_VERSIONS if numbers != (None, None) else ""}
-        name = f"difference {numbers} {versions[0]['number']} {url}"  # that between two versions stays as it is
+        name = difference_name(url, numbers, versions[0]["number"])
         try:
             difference = await self.reading.ask_long(
-                name, lambda facts: facts.difference(url, *numbers), seconds=PATIENCE
+                name, lambda facts: facts.difference(url, *numbers), seconds=PATIENCE, made_up=True
             )
         except Refused:  # the first one in a process has to load what is compiled
             return found | {"late": True}
-        except InputError as error:
+        except (InputError, BodyDamaged) as error:
             return found | {"missing": f"{error.message} {error.hint}"}
         return found | {"difference": difference}
 
@@ -262,7 +266,7 @@ class Site:
         said = offers.PLAN.read(request)
         budgets, goals = sorted(said["budget"]), sorted(said["reach"]) or [0.5, 0.8, 0.9, 0.95, 0.99]
         found = await self.reading.ask_long(
-            f"plan {budgets} {goals}", lambda facts: facts.plan(budgets, goals), seconds=PATIENCE
+            f"plan {budgets} {goals}", lambda facts: facts.plan(budgets, goals), seconds=PATIENCE, made_up=True
         )
         return "plan.html", {"plan": found, "asked": said, "curve": curve_of(found.get("budgets", []))}
 

@@ -19,18 +19,25 @@ MAX_HEAD_BYTES = 32 << 10
 MAX_HEADERS = 256
 MAX_CONNECTIONS = 1_000
 IDLE_SECONDS = 15
+SLOW_SECONDS, MIN_TAKEN = 30.0, 32 << 10  # who takes fewer bytes of what waits for it in this time is left
+MAX_UNSENT_BYTES = (
+    128 << 20
+)  # that wait for all who read slowly; beyond it the one is left that does so for the longest
 _QUIET = logging.getLogger("afresh.receive.http")
 _QUIET.propagate = False
 _QUIET.addHandler(logging.NullHandler())
 
 
 class Bounded(HttpToolsProtocol):
-    """One connection: its head must come soon and be small."""
+    """One connection: its head must come soon and be small, and its answers must be read."""
 
     _head_bytes = 0
     _line_bytes = 0
     _in_head = True
     _timer: asyncio.TimerHandle | None = None
+    _slow: asyncio.TimerHandle | None = None
+    _slow_since = 0.0
+    _unsent = 0
 
     def connection_made(self, transport: Any) -> None:
         """The connection stands."""
@@ -40,6 +47,7 @@ class Bounded(HttpToolsProtocol):
             return
         self.logger = self.access_logger = _QUIET
         self.access_log = False
+        transport.set_write_buffer_limits(high=0)  # whatever cannot be sent at once is waited for
         self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
@@ -75,9 +83,28 @@ class Bounded(HttpToolsProtocol):
         self._in_head, self._head_bytes = True, 0
         super().on_response_complete()
 
+    def pause_writing(self) -> None:
+        """Something could not be sent at once."""
+        super().pause_writing()
+        self._slow_since = self.loop.time()
+        self._wait_for_reader()
+        slow = [each for each in self.connections if isinstance(each, Bounded) and each._slow is not None]
+        slow.sort(key=lambda each: each._slow_since)
+        unsent = sum(each._unsent for each in slow)
+        while unsent > MAX_UNSENT_BYTES:
+            left = slow.pop(0)
+            unsent -= left._unsent
+            left.transport.abort()
+
+    def resume_writing(self) -> None:
+        """All of it was sent."""
+        super().resume_writing()
+        self._stop_waiting_for_reader()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
         self._stop_waiting()
+        self._stop_waiting_for_reader()
         super().connection_lost(exc)
 
     def _wait_for_head(self) -> None:
@@ -87,6 +114,21 @@ class Bounded(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _wait_for_reader(self) -> None:
+        self._unsent = self.transport.get_write_buffer_size()
+        self._slow = self.loop.call_later(SLOW_SECONDS, self._look_at_reader)
+
+    def _look_at_reader(self) -> None:
+        if self._unsent - self.transport.get_write_buffer_size() < MIN_TAKEN:
+            self.transport.abort()
+        else:
+            self._wait_for_reader()
+
+    def _stop_waiting_for_reader(self) -> None:
+        if self._slow is not None:
+            self._slow.cancel()
+            self._slow = None
 
 
 class _Quiet(Server):
