@@ -50,7 +50,7 @@ def test_three_pages_are_watched_and_told_of_in_one_command(tmp_path: Path) -> N
                 assert said[-1], said
             address = said[-1].split()[-1]
             has_changes: Callable[[], bool] = lambda: len(there.messages) >= 3  # noqa: E731
-            until(has_changes, 100)
+            until(has_changes, 300)  # it may have to compile before it crawls
             with urllib.request.urlopen(f"{address}api/v1/changes?limit=5", timeout=20) as answer:
                 assert answer.status == 200
             with urllib.request.urlopen(address, timeout=60) as answer:

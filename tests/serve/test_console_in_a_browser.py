@@ -1,5 +1,6 @@
 """The console as people use it: a browser, a runner, and a site whose page changes; with scripts and without."""
 
+import json
 import os
 import re
 import shutil
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -99,6 +101,11 @@ def running(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
             assert runner.poll() is None, (folder / "log").read_text()
             threading.Event().wait(0.1)
         assert base, (folder / "log").read_text()
+        for _ in range(3000):  # it may have to compile, and says so meanwhile
+            with urllib.request.urlopen(f"{base}/api/v1/collection", timeout=30) as answer:
+                if json.load(answer).get("starting") is None:
+                    break
+            threading.Event().wait(0.1)
         yield Running(base, token, folder)
     finally:
         runner.send_signal(signal.SIGTERM)
