@@ -14,7 +14,7 @@ from afresh.serve.receive.listener import Listener
 from afresh.store import KeepVersions, PageState, Record, Sqlite
 from afresh.store.figures import Figures, name_of, to_text
 from afresh.store.messages import drain
-from afresh.types import Beliefs, Copy, Crawl, HostState, Outcome, Page, Validators
+from afresh.types import Address, Beliefs, Copy, Crawl, HostState, Outcome, Page, Validators
 
 NOW = 1_795_000_000.0
 ATTACK = "http://a.example/%3Cb%3E?q='-alert(1)-'&x=%22onmouseover=alert(2)"
@@ -74,13 +74,15 @@ class Served:
 
 
 @contextmanager
-def console(folder: Path, *, public_url: str = "", runs: bool = False) -> Iterator[Served]:
-    """Serve the store in a folder; with `runs`, somebody holds it and carries wishes out, as a runner does."""
+def console(
+    folder: Path, *, public_url: str = "", runs: bool = False, database: Address | None = None
+) -> Iterator[Served]:
+    """Serve the store in a folder or database; with `runs`, somebody holds it and carries wishes out, as runners do."""
     names = {scope: tokens.new(folder / "tokens", scope, scope) for scope in ("act", "read", "signal")}
     config = Config()
     config = replace(
         config,
-        store=replace(config.store, path=folder / "s.db", versions=10),
+        store=replace(config.store, path=database or folder / "s.db", versions=10),
         receive=replace(config.receive, tokens=folder / "tokens"),
         console=replace(config.console, listen=("127.0.0.1", 0), public_url=public_url),
     )

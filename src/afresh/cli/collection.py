@@ -113,7 +113,7 @@ def _facts(
         **(_said_by_runner(said, when) or (_unsaid() if compiling else _freshness(kept, when, config))),
         "found": said.get("found") or understood(FOUND_SO_FAR, lambda: _found(kept.get(FOUND_SO_FAR))),
         "searches": said.get("searches") or searches_kept(kept.get),
-        "calibration": _whole(said.get("calibration") or _calibration(kept.get("calibration"))),
+        "calibration": _whole(said.get("calibration") or _calibration_kept(kept)),
     }
 
 
@@ -151,6 +151,16 @@ def _unsaid() -> dict[str, Any]:
         "freshness_by": "store",
         "freshness_age": 0.0,
     }
+
+
+def _calibration_kept(kept: LastingStore) -> dict[str, Any] | None:
+    """The same as the store has it: of one process, or of the workers of a cluster together."""
+    if not isinstance(kept, Sqlite):
+        from afresh.cli.cluster_learned import calibration_of_all
+
+        if (of_all := calibration_of_all(kept)) is not None:
+            return of_all
+    return _calibration(kept.get("calibration"))
 
 
 def _calibration(text: str | None) -> dict[str, Any] | None:

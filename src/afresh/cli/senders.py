@@ -1,7 +1,8 @@
 """`afresh senders`: who sends change hints, and what they are worth."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,13 +10,21 @@ from afresh.cli.handover import hand_over, said_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console, errors, labelled, now, plain
 from afresh.errors import ConfigError, InputError
-from afresh.store import LastingStore, Store, understood
+from afresh.store import LastingStore, Sqlite, Store, understood
 from afresh.store.socket_file import ask
 from afresh.units import show_duration
+
+if TYPE_CHECKING:
+    from afresh.cli.cluster_learned import Learned
+    from afresh.estimate.grades import Grade
 
 NAME_WIDTH = 36
 HEADING = f"{'sender':{NAME_WIDTH}} {'worth':>14} {'checked':>8} {'late by':>9} {'hosts':>7}"
 GRADES = f"{'sender':12} {'host':17} {'heard':>7} {'precision':>10} {'recall':>10} {'late':>6} {'saved':>6} {'now':>5}"
+BY_WORKERS = (
+    "By a cluster's workers, as each last wrote it down: every 30 s while it works. Worth is the mean of theirs."
+)
+BY_FORMER = "* By who held the host before: the one that holds it now has no grade there."
 ENOUGH = 20  # checked signals; of fewer, nothing is said
 SHOWN = 20  # grades; --json has all
 MAX_WEIGHT = 1.0  # the best sender's own
@@ -76,10 +85,19 @@ def senders(
     if not found and not graded:
         console.print("No signals were heard yet. `afresh signal` sends one.")
         return
+    _show(found, graded)
+
+
+def _show(found: list[dict[str, Any]], graded: list[dict[str, Any]]) -> None:
     if found:
         _show_worth(found)
     if graded:
         _show_grades(graded)
+    if any("workers" in facts for facts in found) or any("worker" in grade for grade in graded):
+        console.print()
+        console.print(BY_WORKERS)
+        if any(grade.get("former") for grade in graded[:SHOWN]):
+            console.print(BY_FORMER)
 
 
 def _show_worth(found: list[dict[str, Any]]) -> None:
@@ -107,7 +125,7 @@ def _show_grades(graded: list[dict[str, Any]]) -> None:
         weight = "" if grade["weight"] is None else f"{grade['weight']:.2f}{'' if grade['pinned'] is None else '!'}"
         checked = grade["precision"] is not None and grade["heard"] >= ENOUGH
         saved = f"{grade['saved']:,.0f}" if checked and weight else ""
-        sender, host = plain(grade["sender"], 100), plain(grade["host"], 300)
+        sender, host = plain(grade["sender"], 100), plain(grade["host"], 300) + "*" * grade.get("former", False)
         if len(sender) > 12 or len(host) > 17:  # a line of their own, whole
             console.print(f"{sender:12} {host}", soft_wrap=True)
             sender = host = ""
@@ -163,29 +181,46 @@ def grade_facts(kept: LastingStore) -> list[dict[str, Any]]:
     return [{**grade, "saved": round(_saved(grade), 1)} for grade in found]
 
 
-def _from_store(kept: Store) -> list[dict[str, Any]]:
+def _by_workers(kept: LastingStore) -> "Learned | None":
+    """What the workers of a cluster left; None where one process runs or ran."""
+    if isinstance(kept, Sqlite):
+        return None
+    from afresh.cli.cluster_learned import learned_by_workers
+
+    return learned_by_workers(kept)
+
+
+def _from_store(kept: LastingStore) -> list[dict[str, Any]]:
     from afresh.estimate import Senders
 
+    if (workers := _by_workers(kept)) is not None:
+        return workers.of_senders()
     return understood("senders", lambda: Senders.recalled(kept.get)).summary()
 
 
-def _grades_from_store(kept: Store) -> list[dict[str, Any]]:
+def _grades_from_store(kept: LastingStore) -> list[dict[str, Any]]:
     from dataclasses import asdict
 
+    from afresh.store.messages import PINNED, Pins
+
+    workers = _by_workers(kept)
+    pins, found = understood(PINNED, lambda: Pins.from_text(kept.get(PINNED))), []
+    for grade, weight, whose in _of_one(kept) if workers is None else workers.of_hosts():
+        pinned = pins.of(grade.sender, grade.host)
+        found.append({**asdict(grade), "weight": weight if pinned is None else pinned, "pinned": pinned, **whose})
+    return sorted(found, key=lambda each: (-each["heard"], each["sender"], each["host"]))
+
+
+def _of_one(kept: Store) -> Iterator[tuple["Grade", float | None, dict[str, Any]]]:
+    """The grades that one process left, with the weights that it learned."""
     from afresh.estimate import Senders
     from afresh.estimate.grades import Grades
-    from afresh.store.messages import PINNED, Pins
 
     grades = understood("grades", lambda: Grades.from_text(kept.get("grades")))
     learned = understood("senders", lambda: Senders.recalled(kept.get))
-    pins = understood(PINNED, lambda: Pins.from_text(kept.get(PINNED)))
-    found = []
     for grade in grades.all():
         known = grade.sender in learned.names
-        weight = learned.weight(grade.host, learned.number(grade.sender)) if known else None
-        pinned = pins.of(grade.sender, grade.host)
-        found.append({**asdict(grade), "weight": weight if pinned is None else pinned, "pinned": pinned})
-    return found
+        yield grade, learned.weight(grade.host, learned.number(grade.sender)) if known else None, {}
 
 
 def _pin(kept: LastingStore, mute: list[str], pin: list[str], free: list[str], host: str) -> None:

@@ -35,6 +35,9 @@ UNKNOWN = -1.0  # a price before there is any
 # What goes along with a host, or holds for all workers: named values that begin so are kept for the whole store.
 SHARED = ("robots ", "noise ", "lists ", "websub ", "web sitemap ", "crawl", "paused", "pinned")
 
+# A worker counts these from nothing: whoever asks adds up those of all, and those from before there were workers, once.
+OWN = ("calibration",)
+
 
 class Crawling(Protocol):
     """A daemon that is ready to run, and what must be closed after it."""
@@ -127,7 +130,7 @@ class Worker:
             beats.stop()
 
     async def _crawl(self, token: int, gate: Gate, slices: frozenset[int], beats: "_Beats") -> None:
-        part = Part(self.part, token, slices, SHARED)
+        part = Part(self.part, token, slices, SHARED, OWN)
         ahead = await asyncio.to_thread(self.register.ahead)
         if abs(ahead) > SKEW_SECONDS:
             self.tell(f"The clock of {self.node} is {-ahead:+.1f} s off; worker {self.part} goes by the database's.")

@@ -6,6 +6,7 @@ score is the mean square of stated minus true: 0 is perfect, and always saying t
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -40,6 +41,7 @@ class Calibration:
         self._bins = [[0.0, 0.0, 0.0] for _ in range(BINS)]  # statements, sum of stated, fresh
         self._square = 0.0
         self._weight = 1.0  # of the newest statement; grows instead of all older ones shrinking
+        self._added = 0.0  # statements, of which none fades
 
     def add(self, probability: float, fresh: bool) -> None:
         """A statement, and whether it came true."""
@@ -51,6 +53,7 @@ class Calibration:
         cell[1] += probability * weight
         cell[2] += weight if fresh else 0.0
         self._square += (probability - fresh) ** 2 * weight
+        self._added += 1.0
         if self._weight > 1e100:
             self._scale_to_one()
 
@@ -87,7 +90,7 @@ class Calibration:
     def to_text(self) -> str:
         """All of it, for `from_text`, with the summary for readers that have no need of the rest."""
         self._scale_to_one()
-        counts = {"memory": self.memory, "bins": self._bins, "square": self._square}
+        counts = {"memory": self.memory, "bins": self._bins, "square": self._square, "added": self._added}
         return json.dumps({"summary": self.summary(), "counts": counts})
 
     @classmethod
@@ -98,9 +101,32 @@ class Calibration:
             made = cls(memory=float(found["memory"]))
             made._bins = [_cell(cell) for cell in found["bins"]]
             made._square = _amount(found["square"])
+            made._added = _amount(found.get("added", 0.0))
         except (ValueError, TypeError, KeyError, ConfigError):
             return cls()
         return made if len(made._bins) == BINS else cls()
+
+    @classmethod
+    def together(cls, before: "Calibration", since: Iterable["Calibration"]) -> "Calibration":
+        """What was checked before, and since then by several who each began with nothing.
+
+        >>> before, one, other = Calibration(), Calibration(), Calibration()
+        >>> for said in (before, one, one, other):
+        ...     said.add(0.5, True)
+        >>> round(Calibration.together(before, [one, other]).statements, 3)
+        4.0
+        """
+        several = list(since)
+        made = cls(memory=before.memory)
+        # What was before fades by all that came since, as it would have with one who checks.
+        left = (1.0 + 1.0 / made.memory) ** -sum(each._added for each in several)
+        for each, share in [(before, left), *((each, 1.0) for each in several)]:
+            scale = share / each._weight
+            for mine, own in zip(made._bins, each._bins, strict=True):
+                mine[:] = [amount + other * scale for amount, other in zip(mine, own, strict=True)]
+            made._square += each._square * scale
+            made._added += each._added
+        return made
 
     def _scale_to_one(self) -> None:
         """Let the newest statement weigh 1."""

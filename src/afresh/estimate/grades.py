@@ -126,6 +126,7 @@ class Grades:
         self._hosts: OrderedDict[str, _Host] = OrderedDict()
         self._validators: dict[tuple[str, str], Counted] = {}
         self._pairs = 0
+        self._latest: dict[str, float] = {}  # when anything was last learned of a host
         self._pages: OrderedDict[str, _Page] = OrderedDict()
         self._began = -math.inf  # windows that began before this are not counted: a restart has forgotten their hints
 
@@ -170,6 +171,7 @@ class Grades:
             return
         known = known or self._hosts[host]
         tally = known.tallies[nth]
+        self._latest[host] = now
         if says_when and moment < tally.since:
             return  # what happened before anybody listened
         tally.heard += 1.0
@@ -214,6 +216,7 @@ class Grades:
         known = self._hosts.get(host)
         if known is None:
             return
+        self._latest[host] = end
         page = self._page(url)
         believed = rate if page.rate is None else page.rate  # before this crawl was known
         waiting = [hint for hint in page.open if hint.place > end]
@@ -301,6 +304,7 @@ class Grades:
                 return
             counted = self._validators[name, host] = Counted()
             self._pairs += 1
+        self._latest[host] = now
         counted.note(moved=moved, changed=changed)
 
     def news(self, most: int) -> list[str]:
@@ -345,6 +349,10 @@ class Grades:
             self.took(host, fit(*self.task(host)))
         return _grade(host, known, known.senders.index(sender))
 
+    def latest(self, host: str) -> float:
+        """When anything was last learned of a host; 0: not known."""
+        return self._latest.get(host, 0.0)
+
     def all(self) -> Iterator[Grade]:
         """Every sender on every host, the most heard first, as was last said."""
         found = [_grade(host, known, nth) for host, known in self._hosts.items() for nth in range(len(known.senders))]
@@ -368,7 +376,8 @@ class Grades:
             [name, host, *(round(number, 4) for number in astuple(each))]
             for (name, host), each in self._validators.items()
         ]
-        return json.dumps({"version": VERSION, "hosts": hosts, "validators": counted})
+        latest = {host: round(moment, 3) for host, moment in self._latest.items()}
+        return json.dumps({"version": VERSION, "hosts": hosts, "validators": counted, "latest": latest})
 
     @classmethod
     def from_text(cls, text: str | None, *, now: float = math.inf) -> "Grades":
@@ -391,6 +400,8 @@ class Grades:
         for name, host, *numbers in kept["validators"]:
             made._validators[str(name), str(host)] = Counted(*map(_number, numbers))
             made._pairs += 1
+        # Stores of earlier versions have none.
+        made._latest = {str(host): min(_number(moment), now) for host, moment in kept.get("latest", {}).items()}
         return made
 
     def _number(self, host: str, sender: str, now: float) -> int | None:

@@ -15,7 +15,7 @@ The arithmetic runs in the interpreter and, called from compiled code, compiled.
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -314,6 +314,48 @@ class Senders:
         return sorted(found, key=lambda each: (not each["evidence"], -float(each["worth"]), str(each["sender"])))
 
     @classmethod
+    def together(cls, before: "Senders", since: Sequence["Senders"]) -> "Senders":
+        """What several go by on average, who each went on from what was learned before; `before` if there are none.
+
+        Whoever learned more of a sender counts for more. What was learned before is in each of them: it is counted
+        once among the signals that were checked, and what the average rests on is as much as that.
+        """
+        made, several = cls(), since or [before]
+        old, own = before._checked_of(), [each._checked_of() for each in several]
+        checked = {name: old.get(name, 0.0) for one in own for name in one}
+        for one in own:
+            for name, count in one.items():
+                checked[name] += max(count - old.get(name, 0.0), 0.0)
+        for name in sorted(checked, key=lambda name: -checked[name]):  # for the rest there may be no room
+            made.number(name)
+        every = _once(sum(checked.values()), sum(sum(one.values()) for one in own), len(several))
+        for each in several:
+            made._add_row(ALL, each, ALL, every)
+            for name, theirs in each._senders.items():
+                if (mine := made._senders.get(name)) is None:
+                    continue
+                met = [one[name] for one in own if name in one]
+                share = _once(checked[name], sum(met), len(met))
+                made.checked[mine] = checked[name]
+                made._add_row(FIRST_SENDER + mine, each, FIRST_SENDER + theirs, share)
+                for nth in range(OCTAVES):
+                    to, of = (FIRST_OCTAVE + sender * OCTAVES + nth for sender in (mine, theirs))
+                    made._add_row(to, each, of, share)
+            names = {theirs: name for name, theirs in each._senders.items()}
+            for host, theirs in each._pairs:
+                if (mine := made._senders.get(names.get(theirs, ""))) is not None:
+                    made.row(host, mine)
+        return made
+
+    def _checked_of(self) -> dict[str, float]:
+        return {name: float(self.checked[number]) for name, number in self._senders.items()}
+
+    def _add_row(self, row: int, other: "Senders", theirs: int, share: float) -> None:
+        credit, due = other._free.get(theirs, (other.credit[theirs], other.due[theirs]))
+        self.credit[row] += share * credit
+        self.due[row] += share * due
+
+    @classmethod
     def recalled(cls, get: Callable[[str], str | None]) -> "Senders":
         """As a store kept them; stores of earlier versions call them by another name."""
         return cls.from_text(get(SENDERS) or get(SENDERS_BEFORE))
@@ -336,6 +378,11 @@ class Senders:
         except (ValueError, TypeError, KeyError, AttributeError):
             return cls()
         return made
+
+
+def _once(checked: float, counted: float, several: int) -> float:
+    """What share of a sum counts, where several each have what was before."""
+    return min(checked / counted, 1.0) if counted > 0 else 1.0 / several
 
 
 def _checked(value: Number, least: Number, below: Number) -> Number:

@@ -237,7 +237,12 @@ class Site:
         """Who sends signals, and what they are worth."""
         NOTHING.read(request)
         found = await self.reading.ask_long("senders", lambda facts: facts.senders(), seconds=PATIENCE)
-        return "signals.html", {"senders": found["senders"][:200], "grades": found["grades"][:200]}
+        senders, grades = found["senders"][:200], found["grades"][:200]
+        told = {
+            "workers": any("workers" in each for each in senders) or any("worker" in each for each in grades),
+            "former": any(each.get("former") for each in grades),
+        }
+        return "signals.html", {"senders": senders, "grades": grades} | told
 
     async def changes(self, request: Request) -> tuple[str, Object]:
         """The latest changes, and live what comes."""

@@ -170,11 +170,13 @@ SET_NAMED = """INSERT INTO named (part, name, value) VALUES (%s, %s, %s)
   ON CONFLICT (part, name) DO UPDATE SET value = excluded.value"""
 # What a part says itself comes before what holds for all.
 GET_NAMED = "SELECT value FROM named WHERE name = %s AND part IN (-1, %s) ORDER BY part DESC LIMIT 1"
+GET_OWN = "SELECT value FROM named WHERE name = %s AND part = %s"
 FORGET_NAMED = "DELETE FROM named WHERE part = %s AND name = %s"
 NAMES_UNDER = """SELECT name, max(octet_length(value)) FROM named
   WHERE name >= %s AND name < %s AND part IN (-1, %s) GROUP BY name ORDER BY name"""
 OWNER = """SELECT slices.part FROM slices JOIN runners ON runners.part = slices.part
   WHERE slice = %s AND until > clock_timestamp()"""
+OWNERS = "SELECT slice, part FROM slices WHERE part >= 0"
 # What the workers of a cluster knew is old once a single process has run; how it went stays.
 FORGET_WORKERS = "DELETE FROM named WHERE part >= 0 AND name NOT LIKE 'figures %'"
 VALUES_UNDER = "SELECT part, name, value FROM named WHERE name >= %s AND name < %s"

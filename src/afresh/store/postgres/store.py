@@ -67,6 +67,7 @@ class Part:
     token: int  # of its lease
     slices: frozenset[int]  # that it holds
     shared: tuple[str, ...] = ()  # beginnings of names that are kept for all: what goes along with a host
+    own: tuple[str, ...] = ()  # names of which a worker begins with nothing: sums, which are added up by who reads them
 
 
 class Postgres:
@@ -489,7 +490,8 @@ class Postgres:
 
     def get(self, name: str) -> str | None:
         """A named value of the runner's, or None."""
-        found = self._read(sql.GET_NAMED, (name, self._number))
+        own = self.part is not None and name in self.part.own
+        found = self._read(sql.GET_OWN if own else sql.GET_NAMED, (name, self._number))
         return str(found[0][0]) if found else None
 
     def names(self, prefix: str) -> list[tuple[str, int]]:
@@ -505,6 +507,10 @@ class Postgres:
         view = shallow(self)
         view._number = int(found[0][0])
         return view
+
+    def owners(self) -> dict[int, int]:
+        """The worker that holds each slice, or held it last; nothing of slices that are just handed over."""
+        return {int(number): int(part) for number, part in self._read(sql.OWNERS)}
 
     def values_of_parts(self, prefix: str) -> dict[int, dict[str, str]]:
         """Named values that begin so, by whose they are: of one worker, or (−1) of the whole store."""
