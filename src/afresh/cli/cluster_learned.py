@@ -33,7 +33,7 @@ class Learned:
     """What each worker had learned of senders when it last wrote that down, and who holds which slices."""
 
     senders: dict[int, Senders]
-    grades: dict[int, Grades]
+    graded: dict[int, str]  # as it was written: to read all takes a while
     owners: dict[int, int]
 
     def of_senders(self) -> list[dict[str, Any]]:
@@ -54,15 +54,16 @@ class Learned:
         It is that of the worker that holds the host. Where that worker has none, it is the latest of another worker,
         and marked as that.
         """
+        graded = understood(GRADES, lambda: {part: Grades.from_text(text) for part, text in self.graded.items()})
         by_host: dict[str, dict[int, list[Grade]]] = {}
-        for part, grades in self.grades.items():
+        for part, grades in graded.items():
             for grade in grades.all():
                 by_host.setdefault(grade.host, {}).setdefault(part, []).append(grade)
         for host, parts in by_host.items():
             owner = self.owners.get(slice_of_host(host))
             # Who has written nothing down yet goes by what was known before.
-            own = owner if owner in self.grades else None if owner is None else BEFORE
-            part = own if own in parts else max(parts, key=lambda each: (self.grades[each].latest(host), -each))
+            own = owner if owner in graded else None if owner is None else BEFORE
+            part = own if own in parts else max(parts, key=lambda each: (graded[each].latest(host), -each))
             learned = self._learned(part if owner is None else owner)
             whose = {"worker": None if part == BEFORE else part, "former": part != own}
             for grade in parts[part]:
@@ -80,11 +81,7 @@ def learned_by_workers(kept: object) -> Learned | None:
     graded, learned = _texts(kept, GRADES), _texts(kept, SENDERS_BEFORE) | _texts(kept, SENDERS)
     if not any(part > BEFORE for part in (*graded, *learned)):
         return None
-    return Learned(
-        {part: Senders.from_text(text) for part, text in learned.items()},
-        understood(GRADES, lambda: {part: Grades.from_text(text) for part, text in graded.items()}),
-        kept.owners(),
-    )
+    return Learned({part: Senders.from_text(text) for part, text in learned.items()}, graded, kept.owners())
 
 
 def _texts(kept: Postgres, name: str) -> dict[int, str]:
