@@ -37,7 +37,7 @@ def crew(tmp_path_factory: pytest.TempPathFactory, told: Hook) -> Iterator[Crew]
     rule = f'[[notify]]\nname = "all"\nto = "{told.url}"\n'
     made = Crew(tmp_path_factory.mktemp("faces"), WORKERS, more=rule)
     try:
-        until(made.full_rate, 120, "the cluster at its full rate")
+        until(made.full_rate, 300, "the cluster at its full rate")
         yield made
     finally:
         made.close()

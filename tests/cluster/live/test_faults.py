@@ -27,7 +27,7 @@ WORKERS = 3
 def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
     made = Crew(tmp_path_factory.mktemp("crew"), WORKERS)
     try:
-        until(made.full_rate, 120, "the cluster at its full rate")
+        until(made.full_rate, 300, "the cluster at its full rate")
         yield made
     finally:
         made.close()

@@ -55,7 +55,7 @@ def test_a_node_that_dies_and_one_that_is_drained(nodes: Any, crew: Crew) -> Non
     crew.register.scale(WORKERS, budget=BUDGET)
     connect(nodes.address)
     start(address, partial(serve, settings(crew.settings, crew.url)))
-    until(crew.full_rate, 120, "the cluster at its full rate")
+    until(crew.full_rate, 300, "the cluster at its full rate")
 
     def places() -> dict[int, str]:
         return {m.part: str(m.said.get("node", "")) for m in crew.register.members() if m.alive}
