@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
 from afresh.serve.receive.bodies import Refused
@@ -17,7 +18,7 @@ Told = TypeVar("Told")
 Object = dict[str, Any]
 
 THREADS = 3  # for what is quick
-APART = 3  # for those who see to it that few of them ask at a time
+APART = 4  # for those who see to it that few of them ask at a time
 MAX_WAITING = 200  # questions; more are refused
 SECONDS = 20.0  # until an answer is given up
 MAX_KEPT = 32  # answers that took long, and as many questions that wait
@@ -26,6 +27,15 @@ REST_TIMES = 20.0  # an answer that took long is kept so many times as long as t
 FRESH_SECONDS = 1.0
 STARTS = "The runner is starting."
 RECKONED = "That is still being reckoned."
+
+
+@dataclass(frozen=True, slots=True)
+class LookBack:
+    """Changes that match among some that were looked at, the newest first."""
+
+    found: list[Object]
+    last: int = 0  # the number of the oldest that was looked at
+    time: float | None = None  # and of when it is; None: there are none before it
 
 
 class Facts(Protocol):
@@ -54,6 +64,9 @@ class Facts(Protocol):
 
     def latest(self, limit: int) -> list[Object]:
         """The latest of these, the newest first."""
+
+    def latest_of(self, has: Callable[[str], bool], limit: int, before: int | None, looked_at: int) -> LookBack:
+        """The latest of these whose addresses match, among so many before a number (None: the newest)."""
 
     def versions(self, url: str) -> list[Object]:
         """The versions of a page that are kept, the newest first."""
