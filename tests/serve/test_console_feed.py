@@ -18,6 +18,7 @@ from afresh.serve.console import facts as facts_module
 from afresh.serve.console import feed as module
 from afresh.serve.console.facts import Facts, LookBack, Reading
 from afresh.serve.console.feed import Feed, atom, looked_back_to, matching
+from afresh.serve.receive.bodies import Refused
 
 Object = dict[str, Any]
 
@@ -30,6 +31,7 @@ class Changes:
         self.at_once = self.most_at_once = 0
         self.told: Counter[int] = Counter()
         self.looks: list[int] = []
+        self.given = 0  # numbers, those of crawls that are gone included
         self.before_they_are_given: Callable[[int], None] = lambda after: None
         self.text: Callable[[], str] = lambda: "new"
         self.lock = threading.Lock()
@@ -51,6 +53,9 @@ class Changes:
 
     def latest(self, limit: int) -> list[Object]:
         return self.kept[::-1][:limit]
+
+    def last_number(self) -> int:
+        return max(len(self.kept), self.given)
 
     def latest_of(self, has: Callable[[str], bool], limit: int, before: int | None, looked_at: int) -> LookBack:
         some = [each for each in self.kept[::-1] if before is None or each["number"] < before][:looked_at]
@@ -264,3 +269,30 @@ def test_a_search_that_somebody_else_waits_with_ends_in_time(monkeypatch: pytest
         assert looked_back_to(found.back_to or 0.0).startswith("Looked back to 1970-01-01T00:41:41Z")
 
     run(Changes(3000), test)
+
+
+def test_a_number_that_was_not_given_yet_is_refused_and_one_whose_page_is_removed_is_not() -> None:
+    known = Changes(5)
+    known.given = 9
+
+    async def refused(**said: Any) -> str:
+        with pytest.raises(Refused) as caught:
+            await asked(feeds[-1], **said)
+        assert caught.value.status == 409
+        return f"{caught.value} {caught.value.hint}"
+
+    async def test(feed: Feed) -> None:
+        feeds.append(feed)
+        for stream in (False, True):
+            said = await refused(stream=stream, after=10)
+            assert said.startswith("No change has the number 10 yet: the last one that was given is 9. ")
+            assert said.endswith("Begin with after=0.")
+            for number in (0, 5, 9):
+                await asked(feed, stream=stream, after=number)
+        headers = [(b"accept", b"text/event-stream"), (b"last-event-id", b"1200")]
+        request = Request({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers})
+        with pytest.raises(Refused, match="1200"):
+            await feed.answer(request, {"after": 1, "host": "", "pattern": "", "blocks": False})
+
+    feeds: list[Feed] = []
+    run(known, test)

@@ -157,6 +157,10 @@ class StoreFacts:
         when = None if is_all else found[-1][1].time if found else math.nan
         return LookBack(facts_of_changes(kept, matching), last, when)
 
+    def last_number(self) -> int:
+        """The highest that a crawl of this collection was ever given; its page may be removed since."""
+        return self.kept.totals().crawls
+
     def versions(self, url: str) -> list[Object]:
         """The versions of a page that are kept, the newest first."""
         return [asdict(each) for each in self.kept.versions(self._key(url))]

@@ -29,6 +29,7 @@ _TITLES = {
     404: "Not found",
     405: "Not possible",
     408: "Too slow",
+    409: "Not of this collection",
     413: "Too large",
     415: "Not JSON",
     421: "Unknown name",

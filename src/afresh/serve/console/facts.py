@@ -68,6 +68,9 @@ class Facts(Protocol):
     def latest_of(self, has: Callable[[str], bool], limit: int, before: int | None, looked_at: int) -> LookBack:
         """The latest of these whose addresses match, among so many before a number (None: the newest)."""
 
+    def last_number(self) -> int:
+        """The highest that a crawl of this collection was ever given."""
+
     def versions(self, url: str) -> list[Object]:
         """The versions of a page that are kept, the newest first."""
 

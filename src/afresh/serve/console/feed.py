@@ -86,7 +86,8 @@ class Feed:
         self._looking: asyncio.Task[None] | None = None
         self._first_look: asyncio.Task[None] | None = None
         self._one_looks, self._one_replays, self._one_tells = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
-        self._one_looks_back = asyncio.Lock()
+        self._one_looks_back, self._one_asks_last = asyncio.Lock(), asyncio.Lock()
+        self._given = 0  # so many numbers, at least
         self._blocks: OrderedDict[int, asyncio.Task[tuple[Object, str]]] = OrderedDict()
         self._is_closed = False
 
@@ -101,10 +102,25 @@ class Feed:
                 if not (last.isascii() and last.isdecimal() and len(last) < 19):
                     raise Refused(400, "Last-Event-ID is no number of a change.", "Send the last one that you got.")
                 after = int(last)
+            await self._require_given(after or 0)
             return await self._events(after, has, blocks=said["blocks"])
+        await self._require_given(said["after"] or 0)
         limit = min(said["limit"], MAX_WITH_BLOCKS) if said["blocks"] else said["limit"]
         part = BATCH if said["host"] or said["pattern"] else min(limit, BATCH)  # who filters may have to pass many by
         return await self._lines(said["after"] or 0, limit, has, part, blocks=said["blocks"])
+
+    async def _require_given(self, number: int) -> None:
+        """Refused if no crawl was given this number yet: it is of another store, and all that comes up to it would be
+        passed by without a word."""
+        async with self._one_asks_last:  # where many come back at once, the first one asks
+            if number > self._given:
+                self._given = await self._asked_soon(lambda facts: facts.last_number())
+        if number > self._given:
+            raise Refused(
+                409,
+                f"No change has the number {number} yet: the last one that was given is {self._given}.",
+                "It is of another store, or this one was begun anew or set back. Begin with after=0.",
+            )
 
     async def _lines(self, after: int, limit: int, has: Has, size: int, *, blocks: bool) -> Response:
         found: list[str] = []
@@ -309,8 +325,11 @@ class Feed:
             return part
 
     async def _latest(self, limit: int) -> list[Object]:
+        return await self._asked_soon(lambda facts: facts.latest(limit))
+
+    async def _asked_soon(self, question: Callable[[Facts], Told]) -> Told:
         try:
-            return await self.reading.ask(lambda facts: facts.latest(limit))
+            return await self.reading.ask(question)
         except AfreshError as error:
             raise Refused(503, error.message, error.hint, Retry_After="10") from None
 
