@@ -42,6 +42,10 @@ class StoreFacts:
             self._kept = open_store(self._settings(), create=False)
         return self._kept
 
+    def is_run(self) -> bool:
+        """Whether a runner is there, who can be asked."""
+        return self.kept.is_run()
+
     def collection(self) -> Object:
         """Of the collection as a whole."""
         from afresh.cli.collection import collection_facts

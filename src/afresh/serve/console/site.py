@@ -18,7 +18,7 @@ from afresh.serve.console import offers, pictures
 from afresh.serve.console.api import as_refused, problem
 from afresh.serve.console.charts import charts_of, curve_of
 from afresh.serve.console.door import Door
-from afresh.serve.console.facts import RECKONED, STARTS, Object, Reading, difference_name
+from afresh.serve.console.facts import OF_A_LISTED_PAGE, RECKONED, STARTS, Object, Reading, difference_name
 from afresh.serve.console.feed import Feed, atom, feed_id, looked_back_to, matching
 from afresh.serve.console.forms import form_of, shown_after, wanted_in
 from afresh.serve.console.operations import ROOT, Operation, Parameter
@@ -179,7 +179,8 @@ class Site:
         """A part of the list of pages."""
         said = offers.PAGES.read(request) if "said" not in request.query_params else _defaults(offers.PAGES)
         wanted = Wanted(**said)
-        found = await self.reading.ask(lambda facts: facts.pages(wanted))
+        cost = wanted.limit * OF_A_LISTED_PAGE
+        found = await self.reading.ask_runner(lambda facts: facts.pages(wanted), cost=cost, by_browser=True)
         following = urlencode({**{k: v for k, v in said.items() if v and k != "after"}, "after": found["next"] or ""})
         return "pages.html", {
             "found": found,
@@ -192,7 +193,7 @@ class Site:
         """All about one page."""
         asked = PAGE.read(request)
         found = await self._difference(asked)
-        page = await self.reading.ask(lambda facts: facts.page(asked["url"], asked["history"]))
+        page = await self.reading.ask_runner(lambda facts: facts.page(asked["url"], asked["history"]), by_browser=True)
         if page is None:
             raise Refused(404, "This page is not kept.", "Look for it among the pages, or add it.")
         crawls = [(each["time"], str(each["outcome"])) for each in page["history"]]
