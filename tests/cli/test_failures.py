@@ -8,11 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 
+from afresh.cli import collection
 from afresh.cli.reasons import MAX_WIDTH, counted, words
 from afresh.cli.terminal import moment
+from afresh.config import Config
 from afresh.frontier import host_of
+from afresh.serve.console.metrics import exposition
 from afresh.store import Record, Sqlite
 from afresh.types import Copy, Crawl, HostState, Outcome, Page, Validators
 
@@ -69,6 +73,26 @@ def test_status_and_hosts_count_what_fails_by_its_reason(afresh: Any, tmp_path: 
     assert [host["host"] for host in hosts] == ["b.example", "a.example", "c.example"], "most troubled first"
     assert (hosts[0]["pages"], hosts[0]["failures"], hosts[0]["reason"]) == (10, 3, "dns")
     assert (hosts[1]["gone"], hosts[1]["failing"], hosts[1]["reason"]) == (1, {}, "")
+
+
+@pytest.mark.parametrize("lookups", [0, 1_000])
+def test_a_host_whose_pages_are_removed_fails_no_more(
+    afresh: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lookups: int
+) -> None:
+    monkeypatch.setattr(collection, "MAX_LOOKUPS", lookups)
+    fill(tmp_path)
+    with Sqlite(tmp_path / "afresh.db") as store:
+        store.write([], removed=[FAILING])
+        facts = collection.collection_facts(store, Config(), 7000.0)
+        assert (facts["failing"], facts["failing_hosts"]) == ({}, {"hosts": 1, "reasons": {"dns": 1}}), (
+            "others are left"
+        )
+        store.write([], removed=[f"{FAILING}{number}" for number in range(9)])
+        facts = collection.collection_facts(store, Config(), 7000.0)
+        assert facts["failing_hosts"] is None
+        facts |= {"receiver": None, "time": 7000.0}
+        assert b"afresh_failing_hosts 0.0" in exposition(facts, None, [], 7000.0)
+    assert "hosts  " not in afresh("status").stdout
 
 
 def test_show_says_that_a_page_is_gone_and_since_when(afresh: Any, tmp_path: Path) -> None:

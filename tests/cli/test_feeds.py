@@ -55,6 +55,16 @@ def test_changes_are_told_once_and_in_order(afresh, tmp_path: Path) -> None:  # 
     assert [json.loads(line)["number"] for line in later] == [4, 7]
 
 
+def test_a_number_that_was_not_given_yet_is_refused(afresh, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    filled(tmp_path / "afresh.db")
+    with Sqlite(tmp_path / "afresh.db") as store:
+        store.write([], removed=URLS)
+    assert afresh("changes", "--after", "7").stdout == "", "its page is removed, and it was given"
+    refused = afresh("changes", "--follow", "--after", "8")
+    assert refused.returncode == 2
+    assert "No change has the number 8 yet: the last one that was given is 7." in refused.stderr
+
+
 def test_changes_can_be_followed(tmp_path: Path) -> None:
     filled(tmp_path / "afresh.db")
     process = subprocess.Popen(

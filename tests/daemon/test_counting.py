@@ -11,7 +11,7 @@ from afresh.errors import InputError
 from afresh.estimate import Grid
 from afresh.schedule import Greedy, Plain
 from afresh.store import Memory
-from afresh.store.figures import figures_kept
+from afresh.store.figures import UNFINISHED, Figures, figures_in, figures_kept, name_of, to_text, together
 from afresh.types import Crawl, Order, Outcome, Page
 
 URL = "https://e.org/"
@@ -79,6 +79,55 @@ def test_rows_come_once_a_minute_in_the_long_run(clock: list[float]) -> None:
     gaps = [row.seconds for row in figures_kept(store, 0.0)]
     assert set(gaps) == {60.0}
     assert len(gaps) <= 61  # of this hour alone
+
+
+def test_an_end_loses_nothing_of_the_minute_that_is_not_over(clock: list[float]) -> None:
+    store, told = Memory(), 0
+    clock[0] = 3600.0 * 472_222 - 95.0  # within this, an hour ends
+    for seconds in 6 * (4, 4, 4, 13):
+        one = counting(store, clock)
+        for _ in range(seconds):
+            clock[0] += 1.0
+            one.hear(crawl(Outcome.NEW))
+            told += 1
+            one.tick()
+            store.put(one.latest())  # and then it is killed
+            kept = figures_kept(store, 0.0)
+            assert sum(row.crawls for row in kept) == told
+            assert [row.time for row in kept] == sorted({row.time for row in kept})
+        clock[0] += 2.0
+    assert sum(row.seconds for row in kept) == told
+    assert len(kept) < 20, "ends in one minute share a row"
+    before = clock[0]
+    clock[0] += 7200.0
+    counting(store, clock)
+    assert sum(row.crawls for row in figures_kept(store, before - 3600.0)) == told, (
+        "read alike while the next run begins"
+    )
+
+
+def test_a_row_that_makes_no_sense_does_not_keep_a_run_from_its_start(clock: list[float]) -> None:
+    store = Memory()
+    for wrong in ("NaN", "1e999", "1" + "0" * 400, '"x"', "null"):
+        store.put({UNFINISHED: f'{{"fields": ["time"], "rows": [[{wrong}]]}}'})
+        made = counting(store, clock)
+        made.hear(crawl(Outcome.NEW))
+        clock[0] += 1.0
+        store.put(made.latest())
+        assert sum(row.crawls for row in figures_kept(store, 0.0)) == 1
+
+
+def test_workers_that_go_on_with_what_one_process_left_count_it_once(clock: list[float]) -> None:
+    left = Figures(clock[0] - 5.0, crawls=7, seconds=5.0)
+    alone = {name_of(clock[0]): to_text([Figures(clock[0] - 10.0, crawls=3, seconds=9.0)]), UNFINISHED: to_text([left])}
+    parts = [alone]
+    for _ in range(2):
+        store = Memory()
+        store.put(alone)
+        worker = counting(store, clock)
+        store.put(worker.latest())
+        parts.append({name: store.get(name) for name, _ in store.names("figures ")})
+    assert sum(row.crawls for row in together([figures_in(part, 0.0) for part in parts])) == 10
 
 
 def test_what_caches_tell_is_counted_once_and_bounded(clock: list[float]) -> None:

@@ -16,6 +16,11 @@ from afresh.serve.receive.bodies import Refused
 class Nothing:
     """Facts that know nothing: the questions of these tests count how often they are asked."""
 
+    runs = True
+
+    def is_run(self) -> bool:
+        return self.runs
+
     def close(self) -> None: ...
 
 
@@ -130,5 +135,42 @@ def test_questions_that_anybody_makes_up_hold_up_none_of_the_consoles_own() -> N
         goes_on.set()
         assert await asyncio.gather(*made_up, same) == [1] * (module.MAX_MADE_UP + 1)
         assert await reading.ask_long("plan x", lambda facts: 3, made_up=True) == 3
+
+    run(test)
+
+
+def test_programs_that_ask_the_runner_without_pause_are_bounded_and_no_browser_waits_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, refused, ended = count(), list[Refused](), threading.Event()
+
+    async def test(reading: Reading) -> None:
+        async def program() -> None:
+            while not ended.is_set():
+                try:
+                    await reading.ask_runner(lambda facts: next(asked))
+                except Refused as error:
+                    refused.append(error)
+                    await asyncio.sleep(0.05)
+
+        loop, waits = asyncio.get_running_loop(), list[float]()
+        start = loop.time()
+        programs = [asyncio.create_task(program()) for _ in range(100)]
+        await asyncio.sleep(0.5)
+        for _ in range(15):  # as somebody clicks
+            began = loop.time()
+            await reading.ask_runner(lambda facts: None, by_browser=True)
+            waits.append(loop.time() - began)
+            await asyncio.sleep(0.1)
+        ended.set()
+        await asyncio.gather(*programs)
+        assert 30 + 15 * 2 <= next(asked) <= 30 + 15 * (loop.time() - start) + 1
+        assert {(each.status, each.headers["Retry-After"]) for each in refused} == {(503, "4")}
+        assert max(waits) < 0.5
+        monkeypatch.setattr(Nothing, "runs", False)
+        began = loop.time()
+        for _ in range(200):
+            await reading.ask_runner(lambda facts: None)
+        assert loop.time() - began < 5.0, "where nobody crawls, nobody is slowed down for it"
 
     run(test)

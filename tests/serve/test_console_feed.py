@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -15,8 +16,9 @@ from starlette.responses import Response, StreamingResponse
 from afresh.errors import StoreError
 from afresh.serve.console import facts as facts_module
 from afresh.serve.console import feed as module
-from afresh.serve.console.facts import Facts, Reading
-from afresh.serve.console.feed import Feed
+from afresh.serve.console.facts import Facts, LookBack, Reading
+from afresh.serve.console.feed import Feed, atom, looked_back_to, matching
+from afresh.serve.receive.bodies import Refused
 
 Object = dict[str, Any]
 
@@ -28,6 +30,8 @@ class Changes:
         self.kept = [self.change(number) for number in range(1, changes + 1)]
         self.at_once = self.most_at_once = 0
         self.told: Counter[int] = Counter()
+        self.looks: list[int] = []
+        self.given = 0  # numbers, those of crawls that are gone included
         self.before_they_are_given: Callable[[int], None] = lambda after: None
         self.text: Callable[[], str] = lambda: "new"
         self.lock = threading.Lock()
@@ -49,6 +53,17 @@ class Changes:
 
     def latest(self, limit: int) -> list[Object]:
         return self.kept[::-1][:limit]
+
+    def last_number(self) -> int:
+        return max(len(self.kept), self.given)
+
+    def latest_of(self, has: Callable[[str], bool], limit: int, before: int | None, looked_at: int) -> LookBack:
+        some = [each for each in self.kept[::-1] if before is None or each["number"] < before][:looked_at]
+        self.looks.append(len(some))
+        found = [each for each in some if has(each["url"])][:limit]
+        if not some or some[-1]["number"] == 1:
+            return LookBack(found)
+        return LookBack(found, some[-1]["number"], some[-1]["time"])
 
     def text_of_change(self, change: Object) -> Object:
         self.told[change["number"]] += 1
@@ -213,4 +228,71 @@ def test_long_texts_end_an_answer_of_lines_in_time(monkeypatch: pytest.MonkeyPat
         assert 1 <= count <= 10
         assert answer.headers["afresh-next"] == str(count)
 
+    run(known, test)
+
+
+def test_the_latest_changes_of_a_quiet_host_are_looked_for_further_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = Changes(20_999)
+
+    async def of_rare(limit: int) -> list[int]:
+        found = await feeds[-1].latest(limit, matching("rare.example", ""))
+        ends.append(found.back_to)
+        told = replace(found, found=[each | {"title": ""} for each in found.found])
+        text = atom(told, "urn:a", "http://console.example", "rare.example", "", 5.0)
+        assert text.count("<entry>") == len(found.found)
+        assert (found.back_to is None) == ("<subtitle>" not in text)
+        return [each["number"] for each in found.found]
+
+    async def test(feed: Feed) -> None:
+        feeds.append(feed)
+        assert await of_rare(50) == [1000 * nth for nth in range(20, 0, -1)], "all there are"
+        known.looks.clear()
+        assert await of_rare(2) == [20_000, 19_000]
+        assert known.looks == [500, 5000], "no further than it must"
+        monkeypatch.setattr(module, "MAX_LOOKED_AT", 10_000)
+        assert await of_rare(50) == [1000 * nth for nth in range(20, 10, -1)]
+        monkeypatch.setattr(module, "LOOK_BACK_SECONDS", 0.0)
+        assert await of_rare(50) == []
+        assert ends == [None, None, 10_500.0, 20_500.0]
+
+    feeds: list[Feed] = []
+    ends: list[float | None] = []
+    run(known, test)
+
+
+def test_a_search_that_somebody_else_waits_with_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK_BACK_SECONDS", 0.2)
+
+    async def test(feed: Feed) -> None:
+        async with feed._one_looks_back:
+            found = await feed.latest(50, matching("rare.example", ""))
+        assert looked_back_to(found.back_to or 0.0).startswith("Looked back to 1970-01-01T00:41:41Z")
+
+    run(Changes(3000), test)
+
+
+def test_a_number_that_was_not_given_yet_is_refused_and_one_whose_page_is_removed_is_not() -> None:
+    known = Changes(5)
+    known.given = 9
+
+    async def refused(**said: Any) -> str:
+        with pytest.raises(Refused) as caught:
+            await asked(feeds[-1], **said)
+        assert caught.value.status == 409
+        return f"{caught.value} {caught.value.hint}"
+
+    async def test(feed: Feed) -> None:
+        feeds.append(feed)
+        for stream in (False, True):
+            said = await refused(stream=stream, after=10)
+            assert said.startswith("No change has the number 10 yet: the last one that was given is 9. ")
+            assert said.endswith("Begin with after=0.")
+            for number in (0, 5, 9):
+                await asked(feed, stream=stream, after=number)
+        headers = [(b"accept", b"text/event-stream"), (b"last-event-id", b"1200")]
+        request = Request({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": headers})
+        with pytest.raises(Refused, match="1200"):
+            await feed.answer(request, {"after": 1, "host": "", "pattern": "", "blocks": False})
+
+    feeds: list[Feed] = []
     run(known, test)

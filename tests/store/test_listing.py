@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from afresh.cli.looking import StoreFacts
+from afresh.config import Config
 from afresh.errors import InputError
 from afresh.store import LastingStore, PageState, Record, Sqlite
 from afresh.store.figures import HOUR, KEPT_HOURS, Figures, figures_kept, name_of, outdated, to_text
@@ -170,6 +172,22 @@ def test_orders_come_from_an_index_in_a_server(in_server: LastingStore) -> None:
 def test_a_place_that_nobody_gave_is_refused(kept: LastingStore, after: str) -> None:
     with pytest.raises(InputError):
         kept.listed(Wanted(after=after))
+
+
+def test_the_latest_changes_are_looked_through_part_by_part(kept: LastingStore) -> None:
+    facts, whole = StoreFacts(Config), kept.changes(limit=10_000)
+    facts._kept = kept
+    found, before = list[int](), None
+    for _ in range(1_000):
+        part = facts.latest_of(lambda url: True, 1_000, before, 3)
+        found += [each["number"] for each in part.found]
+        before = part.last
+        if part.time is None:
+            break
+    assert len(whole) > 50
+    assert found == [number for number, _ in whole][::-1]
+    some = facts.latest_of(lambda url: url == whole[-1][1].url, 1, None, 10_000)
+    assert [each["number"] for each in some.found] == [whole[-1][0]]
 
 
 def test_figures_come_back_in_order_and_old_hours_go(tmp_path: Path) -> None:

@@ -64,7 +64,10 @@ def figures_of_all(kept: LastingStore, since: float) -> list[Figures]:
     """How it was, minute by minute: what one process left, or the workers of a cluster together."""
     if not isinstance(kept, Postgres):
         return figures_kept(kept, since)
-    return together([figures_in(values, since) for values in kept.values_of_parts(NAME).values()])
+    parts = sorted(
+        kept.values_of_parts(NAME).items()
+    )  # the whole store's first: workers may have gone on with its rows
+    return together([figures_in(values, since) for _, values in parts])
 
 
 def said_by_cluster(kept: object) -> dict[str, Any] | None:

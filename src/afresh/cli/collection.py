@@ -11,12 +11,14 @@ from afresh.cli.learning import learning_of
 from afresh.config import Config
 from afresh.errors import InputError
 from afresh.store import LastingStore, Sqlite, Store, understood
+from afresh.store.listing import Wanted
 from afresh.store.messages import FOUND_SO_FAR, Pauses, searches_kept
 from afresh.store.socket_file import ask
 from afresh.store.understood import number_kept
 from afresh.types import Outcome
 
 STARTING = "starting"  # the named value that says since when a runner starts
+MAX_LOOKUPS = 1_000  # hosts that are looked up one by one; of more, all pages are counted
 COMPILING = "compiling"  # the named value that says since when a runner compiles
 
 
@@ -53,19 +55,25 @@ def _notified(kept: LastingStore, config: Config) -> list[dict[str, Any]]:
     return notified(kept, config)
 
 
-def _failures(kept: Store) -> dict[str, Any]:
-    """Pages that are gone, pages that fail, and hosts that fail, by reason."""
+def _failures(kept: LastingStore) -> dict[str, Any]:
+    """Pages that are gone, pages that fail, and hosts that fail, of those with pages, by reason."""
     from afresh.frontier import in_trouble
 
-    gone, failing, hosts = 0, Counter[str](), Counter[str]()
+    gone, failing, with_pages = 0, Counter[str](), set[str]()
     for each in kept.failing():
+        with_pages.add(each.host)
         if each.outcome is Outcome.GONE:
             gone += each.pages
         else:
             failing[each.reason] += each.pages
-    for host in kept.hosts():
-        if in_trouble(host):
-            hosts[host.reason] += 1
+    # What is known of a host stays when its pages are removed: nobody waits for it any more.
+    troubled = [host for host in kept.hosts() if in_trouble(host)]
+    doubtful = [host.host for host in troubled if host.host not in with_pages]
+    if len(doubtful) > MAX_LOOKUPS:
+        with_pages.update(host for host, _, _ in kept.pages_by_host())
+    else:
+        with_pages.update(host for host in doubtful if kept.listed(Wanted(host=host, limit=1)).pages)
+    hosts = Counter(host.reason for host in troubled if host.host in with_pages)
     together = {"hosts": hosts.total(), "reasons": dict(hosts.most_common())} if hosts else None
     return {"gone": gone, "failing": dict(failing.most_common()), "failing_hosts": together}
 

@@ -10,7 +10,7 @@ import typer
 from afresh.cli.gone import Gone, gone_of
 from afresh.cli.options import ConfigFile, Json, StoreFile
 from afresh.cli.terminal import as_json, console
-from afresh.errors import ConfigError, StoreError
+from afresh.errors import ConfigError, InputError, StoreError
 from afresh.store import LastingStore, Store
 from afresh.types import BACK, Copy, Crawl
 from afresh.units import show_count
@@ -41,6 +41,11 @@ def changes(
     from afresh.cli.opening import open_store, settings
 
     with open_store(settings(config, store), create=False) as kept:
+        if after > (last := kept.totals().crawls):
+            raise InputError(
+                f"No change has the number {after} yet: the last one that was given is {last}.",
+                hint="It is of another store, or this one was begun anew or set back. Begin with --after 0.",
+            )
         while True:
             found = kept.changes(after=after, limit=BATCH)
             for line in facts_of_changes(kept, found):

@@ -1,5 +1,6 @@
 """What the console tells, found where the commands find it: from the runner, the store and the settings."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from afresh.config import Config
 from afresh.errors import InputError, NotYet, StoreError
-from afresh.serve.console.facts import STARTS
+from afresh.serve.console.facts import STARTS, LookBack
 from afresh.store import LastingStore, PageState, Sqlite, understood
 from afresh.store.figures import Figures, figures_kept
 from afresh.store.listing import Wanted, fresh_probability
@@ -40,6 +41,10 @@ class StoreFacts:
         if self._kept is None:
             self._kept = open_store(self._settings(), create=False)
         return self._kept
+
+    def is_run(self) -> bool:
+        """Whether a runner is there, who can be asked."""
+        return self.kept.is_run()
 
     def collection(self) -> Object:
         """Of the collection as a whole."""
@@ -136,14 +141,29 @@ class StoreFacts:
 
     def latest(self, limit: int) -> list[Object]:
         """The latest of these, the newest first."""
+        return self.latest_of(lambda url: True, limit, None, limit).found
+
+    def latest_of(self, has: Callable[[str], bool], limit: int, before: int | None, looked_at: int) -> LookBack:
+        """The latest of these whose addresses match, among so many before a number (None: the newest)."""
         from afresh.cli.feeds import facts_of_changes
 
         kept = self.kept
         if isinstance(kept, Sqlite):
-            return facts_of_changes(kept, kept.latest_changes(limit))
-        after = max(kept.totals().crawls - CRAWLS_A_CHANGE * limit, 0)
-        found = kept.changes(after=after, limit=CRAWLS_A_CHANGE * limit)
-        return facts_of_changes(kept, found[::-1][:limit])
+            found = kept.latest_changes(looked_at, *([] if before is None else [before]))
+            last, is_all = found[-1][0] if found else 0, len(found) < looked_at
+        else:
+            end = kept.totals().crawls if before is None else before - 1
+            last = max(end - CRAWLS_A_CHANGE * looked_at, 0) + 1
+            behind = kept.changes(after=last - 1, limit=CRAWLS_A_CHANGE * looked_at)
+            found = [each for each in behind[::-1] if before is None or each[0] < before]
+            is_all = last == 1
+        matching = [each for each in found if has(each[1].url)][:limit]
+        when = None if is_all else found[-1][1].time if found else math.nan
+        return LookBack(facts_of_changes(kept, matching), last, when)
+
+    def last_number(self) -> int:
+        """The highest that a crawl of this collection was ever given; its page may be removed since."""
+        return self.kept.totals().crawls
 
     def versions(self, url: str) -> list[Object]:
         """The versions of a page that are kept, the newest first."""

@@ -8,7 +8,7 @@ from afresh.daemon.events import Event, Finished, Ordered, Released, Stored
 from afresh.engine import AnyEngine, Stated
 from afresh.errors import InputError
 from afresh.store import Store
-from afresh.store.figures import Figures, from_text, name_of, outdated, to_text
+from afresh.store.figures import UNFINISHED, Figures, from_text, name_of, outdated, to_text, with_left
 from afresh.types import CHANGES, Outcome
 
 ROW_SECONDS = 60.0
@@ -40,14 +40,21 @@ class Counting:
         self.answers: Counter[str] = Counter()  # that serving caches gave, by how
         self._told: dict[str, dict[str, float]] = {}  # by serving caches, so far
         self._rows: list[Figures] = []  # of this hour
+        self._unwritten: dict[str, str | None] = {}  # rows that became whole since `latest` was asked
+        self._counted = 0  # crawls, when it was asked
         self._last = self.began
         self._before: Counter[str] = Counter()
         self._checked = [0, 0.0, 0.0]  # copies since the last row: how many, found fresh, said to be
 
     def begin(self) -> None:
-        """Go on with the hour that a restart broke off."""
+        """Go on with the hour that a restart broke off, and end the minute that it left unfinished."""
         now = self.clock()
-        self._rows = from_text(self.store.get(name_of(now)))
+        for left in from_text(self.store.get(UNFINISHED)):
+            name = name_of(left.time)
+            self._rows = with_left(from_text(self.store.get(name)), left)
+            self._unwritten |= {name: to_text(self._rows), UNFINISHED: None}
+        if not self._rows or name_of(self._rows[-1].time) != name_of(now):
+            self._rows = from_text(self.store.get(name_of(now)))
         self.began = self._last = now
 
     def hear(self, event: Event) -> None:
@@ -86,6 +93,15 @@ class Counting:
             return {}
         return {name_of(self._rows[-1].time): to_text(self._rows), **outdated(self.store, self._rows[-1].time)}
 
+    def latest(self) -> dict[str, str | None]:
+        """What came since this was asked last, to be kept at once: rows that are whole, and the one that is not."""
+        values, self._unwritten = self._unwritten, {}
+        if (counted := self.outcomes.total()) != self._counted:
+            self._counted = counted
+            unfinished = (self.outcomes - self._before).total() > 0
+            values[UNFINISHED] = to_text([self._row(self.clock())]) if unfinished else None
+        return values
+
     def summary(self, _: Mapping[str, Any]) -> dict[str, Any]:
         """All counts since the run began."""
         return {
@@ -116,9 +132,18 @@ class Counting:
         return {}
 
     def _add(self, now: float) -> None:
+        row = self._row(now)
+        if self._rows and name_of(self._rows[-1].time) != name_of(now):
+            self._rows = []
+        self._rows.append(row)
+        self._unwritten |= {name_of(now): to_text(self._rows), UNFINISHED: None}
+        self._last, self._before, self._checked = now, self.outcomes.copy(), [0, 0.0, 0.0]
+
+    def _row(self, now: float) -> Figures:
+        """What is true now, and what was counted since the last row."""
         stated, checked = self.stated(), self._checked
         new = self.outcomes - self._before
-        row = Figures(
+        return Figures(
             time=now,
             freshness=None if stated is None else stated.share,
             found=checked[1] / checked[0] if checked[0] else None,
@@ -131,7 +156,3 @@ class Counting:
             failures=sum(new[outcome] for outcome in FAILURES),
             seconds=now - self._last,
         )
-        if self._rows and name_of(self._rows[-1].time) != name_of(now):
-            self._rows = []
-        self._rows.append(row)
-        self._last, self._before, self._checked = now, self.outcomes.copy(), [0, 0.0, 0.0]

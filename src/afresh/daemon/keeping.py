@@ -69,7 +69,7 @@ class Keeper:
         sources: Sources | None = None,
         never: Container[str] = (),
         take: Callable[[], Mapping[str, str]] = dict,
-        overview: Callable[[], Mapping[str, str]] = dict,
+        overview: Callable[[], Mapping[str, str | None]] = dict,
         learned: Callable[[], Mapping[str, str | None]] = dict,
         pressure: Pressure | None = None,
         control: Control | None = None,
@@ -81,7 +81,7 @@ class Keeper:
         self.sources = sources or Sources([])
         self.never = never  # hosts whose pages are not crawled any more
         self.take = take  # named values that somebody else wants to be kept
-        self.overview = overview  # what is said of all pages, by name
+        self.overview = overview  # what is said of all pages, by name: kept every second
         self.learned = learned  # what is learned of whole sites, by name: kept now and then
         self.pressure = pressure or Pressure(MAX_UNWRITTEN)
         self.room = Room(store)

@@ -119,7 +119,7 @@ class Daemon:
             sources=self.sources,
             never=never,
             take=lambda: self._reader.take(),
-            overview=lambda: self.overview.values(),
+            overview=lambda: {**self.overview.values(), **self._counting.latest()},
             learned=self._learned,
             pressure=self._pressure,
             control=self.control,

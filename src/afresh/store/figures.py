@@ -1,10 +1,12 @@
 """How a collection was, minute by minute: the rows that a runner leaves behind, for who looks back.
 
 The rows of an hour are one named value, so that keeping them costs a small write a minute, and forgetting an old hour
-is one deletion.
+is one deletion. The minute that is not over is a value of its own, written every second: an end in between loses none
+of it. The next runner puts it among the rows of its hour.
 """
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -12,7 +14,9 @@ from typing import Any
 from afresh.store.base import Store
 
 NAME = "figures "  # before the number of the hour, since 1970
+UNFINISHED = f"{NAME}unfinished"  # the row of the minute that is not over
 HOUR = 3600.0
+MINUTE = 60.0
 KEPT_HOURS = 7 * 24
 COUNTS = "crawls", "changes", "failures"  # of the time before a row
 
@@ -52,16 +56,38 @@ def from_text(text: str | None) -> list[Figures]:
     try:
         kept = json.loads(text or "{}")
         return [_row(dict(zip(kept["fields"], row, strict=True))) for row in kept["rows"]]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError):
         return []
 
 
 def _row(said: dict[str, Any]) -> Figures:
     known = {name: said[name] for name in _FIELDS if name in said}
+    float(known["time"])
     for value in known.values():
-        if value is not None:
-            float(value)
+        if value is not None and not math.isfinite(value):
+            raise ValueError(value)
     return Figures(**known)
+
+
+def with_left(rows: Sequence[Figures], left: Figures) -> list[Figures]:
+    """The rows of an hour with the one that an end left unfinished. It keeps its time, by which `together` knows it.
+
+    Within a minute it goes on with the row before it, so that a runner that ends again and again leaves few rows.
+
+    >>> hour = [Figures(100.0, crawls=2, seconds=10.0)]
+    >>> [(row.time, row.crawls, row.seconds) for row in with_left(hour, Figures(130.0, crawls=3, seconds=20.0))]
+    [(130.0, 5, 30.0)]
+    >>> [(row.time, row.crawls) for row in with_left(hour, Figures(200.0, crawls=3))]
+    [(100.0, 2), (200.0, 3)]
+    """
+    if any(row.time == left.time for row in rows):
+        return list(rows)
+    last = rows[-1] if rows else None
+    if last is None or not 0.0 <= left.time - (last.time - last.seconds) <= MINUTE:
+        return [*rows, left]
+    sums = {name: getattr(last, name) + getattr(left, name) for name in (*COUNTS, "seconds")}
+    found, said = (_mean((getattr(row, name), row.crawls) for row in (last, left)) for name in ("found", "said"))
+    return [*rows[:-1], replace(left, found=found, said=said, **sums)]
 
 
 def together(parts: Sequence[Sequence[Figures]]) -> list[Figures]:
@@ -107,13 +133,15 @@ def _mean(values: Iterable[tuple[float | None, int]]) -> float | None:
 
 def figures_kept(store: Store, since: float) -> list[Figures]:
     """All rows from a moment on, the oldest first."""
-    names = [name for name, _ in store.names(NAME) if _ends_after(name, since)]
+    names = [name for name, _ in store.names(NAME) if _ends_after(name, since) or name == UNFINISHED]
     return figures_in({name: store.get(name) for name in names}, since)
 
 
 def figures_in(values: Mapping[str, str | None], since: float) -> list[Figures]:
     """The same from named values."""
     rows = [row for name, text in values.items() if _ends_after(name, since) for row in from_text(text)]
+    met = {row.time for row in rows}
+    rows += [row for row in from_text(values.get(UNFINISHED)) if row.time not in met]
     return sorted((row for row in rows if row.time >= since), key=lambda row: row.time)
 
 

@@ -104,7 +104,7 @@ CHANGES_AFTER = f"{_CHANGES} AND serial > ? ORDER BY serial LIMIT ?"
 TROUBLES_AFTER = """SELECT serial, crawls.trouble, url, time, outcome, elapsed, crawls.signals, took, status, size,
   significance, reason, fresh_probability FROM crawls INDEXED BY troubles_by_serial JOIN pages ON page = number
   WHERE crawls.trouble <> 0 AND serial > ? ORDER BY serial LIMIT ?"""
-LATEST_CHANGES = f"{_CHANGES} ORDER BY serial DESC LIMIT ?"
+LATEST_CHANGES = f"{_CHANGES} AND serial < ? ORDER BY serial DESC LIMIT ?"
 
 HOST_COLUMNS = "host, ready, failures, reason, since, asked, recent_asks, recent_seconds"
 SET_HOST = f"INSERT OR REPLACE INTO hosts ({HOST_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608

@@ -52,6 +52,7 @@ NO_VERSIONS = KeepVersions()
 LEAVING = 8  # earlier versions that leave with a batch, where the oldest must go
 
 CHUNK = 1_000  # rows read at a time: large enough to be fast, small enough to hold no lock for long
+_END = (1 << 63) - 1  # behind the numbers of all crawls
 LAST_CHARACTER = "\U0010ffff"  # no address has a later one
 ADD_CHUNK = 20_000  # pages added in one transaction, a fraction of a second, so that a running crawler hardly waits
 CHECK_SECONDS = 1.0  # spent at most on looking for damage when a store is claimed
@@ -505,9 +506,9 @@ class Sqlite:
         found = self._read(rows.CHANGES_AFTER, (after, max(limit, 0)))
         return self._made(lambda row: (row[0], rows.crawl_from(row[1:])), found)
 
-    def latest_changes(self, limit: int) -> list[tuple[int, Crawl]]:
-        """The latest of these, the newest first."""
-        found = self._read(rows.LATEST_CHANGES, (max(limit, 0),))
+    def latest_changes(self, limit: int, before: int = _END) -> list[tuple[int, Crawl]]:
+        """The latest of these before a number, the newest first."""
+        found = self._read(rows.LATEST_CHANGES, (before, max(limit, 0)))
         return self._made(lambda row: (row[0], rows.crawl_from(row[1:])), found)
 
     def news(self, *, after: int = 0, limit: int = 1000) -> list[News]:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from afresh.errors import AfreshError, NotYet, StoreError
 from afresh.serve.console import offers
 from afresh.serve.console.door import Door
-from afresh.serve.console.facts import Facts, Object, Reading, difference_name
+from afresh.serve.console.facts import OF_A_LISTED_PAGE, Facts, Object, Reading, difference_name
 from afresh.serve.console.feed import Feed
 from afresh.serve.console.operations import ROOT, Operation, description
 from afresh.serve.receive.application import Handler
@@ -29,6 +29,7 @@ _TITLES = {
     404: "Not found",
     405: "Not possible",
     408: "Too slow",
+    409: "Not of this collection",
     413: "Too large",
     415: "Not JSON",
     421: "Unknown name",
@@ -89,10 +90,14 @@ class Api:
         return made
 
     def _finders(self) -> list[tuple[Operation, Callable[[dict[str, Any]], Any]]]:
-        ask, long = self.reading.ask, self.reading.ask_long
+        ask, long, runner = self.reading.ask, self.reading.ask_long, self.reading.ask_runner
+
+        async def pages(said: dict[str, Any]) -> Object:
+            cost = said["limit"] * OF_A_LISTED_PAGE
+            return await runner(lambda facts: facts.pages(Wanted(**said)), cost=cost)
 
         async def page(said: dict[str, Any]) -> Object:
-            found = await ask(lambda facts: facts.page(said["url"], said["history"]))
+            found = await runner(lambda facts: facts.page(said["url"], said["history"]))
             if found is None:
                 raise Refused(404, "This page is not kept.", "Add it with a POST to /api/v1/add.")
             return found
@@ -113,13 +118,13 @@ class Api:
             name = difference_name(url, numbers, newest)
             found = await long(name, lambda facts: facts.difference(url, *numbers), made_up=True)
             if found is None:
-                raise no_difference(await ask(lambda facts: facts.page(url, 1)), len(versions))
+                raise no_difference(await runner(lambda facts: facts.page(url, 1)), len(versions))
             return found | {"versions": versions}
 
         return [
             (offers.DIFF, diff),
             (offers.COLLECTION, lambda said: long("collection", lambda facts: facts.collection())),
-            (offers.PAGES, lambda said: ask(lambda facts: facts.pages(Wanted(**said)))),
+            (offers.PAGES, pages),
             (offers.PAGE, page),
             (offers.HOSTS, hosts),
             (offers.SENDERS, lambda said: long("senders", lambda facts: facts.senders())),

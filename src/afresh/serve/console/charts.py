@@ -10,6 +10,8 @@ from afresh.serve.console.facts import Object
 from afresh.serve.console.wording import clock
 from afresh.store.figures import Figures
 
+SHORTEST_BAR = 5.0  # seconds: the rate of a row that has just begun says little
+
 
 def curve_of(budgets: list[dict[str, Any]]) -> Markup | None:
     """What budgets buy, as a line; each step to the right is the same factor. None: they are too few."""
@@ -38,7 +40,7 @@ def charts_of(figures: list[Figures], begin: float, end: float) -> Object:
             ],
         )
         for row in figures
-        if row.seconds > 0
+        if row.seconds >= SHORTEST_BAR
     ]
     top = pictures.nice_top(max((sum(parts) for _, _, parts in rates), default=0.0))
     priced = [(row.time, row.price) for row in figures if row.price > 0]  # it is not known at first

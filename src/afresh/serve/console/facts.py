@@ -7,8 +7,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
+from afresh.serve.console.restraint import MAX_WAIT_SECONDS, Restraint
 from afresh.serve.receive.bodies import Refused
 from afresh.store.figures import Figures
 from afresh.store.listing import Wanted
@@ -17,19 +19,36 @@ Told = TypeVar("Told")
 Object = dict[str, Any]
 
 THREADS = 3  # for what is quick
-APART = 3  # for those who see to it that few of them ask at a time
+APART = 4  # for those who see to it that few of them ask at a time
 MAX_WAITING = 200  # questions; more are refused
 SECONDS = 20.0  # until an answer is given up
 MAX_KEPT = 32  # answers that took long, and as many questions that wait
 MAX_MADE_UP = 8  # the same of questions that anybody may make up, whose answers may be large
 REST_TIMES = 20.0  # an answer that took long is kept so many times as long as that: 5 % of a core at most
 FRESH_SECONDS = 1.0
+# Questions a second that only the runner can answer, each about 2 ms of its loop: programs can take 3 % of a core from
+# the crawl, and pages for browsers 2 %. They do not wait for each other: nobody's click waits behind a program.
+BY_PROGRAMS, BY_PROGRAMS_AT_ONCE = 15.0, 30.0
+BY_BROWSERS, BY_BROWSERS_AT_ONCE = 10.0, 20.0
+OF_A_LISTED_PAGE = 1 / 400  # of such a question
 STARTS = "The runner is starting."
 RECKONED = "That is still being reckoned."
 
 
+@dataclass(frozen=True, slots=True)
+class LookBack:
+    """Changes that match among some that were looked at, the newest first."""
+
+    found: list[Object]
+    last: int = 0  # the number of the oldest that was looked at
+    time: float | None = None  # and of when it is; None: there are none before it
+
+
 class Facts(Protocol):
     """All that the console tells. Methods may take a while; one thread at a time calls those of an object."""
+
+    def is_run(self) -> bool:
+        """Whether a runner is there, who can be asked."""
 
     def collection(self) -> Object:
         """Of the collection as a whole."""
@@ -54,6 +73,12 @@ class Facts(Protocol):
 
     def latest(self, limit: int) -> list[Object]:
         """The latest of these, the newest first."""
+
+    def latest_of(self, has: Callable[[str], bool], limit: int, before: int | None, looked_at: int) -> LookBack:
+        """The latest of these whose addresses match, among so many before a number (None: the newest)."""
+
+    def last_number(self) -> int:
+        """The highest that a crawl of this collection was ever given."""
 
     def versions(self, url: str) -> list[Object]:
         """The versions of a page that are kept, the newest first."""
@@ -157,6 +182,8 @@ class Reading:
         self._long = _Lane("afresh-console-long", MAX_KEPT)
         self._made_up = _Lane("afresh-console-made-up", MAX_MADE_UP)
         self._apart = ThreadPoolExecutor(APART, "afresh-console-apart")
+        self._by_programs = Restraint(rate=BY_PROGRAMS, burst=BY_PROGRAMS_AT_ONCE)
+        self._by_browsers = Restraint(rate=BY_BROWSERS, burst=BY_BROWSERS_AT_ONCE)
         self._waiting = 0
 
     async def ask(self, question: Callable[[Facts], Told]) -> Told:
@@ -171,6 +198,22 @@ class Reading:
             raise Refused(503, "The answer takes too long.", "Ask for less, or later.", Retry_After="10") from None
         finally:
             self._waiting -= 1
+
+    async def ask_runner(
+        self, question: Callable[[Facts], Told], *, cost: float = 1.0, by_browser: bool = False
+    ) -> Told:
+        """The answer to a quick question for which the runner is asked, where there is one: these have their turns."""
+        seconds = (self._by_browsers if by_browser else self._by_programs).wait(cost, time.monotonic())
+        if seconds and await self.ask(lambda facts: facts.is_run()):
+            if seconds > MAX_WAIT_SECONDS:
+                raise Refused(
+                    503,
+                    "The runner is asked too much at a time.",
+                    "It crawls meanwhile: ask again later, and more seldom.",
+                    Retry_After=str(math.ceil(seconds)),
+                )
+            await asyncio.sleep(seconds)
+        return await self.ask(question)
 
     async def ask_apart(self, question: Callable[[Facts], Told]) -> Told:
         """The answer to a question of somebody who asks few at a time: it waits behind those of nobody else, and they

@@ -6,6 +6,7 @@ ago may have left the bounded history (`store.history` crawls of a page): within
 """
 
 import asyncio
+import math
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
@@ -22,7 +23,7 @@ from starlette.responses import Response, StreamingResponse
 
 from afresh.errors import AfreshError
 from afresh.frontier.glob import Glob
-from afresh.serve.console.facts import Facts, Object, Reading
+from afresh.serve.console.facts import Facts, LookBack, Object, Reading
 from afresh.serve.console.offers import MAX_WITH_BLOCKS
 from afresh.serve.receive.bodies import Refused
 from afresh.units import as_json, show_count
@@ -34,6 +35,9 @@ REST_TIMES = 1.0  # as long as reading what was took it rests: half a core at mo
 BEAT_SECONDS = 15.0  # after which a quiet stream says that it is alive
 MAX_LISTENERS = 500
 MAX_EMPTY = 40  # parts that are looked through for one answer of lines
+MAX_LOOKED_AT = 200_000  # changes, for the latest ones that match
+LOOK_BACK = 5_000  # of these at a time
+LOOK_BACK_SECONDS = 2.0  # after which such a search ends
 MAX_BLOCKS_KEPT = 100  # changes
 MAX_LINES_CHARACTERS = 4 << 20  # of an answer of lines, but for one line
 LINES_SECONDS = 10.0  # after which such an answer ends with the line that it has
@@ -42,7 +46,7 @@ ENTRY_BLOCKS, ENTRY_BLOCK = 10, 300  # of a change that such an entry shows, and
 MAX_BLOCK_CHARACTERS = 64 << 10  # of one change, before and after together
 
 Told = TypeVar("Told")
-Has = Callable[[Object], bool]
+Has = Callable[[str], bool]  # whether changes of an address are wanted
 Line = tuple[Object, str]  # a change, and the same as JSON
 
 
@@ -55,12 +59,21 @@ class Part:
     has_more: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The latest changes that match; and how far they were looked for, where there may be more before that."""
+
+    found: list[Object]
+    back_to: float | None
+
+
 class Feed:
     """Hands changes on.
 
     Invariants: every listener gets what matches in the order of its numbers, each once, however slow it is; what is
     kept in memory for all of them together is bounded, and one look serves all who listen. However many there are, one
-    thread reads for them what was, one what is new, and one what changes said: nobody else waits for that.
+    thread reads for them what was, one what is new, one the latest that match,
+    and one what changes said: nobody else waits for that.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -73,6 +86,8 @@ class Feed:
         self._looking: asyncio.Task[None] | None = None
         self._first_look: asyncio.Task[None] | None = None
         self._one_looks, self._one_replays, self._one_tells = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
+        self._one_looks_back, self._one_asks_last = asyncio.Lock(), asyncio.Lock()
+        self._given = 0  # so many numbers, at least
         self._blocks: OrderedDict[int, asyncio.Task[tuple[Object, str]]] = OrderedDict()
         self._is_closed = False
 
@@ -87,10 +102,25 @@ class Feed:
                 if not (last.isascii() and last.isdecimal() and len(last) < 19):
                     raise Refused(400, "Last-Event-ID is no number of a change.", "Send the last one that you got.")
                 after = int(last)
+            await self._require_given(after or 0)
             return await self._events(after, has, blocks=said["blocks"])
+        await self._require_given(said["after"] or 0)
         limit = min(said["limit"], MAX_WITH_BLOCKS) if said["blocks"] else said["limit"]
         part = BATCH if said["host"] or said["pattern"] else min(limit, BATCH)  # who filters may have to pass many by
         return await self._lines(said["after"] or 0, limit, has, part, blocks=said["blocks"])
+
+    async def _require_given(self, number: int) -> None:
+        """Refused if no crawl was given this number yet: it is of another store, and all that comes up to it would be
+        passed by without a word."""
+        async with self._one_asks_last:  # where many come back at once, the first one asks
+            if number > self._given:
+                self._given = await self._asked_soon(lambda facts: facts.last_number())
+        if number > self._given:
+            raise Refused(
+                409,
+                f"No change has the number {number} yet: the last one that was given is {self._given}.",
+                "It is of another store, or this one was begun anew or set back. Begin with after=0.",
+            )
 
     async def _lines(self, after: int, limit: int, has: Has, size: int, *, blocks: bool) -> Response:
         found: list[str] = []
@@ -173,7 +203,7 @@ class Feed:
                         yield f": alive\nid: {after}\n\n".encode() if after >= 0 else b": alive\n\n"
                     continue
                 if after >= self._from and self._recent:
-                    found = [each for each in self._behind(after) if has(each[0])]
+                    found = [each for each in self._behind(after) if has(each[0]["url"])]
                     after = newest
                 else:
                     part = await self._replay(after, BATCH, has)
@@ -228,7 +258,7 @@ class Feed:
                 latest = await self._latest(1)
                 self._newest = self._from = latest[0]["number"] if latest else 0
             while True:
-                part = await self._read(self._newest, BATCH, lambda change: True)
+                part = await self._read(self._newest, BATCH, lambda url: True)
                 if not part.found:
                     return
                 for each in part.found:
@@ -250,7 +280,7 @@ class Feed:
     async def _read(self, after: int, limit: int, has: Has) -> Part:
         def read(facts: Facts) -> Part:
             changes = facts.changes(after, limit)
-            found = [(change, as_json(change)) for change in changes if has(change)]
+            found = [(change, as_json(change)) for change in changes if has(change["url"])]
             return Part(found, changes[-1]["number"] if changes else after, len(changes) == limit)
 
         try:
@@ -264,13 +294,42 @@ class Feed:
         except AfreshError as error:
             raise Refused(503, error.message, error.hint, Retry_After="10") from None
 
-    async def latest(self, limit: int, has: Has) -> list[Object]:
-        """The latest changes that match, the newest first."""
-        return [each for each in await self._latest(max(limit, BATCH)) if has(each)][:limit]
+    async def latest(self, limit: int, has: Has) -> Latest:
+        """The latest changes that match, the newest first.
+
+        Of one host they may lie far back: they are looked for one part after the other, for one who asks after the
+        other, until there are enough, or the search takes too long.
+        """
+        until = time.monotonic() + LOOK_BACK_SECONDS
+        try:
+            part = await self.reading.ask(lambda facts: facts.latest_of(has, limit, None, BATCH))
+            found, looked_at = part.found, BATCH
+            while part.time is not None and len(found) < limit:
+                if looked_at >= MAX_LOOKED_AT:
+                    return Latest(found, part.time)
+                try:
+                    async with asyncio.timeout(until - time.monotonic()):
+                        part = await self._before(part.last, limit - len(found), has)
+                except TimeoutError:
+                    return Latest(found, part.time)
+                found, looked_at = found + part.found, looked_at + LOOK_BACK
+        except AfreshError as error:
+            raise Refused(503, error.message, error.hint, Retry_After="10") from None
+        return Latest(found, None)
+
+    async def _before(self, number: int, limit: int, has: Has) -> LookBack:
+        async with self._one_looks_back:
+            began = time.monotonic()
+            part = await self.reading.ask_apart(lambda facts: facts.latest_of(has, limit, number, LOOK_BACK))
+            await asyncio.sleep(REST_TIMES * (time.monotonic() - began))
+            return part
 
     async def _latest(self, limit: int) -> list[Object]:
+        return await self._asked_soon(lambda facts: facts.latest(limit))
+
+    async def _asked_soon(self, question: Callable[[Facts], Told]) -> Told:
         try:
-            return await self.reading.ask(lambda facts: facts.latest(limit))
+            return await self.reading.ask(question)
         except AfreshError as error:
             raise Refused(503, error.message, error.hint, Retry_After="10") from None
 
@@ -330,15 +389,14 @@ async def _at_once(found: list[Line]) -> AsyncIterator[bytes]:
 def matching(host: str, pattern: str) -> Has:
     """What is wanted of changes.
 
-    >>> matching("", "https://a.example/n*")({"url": "https://a.example/news"})
+    >>> matching("", "https://a.example/n*")("https://a.example/news")
     True
-    >>> matching("a.example", "")({"url": "https://b.example/"})
+    >>> matching("a.example", "")("https://b.example/")
     False
     """
     glob = Glob(pattern) if pattern else None
 
-    def has(change: Object) -> bool:
-        url = str(change["url"])
+    def has(url: str) -> bool:
         if host and not (url.partition("://")[2].partition("/")[0] == host or url.startswith(f"{host}/")):
             return False
         return glob is None or glob.matches(url)
@@ -346,8 +404,9 @@ def matching(host: str, pattern: str) -> Has:
     return has
 
 
-def atom(changes: list[Object], name: str, base: str, host: str, pattern: str, now: float) -> str:
+def atom(latest: Latest, name: str, base: str, host: str, pattern: str, now: float) -> str:
     """The latest changes as an Atom feed (RFC 4287) with a name of its own, whose links begin with `base`."""
+    changes = latest.found
     query = urlencode({name: value for name, value in (("host", host), ("pattern", pattern)) if value})
     of = f" of {host or pattern}" if host or pattern else ""
     own = f"{base}/changes.atom" + (f"?{query}" if query else "")
@@ -357,6 +416,8 @@ def atom(changes: list[Object], name: str, base: str, host: str, pattern: str, n
         f"<title>{_text(f'Changes{of}')}</title><id>{_text(name)}</id><updated>{_moment(updated)}</updated>",
         f'<link rel="self" href={quoteattr(_text(own))}/><author><name>afresh</name></author>',
     ]
+    if latest.back_to is not None:
+        parts.append(f"<subtitle>{_text(looked_back_to(latest.back_to))}</subtitle>")
     for change in changes:
         url = str(change["url"])
         link = f"{base}/page?url={quote(url, safe='')}"
@@ -401,6 +462,16 @@ def content_of(change: Object) -> str:
         lines += [f"- {_short(before)}"] * (before is not None) + [f"+ {_short(after)}"] * (after is not None)
     more = len(pairs[ENTRY_BLOCKS:]) + change.get("blocks_left_out", 0)
     return "\n".join([*lines, f"… {show_count(more, 'more block')}"] if more else lines)
+
+
+def looked_back_to(when: float) -> str:
+    """Where a search for the latest changes ended.
+
+    >>> looked_back_to(0.0)
+    'Looked back to 1970-01-01T00:00:00Z: earlier changes may match, too.'
+    """
+    since = "" if math.isnan(when) else f" to {_moment(when)}"
+    return f"Looked back{since}: earlier changes may match, too."
 
 
 def _short(text: str | None) -> str:

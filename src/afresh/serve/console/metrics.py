@@ -20,7 +20,7 @@ NAMES = {
     "afresh_copies": "Pages that have a copy",
     "afresh_failing_pages": "Pages whose last crawl failed, by reason",
     "afresh_gone_pages": "Pages that are gone",
-    "afresh_failing_hosts": "Hosts that fail",
+    "afresh_failing_hosts": "Hosts that fail, of those with pages",
     "afresh_paused": "1 while everything is paused",
     "afresh_paused_hosts": "Hosts that are paused",
     "afresh_paused_pages": "Pages that are paused by themselves",

@@ -143,6 +143,7 @@ CHANGES = Operation(
         ),
     ),
     media=("application/x-ndjson", "text/event-stream"),
+    may_conflict=True,
 )
 FIGURES = Operation(
     "GET",

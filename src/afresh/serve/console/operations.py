@@ -98,6 +98,7 @@ class Operation:
     scope: str = "read"
     status: int = 200
     may_miss: bool = False  # whether what is asked for may not be there
+    may_conflict: bool = False  # whether it may be of another collection
 
     def read(self, request: Request) -> dict[str, Any]:
         """The parameters of a request, by name; Refused if any cannot be used."""
@@ -125,7 +126,11 @@ class Operation:
             kind: {"schema": dict(self.answers) if "json" in kind else {"type": "string"}} for kind in self.media
         }
         responses: dict[str, Any] = {str(self.status): {"description": "What was asked for.", "content": content}}
-        statuses = ["400", "401", "403", "421", "429", "500", "503"] + (["404"] if self.may_miss else [])
+        statuses = (
+            ["400", "401", "403", "421", "429", "500", "503"]
+            + (["404"] if self.may_miss else [])
+            + (["409"] if self.may_conflict else [])
+        )
         if self.takes is not None:
             statuses += ["408", "413", "415", "422"]
         responses |= {status: {"$ref": "#/components/responses/Problem"} for status in sorted(statuses)}

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 from urllib.parse import urlencode
@@ -17,8 +18,8 @@ from afresh.serve.console import offers, pictures
 from afresh.serve.console.api import as_refused, problem
 from afresh.serve.console.charts import charts_of, curve_of
 from afresh.serve.console.door import Door
-from afresh.serve.console.facts import RECKONED, STARTS, Object, Reading, difference_name
-from afresh.serve.console.feed import Feed, atom, feed_id, matching
+from afresh.serve.console.facts import OF_A_LISTED_PAGE, RECKONED, STARTS, Object, Reading, difference_name
+from afresh.serve.console.feed import Feed, atom, feed_id, looked_back_to, matching
 from afresh.serve.console.forms import form_of, shown_after, wanted_in
 from afresh.serve.console.operations import ROOT, Operation, Parameter
 from afresh.serve.console.wording import FILTERS
@@ -162,7 +163,7 @@ class Site:
                 )
             except (AfreshError, Refused):
                 more = None
-        changes = await self.feed.latest(8, lambda change: True)
+        changes = (await self.feed.latest(8, lambda url: True)).found
         charts = charts_of(figures, begin, end)
         return "overview.html", {
             "c": collection,
@@ -178,7 +179,8 @@ class Site:
         """A part of the list of pages."""
         said = offers.PAGES.read(request) if "said" not in request.query_params else _defaults(offers.PAGES)
         wanted = Wanted(**said)
-        found = await self.reading.ask(lambda facts: facts.pages(wanted))
+        cost = wanted.limit * OF_A_LISTED_PAGE
+        found = await self.reading.ask_runner(lambda facts: facts.pages(wanted), cost=cost, by_browser=True)
         following = urlencode({**{k: v for k, v in said.items() if v and k != "after"}, "after": found["next"] or ""})
         return "pages.html", {
             "found": found,
@@ -191,7 +193,7 @@ class Site:
         """All about one page."""
         asked = PAGE.read(request)
         found = await self._difference(asked)
-        page = await self.reading.ask(lambda facts: facts.page(asked["url"], asked["history"]))
+        page = await self.reading.ask_runner(lambda facts: facts.page(asked["url"], asked["history"]), by_browser=True)
         if page is None:
             raise Refused(404, "This page is not kept.", "Look for it among the pages, or add it.")
         crawls = [(each["time"], str(each["outcome"])) for each in page["history"]]
@@ -247,14 +249,15 @@ class Site:
     async def changes(self, request: Request) -> tuple[str, Object]:
         """The latest changes, and live what comes."""
         said = CHANGES.read(request)
+        newest = await self.reading.ask(lambda facts: facts.latest(1))  # what comes meanwhile is streamed
         found = await self.feed.latest(SHOWN, matching(said["host"], said["pattern"]))
-        newest = await self.reading.ask(lambda facts: facts.latest(1))
         filtered = urlencode({name: value for name, value in said.items() if value})
         return "changes.html", {
-            "changes": found,
+            "changes": found.found,
+            "back_to": None if found.back_to is None else looked_back_to(found.back_to),
             "asked": said,
             "filtered": filtered,
-            "newest": newest[0]["number"] if newest else 0,
+            "newest": max((each["number"] for each in newest + found.found), default=0),
         }
 
     async def settings(self, request: Request) -> tuple[str, Object]:
@@ -280,10 +283,11 @@ class Site:
         self.door.require_name(request)
         self.door.require(request, "read")
         said = CHANGES.read(request)
-        found = await self.feed.told(await self.feed.latest(50, matching(said["host"], said["pattern"])))
+        latest = await self.feed.latest(50, matching(said["host"], said["pattern"]))
+        latest = replace(latest, found=await self.feed.told(latest.found))
         base = self.door.public_origin or f"{request.url.scheme}://{request.headers['host']}"
         name = feed_id(await self.reading.ask(lambda facts: facts.identity()), said["host"], said["pattern"])
-        text = atom(found, name, base, said["host"], said["pattern"], time.time())
+        text = atom(latest, name, base, said["host"], said["pattern"], time.time())
         return Response(text, media_type="application/atom+xml")
 
     async def static(self, request: Request) -> Response:

@@ -78,7 +78,10 @@ if (list && list.dataset.stream && "EventSource" in window) {
   const state = document.getElementById("stream-state");
   const source = new EventSource(list.dataset.stream);
   source.onopen = () => { state.textContent = "live"; };
-  source.onerror = () => { state.textContent = "connecting again"; };
+  source.onerror = () => {
+    const ended = source.readyState === EventSource.CLOSED;  // it was refused, such as by a store that was begun anew
+    state.textContent = ended ? "no longer live: load the page again" : "connecting again";
+  };
   source.addEventListener("change", (event) => {
     list.prepend(row(JSON.parse(event.data)));
     while (list.rows.length > Number(list.dataset.most)) list.deleteRow(-1);
