@@ -23,30 +23,8 @@ from afresh.store.postgres import Part, Postgres
 from afresh.store.slices import slice_of_host
 from afresh.types import Address
 from consoles import console
-from postgres import Postgres as Server
 
 HOSTS = [f"h{nth}.example" for nth in range(40)]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    made = Server()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def url(server: Server) -> str:
-    url = server.fresh("learned")
-    Postgres(url).close()
-    return url
-
-
-@pytest.fixture
-def register(url: str) -> Iterator[Register]:
-    made = Register(url)
-    yield made
-    made.close()
 
 
 def host_of(part: int, workers: int, *, later: int | None = None, of: int = 0) -> str:

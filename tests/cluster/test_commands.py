@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,13 +12,6 @@ from command_line import COMMAND
 from postgres import Postgres as Server
 
 PAGES = [Page(f"https://h{nth}.example/", f"h{nth}.example", float(nth)) for nth in range(40)]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    made = Server()
-    yield made
-    made.close()
 
 
 @pytest.fixture

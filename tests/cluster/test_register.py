@@ -4,7 +4,6 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from socket import AF_INET, SOCK_STREAM
 from typing import Any
@@ -31,26 +30,12 @@ from postgres import Postgres as Server
 PAGES = [Page(f"https://h{nth}.example/", f"h{nth}.example", float(nth)) for nth in range(40)]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    made = Server()
-    yield made
-    made.close()
-
-
 @pytest.fixture
 def url(server: Server) -> str:
     url = server.fresh("register")
     with Postgres(url) as store:
         store.add(PAGES)
     return url
-
-
-@pytest.fixture
-def register(url: str) -> Iterator[Register]:
-    made = Register(url)
-    yield made
-    made.close()
 
 
 def view(url: str, register: Register, part: int, token: int) -> Postgres:

@@ -1,37 +1,12 @@
 """`afresh cluster` on a real database, without workers: what it shows of nodes, and takes for one."""
 
-from collections.abc import Iterator
-
 import pytest
 from typer.testing import CliRunner
 
 from afresh.cli import app
 from afresh.cluster.register import Register
-from afresh.store.postgres import Postgres
-from postgres import Postgres as Server
 
 NODES = ("10.0.0.7/4f87e4", "10.0.0.7/4f87e4", "10.0.0.123/22f1e7")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    made = Server()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def url(server: Server) -> str:
-    url = server.fresh("commands")
-    Postgres(url).close()
-    return url
-
-
-@pytest.fixture
-def register(url: str) -> Iterator[Register]:
-    made = Register(url)
-    yield made
-    made.close()
 
 
 def run(url: str, *arguments: str, code: int = 0) -> str:
